@@ -1,0 +1,77 @@
+"""Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What the process tells its supervisor."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_RUNNING = 3
+    RESTART = 75
+    CONFIG = 78
+    INTERRUPTED = 130
+
+
+class GatewayError(Exception):
+    """The root; raised only through its children."""
+
+    exit = Exit.FAILED
+
+
+class ConfigError(GatewayError):
+    """The configuration, the environment or the home is not what it must be."""
+
+    exit = Exit.CONFIG
+
+
+class HomeBusy(GatewayError):
+    """Another gateway serves this home."""
+
+
+class NotRunning(GatewayError):
+    """No gateway answers on this home's control socket."""
+
+    exit = Exit.NOT_RUNNING
+
+
+class HookError(GatewayError):
+    """A hook could not be read, loaded, called, or answered what it must not."""
+
+
+class ModelError(GatewayError):
+    """A language model failed; `kind` says how, in one taxonomy for all providers."""
+
+    def __init__(self, message: str, *, kind: str = "other", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+
+
+class AdapterError(GatewayError):
+    """A chat network refused or could not be reached; `permanent` when trying again cannot help."""
+
+    def __init__(self, message: str, *, permanent: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+        self.retry_after = retry_after
+
+
+class EngineError(GatewayError):
+    """The journal cannot do its work now: disk full, damaged, closed."""
+
+
+class EngineTooNew(EngineError):
+    """The journal was written by a later version; opening it could lose what that version knows."""
+
+    exit = Exit.CONFIG
+
+
+class Conflict(EngineError):
+    """The subject's last sequence was not the expected one: somebody else owns it now."""
+
+
+class Duplicate(EngineError):
+    """A record with this message id is in the journal already."""

@@ -1,0 +1,66 @@
+"""What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+ChatType = Literal["dm", "group", "forum", "channel", "thread"]
+MessageKind = Literal["text", "edit", "button", "command", "reaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a conversation takes place, and so where its replies go."""
+
+    platform: str
+    chat_id: str
+    chat_type: ChatType = "dm"
+    thread_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file beside a text; `path` lies in the gateway's own store, never where a sender could choose."""
+
+    kind: Literal["image", "audio", "voice", "video", "document"]
+    path: str
+    name: str = ""
+    media_type: str = "application/octet-stream"
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that a person did in a chat. `id` is the network's own, and makes it unique on its platform."""
+
+    id: str
+    address: Address
+    user_id: str
+    text: str
+    user_name: str = ""
+    kind: MessageKind = "text"
+    attachments: tuple[Attachment, ...] = ()
+    reply_to: str = ""
+    session: str = ""  # a session named by the sender (terminal, page); empty: the one that the address implies
+    sent_at: float = 0.0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A choice under a reply; `value` comes back as a message of kind `button`."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One thing to say. `id` is ours and stays the same over every attempt to send it."""
+
+    id: str
+    address: Address
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    buttons: tuple[Button, ...] = ()
+    reply_to: str = ""
+    silent: bool = False
