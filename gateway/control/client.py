@@ -1,0 +1,87 @@
+"""The command line's end of the control socket: plain blocking sockets, so that a short verb starts at once."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gateway.errors import Exit, GatewayError, NotRunning
+
+
+class RemoteError(GatewayError):
+    """The gateway refused or failed; its own words."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit = Exit(code) if code in set(Exit) else Exit.FAILED
+
+
+class Client:
+    """A connection to the running gateway.
+
+    Raises:
+        NotRunning: nobody listens on the socket.
+    """
+
+    def __init__(self, path: Path, timeout: float | None = 30.0) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise NotRunning(
+                f"no gateway is running for this home: {path}: {error.strerror}\nstart it with: hermes-gateway run"
+            ) from None
+        self._file = self._socket.makefile("rb")
+        self._last = 0
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up; what still runs for this connection ends in the gateway."""
+        with suppress(OSError):  # the other end may have been faster
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._file.close()
+        self._socket.close()
+
+    def start(self, method: str, params: dict[str, Any] | None = None) -> int:
+        """Send a request without waiting; its answers come out of `messages`."""
+        self._last += 1
+        request = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": params or {}}
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        return self._last
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """All that the gateway says, until it hangs up."""
+        while line := self._file.readline():
+            yield json.loads(line)
+
+    def call(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        heard: Callable[[str, Any], None] = lambda _method, _params: None,
+    ) -> Any:
+        """One request; notifications go to `heard`; the result is returned, an error raised."""
+        request = self.start(method, params)
+        for message in self.messages():
+            if "method" in message:
+                heard(message["method"], message["params"])
+            elif message.get("id") == request:
+                return result_of(message)
+        raise NotRunning(f"the gateway went away while it answered `{method}`")
+
+
+def result_of(message: dict[str, Any]) -> Any:
+    """The result that an answer carries, or its error raised."""
+    if "error" in message:
+        raise RemoteError(message["error"]["message"], message["error"]["code"])
+    return message["result"]

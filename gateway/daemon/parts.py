@@ -1,0 +1,83 @@
+"""The parts that run beside each other: a crash in one is logged, shown, and mended by a restart; no other feels it."""
+
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+import anyio
+import anyio.abc
+import msgspec
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 60.0
+CALM = 60.0  # a part that ran this long has recovered: its pauses start small again
+
+PartState: TypeAlias = Literal["starting", "up", "restarting", "stopped"]
+Serve: TypeAlias = Callable[["Part"], Awaitable[None]]
+
+
+class PartFacts(msgspec.Struct, frozen=True):
+    """What `status` shows of a part."""
+
+    name: str
+    state: PartState
+    detail: str
+    restarts: int
+    since: float
+
+
+class Part:
+    """One service and its supervisor. `serve(part)` runs until it is cancelled and calls `part.up()` when it works."""
+
+    def __init__(self, name: str, serve: Serve) -> None:
+        self.name = name
+        self._serve = serve
+        self._state: PartState = "starting"
+        self._detail = ""
+        self._restarts = 0
+        self._since = time.time()
+        self._first = anyio.Event()
+
+    @property
+    def facts(self) -> PartFacts:
+        return PartFacts(self.name, self._state, self._detail, self._restarts, self._since)
+
+    def up(self, detail: str = "") -> None:
+        self._enter("up", detail)
+        self._first.set()
+
+    async def tried(self) -> None:
+        """Until it works, or has failed once: the start of others does not wait longer."""
+        await self._first.wait()
+
+    async def keep(self) -> None:
+        """Serve until cancelled, and again after every end that was not asked for."""
+        pause = FIRST_PAUSE
+        try:
+            while True:
+                begun = time.monotonic()
+                await self._once()
+                self._first.set()
+                pause = FIRST_PAUSE if time.monotonic() - begun > CALM else pause
+                await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+                pause = min(pause * 2, LONGEST_PAUSE)
+                self._restarts += 1
+        finally:
+            self._enter("stopped", self._detail)
+
+    async def _once(self) -> None:
+        try:
+            await self._serve(self)
+        except Exception as error:
+            log.exception("%s failed; it is started again", self.name)
+            self._enter("restarting", f"{type(error).__name__}: {error}")
+        else:
+            log.warning("%s ended by itself; it is started again", self.name)
+            self._enter("restarting", "ended by itself")
+
+    def _enter(self, state: PartState, detail: str) -> None:
+        self._state, self._detail, self._since = state, detail, time.time()

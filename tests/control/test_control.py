@@ -1,0 +1,120 @@
+"""The control socket: requests, notifications, faults, callers that leave."""
+
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from gateway.control.client import Client, RemoteError
+from gateway.control.server import ControlServer, Notify
+from gateway.errors import ConfigError, Exit, NotRunning
+
+
+async def echo(params: dict[str, Any], notify: Notify) -> Any:
+    for word in params.get("words", []):
+        await notify("word", word)
+    return params
+
+
+async def refuse(params: dict[str, Any], notify: Notify) -> Any:
+    raise ConfigError("config.yaml:3:1: no such agent")
+
+
+async def crash(params: dict[str, Any], notify: Notify) -> Any:
+    raise ZeroDivisionError
+
+
+@asynccontextmanager
+async def serving(path: Path, **verbs: Any) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(ControlServer(path, {"echo": echo, "refuse": refuse, "crash": crash} | verbs).serve)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def call(path: Path, method: str, params: dict[str, Any] | None = None) -> tuple[Any, list[Any]]:
+    heard: list[Any] = []
+    with Client(path) as client:
+        return client.call(method, params, lambda name, value: heard.append((name, value))), heard
+
+
+async def test_a_request_is_answered_after_its_notifications(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s"):
+        result, heard = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"words": ["a", "b"]})
+    assert result == {"words": ["a", "b"]}
+    assert heard == [("word", "a"), ("word", "b")]
+
+
+async def test_an_error_of_ours_comes_with_its_words_and_exit_code(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s"):
+        with pytest.raises(RemoteError, match=r"config\.yaml:3:1") as caught:
+            await anyio.to_thread.run_sync(call, tmp_path / "s", "refuse")
+    assert caught.value.exit is Exit.CONFIG
+
+
+async def test_a_fault_of_ours_is_told_and_the_next_request_works(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s"):
+        with pytest.raises(RemoteError, match="failed inside the gateway"):
+            await anyio.to_thread.run_sync(call, tmp_path / "s", "crash")
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 1})
+    assert result == {"n": 1}
+
+
+async def test_an_unknown_verb_is_named(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s"):
+        with pytest.raises(RemoteError, match="`nonsense`"):
+            await anyio.to_thread.run_sync(call, tmp_path / "s", "nonsense")
+
+
+async def test_what_is_no_request_is_answered_and_hurts_nobody(tmp_path: Path) -> None:
+    def throw() -> bytes:
+        with socket.socket(socket.AF_UNIX) as rude:
+            rude.connect(str(tmp_path / "s"))
+            rude.sendall(b"\x00\xff not json\n")
+            return rude.recv(1000)
+
+    async with serving(tmp_path / "s"):
+        assert b"-32600" in await anyio.to_thread.run_sync(throw)
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 2})
+    assert result == {"n": 2}
+
+
+async def test_a_request_ends_when_its_caller_leaves(tmp_path: Path) -> None:
+    began, ended = anyio.Event(), anyio.Event()
+
+    async def endless(params: dict[str, Any], notify: Notify) -> Any:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with serving(tmp_path / "s", endless=endless):
+        client = Client(tmp_path / "s")
+        client.start("endless")
+        with anyio.fail_after(5):
+            await began.wait()
+            client.close()
+            await ended.wait()
+
+
+async def test_only_the_owner_may_use_the_socket_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(tmp_path / "s"))
+    stale.close()
+    async with serving(tmp_path / "s"):
+        assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo")
+    assert result == {}
+    assert not (tmp_path / "s").exists()
+
+
+def test_without_a_gateway_the_client_says_how_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(NotRunning, match="hermes-gateway run"):
+        Client(tmp_path / "s")
