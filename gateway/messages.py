@@ -1,7 +1,8 @@
 """What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
 MessageKind = Literal["text", "edit", "button", "command", "reaction"]
@@ -64,3 +65,15 @@ class Reply:
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
     silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a message: its place in the journal, or the text that settled it at once."""
+
+    session_key: str
+    seq: int = 0
+    settled: str | None = None
+
+
+Receive: TypeAlias = Callable[[Message], Awaitable[Receipt]]

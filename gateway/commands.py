@@ -1,0 +1,100 @@
+"""The commands that people type in a chat: one table, from which every network's menu is made.
+
+The table holds facts only. What a command does is written where the parts that it needs are known (the dispatcher);
+a command of a hook or plugin is added to a copy of the table at run time and ends in a call of that hook.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane."""
+
+    name: str
+    summary: str
+    usage: str = ""
+    aliases: tuple[str, ...] = ()
+    urgent: bool = False
+    admin: bool = False
+    hidden: bool = False
+
+
+BUILT_IN = (
+    Command("help", "what can be typed here", aliases=("commands",), urgent=True),
+    Command("start", "say hello", hidden=True, urgent=True),
+    Command("status", "what the gateway and this session are doing", urgent=True),
+    Command("whoami", "who you are here, and what you may do", urgent=True),
+    Command("stop", "stop what is running in this session", urgent=True),
+    Command("new", "begin a new session", aliases=("reset",)),
+    Command("retry", "answer the last message again"),
+    Command("undo", "forget the last turns", usage="[N]"),
+    Command("title", "show the session's title, or set it", usage="[TEXT]"),
+    Command("model", "show the session's model, or choose one", usage="[NAME|default]"),
+    Command("sessions", "list the sessions of this chat"),
+    Command("resume", "go back to an earlier session", usage="ID"),
+    Command("branch", "go on in a copy of this session", aliases=("fork",)),
+    Command("usage", "tokens that this session has used", urgent=True),
+    Command("queue", "messages that wait in this session", urgent=True),
+    Command("hooks", "the hooks there are, and how they fare", urgent=True),
+    Command("approve", "say yes to the question that is open", usage="[session|always]", urgent=True),
+    Command("deny", "say no to the question that is open", urgent=True),
+    Command("platform", "the platforms, and how they fare", urgent=True, admin=True),
+    Command("restart", "start the gateway again", urgent=True, admin=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A text that is a command: the word as typed, and what came after it."""
+
+    word: str
+    args: str
+
+
+def typed(text: str) -> Typed | None:
+    """The command in a text, if it is one: `/word ...`, or `!word ...` where slashes do not reach."""
+    if len(text) < 2 or text[0] not in "/!" or not text[1].isalpha():
+        return None
+    word, _, args = text[1:].partition(" ")
+    if "\n" in word:
+        word, _, rest = word.partition("\n")
+        args = f"{rest} {args}".rstrip()
+    return Typed(word.partition("@")[0].replace("_", "-").lower(), args.strip())
+
+
+class CommandTable(Mapping[str, Command]):
+    """Commands by name and alias; iterating gives each once."""
+
+    def __init__(self, commands: Iterable[Command] = BUILT_IN) -> None:
+        self._commands = {command.name: command for command in commands}
+        self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}
+
+    def __getitem__(self, word: str) -> Command:
+        return self._commands.get(word) or self._aliases[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def with_more(self, commands: Iterable[Command]) -> "CommandTable":
+        """These commands and others; a name that is taken keeps its meaning."""
+        return CommandTable([*commands, *self._commands.values()])
+
+    def closest(self, word: str) -> str | None:
+        """The command that somebody who typed `word` may have meant."""
+        found = difflib.get_close_matches(word, [*self._commands, *self._aliases], n=1)
+        return found[0] if found else None
+
+    def help(self, *, admin: bool) -> str:
+        """The table for a person of this standing."""
+        rows = [
+            f"/{command.name}{' ' + command.usage if command.usage else ''} - {command.summary}"
+            for command in self._commands.values()
+            if not command.hidden and (admin or not command.admin)
+        ]
+        return "\n".join(rows)
