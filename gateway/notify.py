@@ -1,0 +1,62 @@
+"""The word to the supervisor: sd_notify, one datagram a message. It never raises and never waits.
+
+Nothing here reads the environment: `config` does, and hands down what it found in NOTIFY_SOCKET, WATCHDOG_USEC and
+WATCHDOG_PID. Without a socket every word goes nowhere, so that the daemon says the same things under any supervisor.
+"""
+
+import contextlib
+import os
+import socket
+import time
+
+
+class Notifier:
+    """Speaks to the socket at `address`: a path, or an abstract name that begins with `@`; empty for no supervisor."""
+
+    def __init__(self, address: str = "") -> None:
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+
+    def ready(self, status: str = "") -> bool:
+        """The daemon serves: at the end of its start, and again at the end of a reload."""
+        return self._send("READY=1", *_status(status))
+
+    def status(self, text: str) -> bool:
+        return self._send(*_status(text))
+
+    def reloading(self) -> bool:
+        """A reload begins; the supervisor waits for the next `ready`."""
+        return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self, status: str = "") -> bool:
+        return self._send("STOPPING=1", *_status(status))
+
+    def alive(self) -> bool:
+        """The loop turns: resets the watchdog."""
+        return self._send("WATCHDOG=1")
+
+    def _send(self, *lines: str) -> bool:
+        """Whether the supervisor took it. A full or vanished socket must not hold or end a daemon that works."""
+        if not self._address or not lines:
+            return False
+        with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.setblocking(False)
+            channel.connect(self._address)
+            channel.send("\n".join(lines).encode())
+            return True
+        return False
+
+
+def watchdog_interval(usec: str, pid: str) -> float | None:
+    """Seconds between two signs of life (half of what is allowed), or None where nobody waits for them.
+
+    `usec` and `pid` are WATCHDOG_USEC and WATCHDOG_PID as they stand in the environment. A watchdog that was set for
+    another process, for instance for the parent of this one, is not ours to feed.
+    """
+    if not usec.isdecimal() or int(usec) == 0 or (pid and pid != str(os.getpid())):
+        return None
+    return int(usec) / 2_000_000
+
+
+def _status(text: str) -> list[str]:
+    """One line at most: a line break would start a new assignment."""
+    return [f"STATUS={' '.join(text.split())}"] if text else []
