@@ -1,0 +1,135 @@
+"""`hermes-gateway chat`: talk to the running gateway from a terminal, or say one thing from a script."""
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gateway.control.client import Client, result_of
+from gateway.errors import Exit, GatewayError
+
+SCHEMA_VERSION = 1
+HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-m", "--message", metavar="TEXT", help="say this one thing, print the reply, and leave")
+    parser.add_argument("-s", "--session", metavar="NAME", default="main", help="the session to talk in (main)")
+    parser.add_argument("--json", action="store_true", help="with -m: print one object instead of the text")
+
+
+def run(args: argparse.Namespace, home: Path, socket: Path) -> int:
+    if args.message is not None:
+        return say(socket, args.message, args.session, as_json=args.json)
+    if not sys.stdin.isatty():
+        return talk_lines(socket, sys.stdin, args.session)
+    return converse(home, socket, args.session)
+
+
+def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
+    """One message; its reply on stdout, and the exit code says whether it was answered."""
+    with Client(socket, timeout=None) as client:
+        said = client.call("chat.say", {"text": text, "session": session})
+    if as_json:
+        print(json.dumps({"schema_version": SCHEMA_VERSION, **said}, ensure_ascii=False))
+    else:
+        print(said["reply"])
+    return int(Exit.FAILED if said["status"] == "failed" else Exit.OK)
+
+
+def talk_lines(socket: Path, lines: Iterable[str], session: str) -> int:
+    """Each line of a pipe is a message; the replies come out in order."""
+    failed = False
+    for line in lines:
+        if line.strip():
+            failed |= say(socket, line.strip(), session, as_json=False) != 0
+    return int(Exit.FAILED if failed else Exit.OK)
+
+
+class Screen:
+    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def heard(self, method: str, params: Any) -> None:
+        if method == "delta":
+            self._shown += params["text"]
+            self._write(params["text"])
+        elif method == "reply":
+            self._finish(params["text"])
+
+    def result(self, said: dict[str, Any]) -> None:
+        if said["status"] == "command":
+            self._finish(said["reply"])
+        elif self._shown:
+            self._finish(self._shown)
+
+    def _finish(self, text: str) -> None:
+        if text != self._shown:
+            self._write(("\n" if self._shown else "") + text)
+        self._write("\n\n")
+        self._shown = ""
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+class Talk:
+    """A conversation over one connection: the person types on, while a thread shows what comes back."""
+
+    def __init__(self, client: Client, session: str) -> None:
+        self._client = client
+        self._session = session
+        self._screen = Screen()
+        self.gone = threading.Event()
+
+    def say(self, text: str) -> None:
+        self._client.start("chat.say", {"text": text, "session": self._session})
+
+    def listen(self) -> None:
+        try:
+            for message in self._client.messages():
+                if "method" in message:
+                    self._screen.heard(message["method"], message["params"])
+                else:
+                    self._show_result(message)
+        except (OSError, ValueError):
+            pass  # we hung up, or the gateway did
+        self.gone.set()
+
+    def _show_result(self, message: dict[str, Any]) -> None:
+        try:
+            self._screen.result(result_of(message))
+        except GatewayError as error:
+            print(f"! {error}\n", file=sys.stderr)
+
+
+def converse(home: Path, socket: Path, session: str) -> int:
+    """A person at a terminal: a line with history; typing goes on while an answer streams."""
+    # The line editor is heavy, and wanted here alone.
+    from prompt_toolkit import PromptSession  # noqa: PLC0415
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
+
+    with Client(socket, timeout=None) as client, patch_stdout(raw=True):
+        talk = Talk(client, session)
+        threading.Thread(target=talk.listen, daemon=True).start()
+        print(HELLO.format(home=home))
+        prompt: PromptSession[str] = PromptSession("> ", history=FileHistory(str(home / "hermes-gateway/chat_history")))
+        while not talk.gone.is_set():
+            try:
+                text = prompt.prompt()
+            except KeyboardInterrupt:
+                text = "/stop"
+            except EOFError:
+                return int(Exit.OK)
+            if text.strip() and not talk.gone.is_set():
+                talk.say(text.strip())
+        print("The gateway went away; your messages are kept and answered when it is back.", file=sys.stderr)
+        return int(Exit.NOT_RUNNING)

@@ -1,0 +1,43 @@
+"""The gate: deny by default, ids only, groups give no rights beyond speaking."""
+
+import pytest
+
+from gateway.access import Access, Rules
+from gateway.messages import Address, ChatType, Message
+
+RULES = Rules(
+    owners={"terminal": frozenset({"owner"})},
+    admins={"net": frozenset({"1"})},
+    users={"net": frozenset({"2"})},
+    chats={"net": frozenset({"room"})},
+    everybody=frozenset({"open"}),
+)
+
+
+def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm", name: str = "") -> Message:
+    return Message("1", Address(platform, chat, chat_type), user, "hi", user_name=name)
+
+
+@pytest.mark.parametrize(
+    ("given", "scope"),
+    [
+        (message("terminal", "owner"), "owner"),
+        (message("net", "owner"), None),
+        (message("net", "1"), "admin"),
+        (message("net", "2"), "user"),
+        (message("net", "3"), None),
+        (message("net", "3", name="2"), None),
+        (message("net", ""), None),
+        (message("net", "3", "room", "group"), "user"),
+        (message("net", "3", "room", "dm"), None),
+        (message("net", "3", "other", "group"), None),
+        (message("open", "9"), "user"),
+        (message("open", ""), None),
+    ],
+)
+def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> None:
+    assert Access(RULES).scope(given) == scope
+
+
+def test_with_no_rules_nobody_may_speak() -> None:
+    assert Access(Rules()).scope(message("net", "1")) is None
