@@ -1,0 +1,117 @@
+"""How a hook is reached, whatever it runs in: one call, one answer.
+
+A wire speaks JSON-RPC 2.0. The method is the event's name, `params` are its fields, and `meta` (a member beside
+`params`, which a plain JSON-RPC peer may ignore) is what the hook may know of the call itself. The result is null,
+changed fields, or an outcome as plain data. Requests go both ways: a hook asks the gateway on the same wire.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import anyio
+import msgspec
+
+from gateway.errors import HookError
+from gateway.events import Question
+
+# verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
+Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
+
+# raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
+# garbled: what it wrote is no answer · refused: the wire did not take the call
+Failure = Literal["raised", "timeout", "died", "garbled", "refused"]
+
+
+class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a hook may know of a call beside the event's fields."""
+
+    event: str = ""  # the event's id; comes back as `during` with every request that the hook makes because of it
+    decides: bool = False  # an interceptor: result and changes count
+    writable: tuple[str, ...] | None = None  # the fields whose change counts; None: all of them
+    target: str = ""  # the function marked with `@on` that is meant; "": `handle`
+    turn: str = ""  # the turn's id: what a hook keeps for the turn is kept under it
+    answers: Mapping[str, Any] | None = None  # what the person has answered so far, by question; None: must not ask
+    turn_bag: Mapping[str, Any] = {}
+    session_bag: Mapping[str, Any] = {}
+    session: Mapping[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a call did to a bag; a delta, so that two hooks that run at once do not undo each other."""
+
+    put: dict[str, Any] = {}
+    gone: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.gone)
+
+    def apply_to(self, bag: dict[str, Any]) -> None:
+        bag.update(self.put)
+        for key in self.gone:
+            bag.pop(key, None)
+
+
+UNTOUCHED = Delta()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from one call."""
+
+    result: Any = None  # what the handler returned or raised as its outcome, as plain data
+    changed: Mapping[str, Any] = field(default_factory=dict)  # writable fields that have another value now
+    ask: Question | None = None  # the handler needs a person's answer first; nothing else of this answer counts
+    added: Mapping[str, Any] = field(default_factory=dict)  # keys that are no fields, from a hook without a memory
+    refused: tuple[str, ...] = ()  # read-only fields that the handler changed: warned about, not applied
+    turn_bag: Delta = UNTOUCHED
+    session_bag: Delta = UNTOUCHED
+
+
+class HookFailed(HookError):
+    """One call failed, or the hook as a whole; `kind` says how, `traceback` where."""
+
+    def __init__(self, message: str, *, kind: Failure, traceback: str = "") -> None:
+        super().__init__(message)
+        self.kind: Failure = kind
+        self.traceback = traceback
+
+
+class Gone:
+    """Whether, and in words why, the other end of a wire is no more. Any number of tasks may wait for it."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self.reason = ""
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    def tell(self, reason: str) -> None:
+        """The first reason stands."""
+        if not self._event.is_set():
+            self.reason = reason
+            self._event.set()
+
+    async def wait(self) -> str:
+        await self._event.wait()
+        return self.reason
+
+
+class Wire(Protocol):
+    """The gateway's end of the way to one hook."""
+
+    @property
+    def gone(self) -> Gone: ...
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
+        """Tell the hook of one event; `fields` as bytes are JSON already, encoded once for all hooks.
+
+        Raises:
+            HookFailed: it raised, was over its time, died, or answered what is no answer.
+        """
+        ...
+
+    async def stop(self, grace: float) -> None:
+        """Let it finish what it has begun, for at most `grace` seconds; afterwards nothing of it is left."""
+        ...
