@@ -1,0 +1,14 @@
+"""The server that this hook calls: `uvicorn server:app --port 8099`. Any ASGI server will do."""
+
+from gateway.hooks.wires.server import HookServer
+
+from gateway.hooks import Deny
+
+
+def guard_shell(fields):
+    if fields["tool"] == "shell" and "sudo" in str(fields["args"]):
+        return Deny("Nothing here runs as root.")
+    return None
+
+
+app = HookServer({"tool:before": guard_shell}).asgi
