@@ -1,0 +1,290 @@
+"""From a tree to a value of a msgspec Struct, collecting everything that is wrong with it, each at its place.
+
+The Struct is the one description: its types say what is wanted, `msgspec.Meta` the bounds and patterns, a default that
+a key may be left out, and `__post_init__` what holds between fields (it raises `ValueError(what, remedy)`). A class of
+one's own can be a field's type when it has `from_scalar(scalar)`, which raises the same.
+"""
+
+import difflib
+import operator
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from msgspec import Struct, inspect
+
+from gateway.located.tree import (
+    Finding,
+    Located,
+    Mapping,
+    Node,
+    Place,
+    Scalar,
+    Sequence,
+    Severity,
+    as_number,
+    as_truth,
+    as_whole,
+    is_nothing,
+    plain,
+    shown,
+)
+from gateway.located.units import bytes_in, seconds_in
+from gateway.located.words import LISTS, MAPPINGS, found_words, listed, missing_words, unit_text, wanted_words
+
+MAX_FINDINGS = 100
+
+T = TypeVar("T", bound=Struct)
+
+_BAD: Any = object()
+_BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
+    ("ge", "at least", operator.ge),
+    ("gt", "more than", operator.gt),
+    ("le", "at most", operator.le),
+    ("lt", "less than", operator.lt),
+)
+
+
+def bind(tree: Located | Node, wanted: type[T], *, unknown: Severity = "error") -> tuple[T | None, list[Finding]]:
+    """The value of type `wanted` in this tree, or None where a finding is an error; and all findings in order.
+
+    `unknown` says how bad a key is that the type does not know.
+    """
+    findings = list(tree.findings) if isinstance(tree, Located) else []
+    root = tree.root if isinstance(tree, Located) else tree
+    binder = _Binder(findings, unknown)
+    value = _BAD if any(found.severity == "error" for found in findings) and _is_empty(root) else None
+    if value is None:
+        value = binder.value(root, _described(wanted), None)
+    findings.sort(key=lambda found: (found.place.source, found.place.line, found.place.column))
+    failed = value is _BAD or any(found.severity == "error" for found in findings)
+    return (None if failed else value), findings
+
+
+def _is_empty(root: Node) -> bool:
+    return isinstance(root, Mapping) and not root.pairs
+
+
+@cache
+def _described(wanted: type[Struct]) -> inspect.Type:
+    return inspect.type_info(wanted)
+
+
+class _Binder:
+    """One walk over a tree and a type side by side; findings go to the list that it is given."""
+
+    def __init__(self, findings: list[Finding], unknown: Severity, trail: Iterable[str] = ()) -> None:
+        self.findings = findings
+        self.unknown = unknown
+        self._trail = list(trail)
+
+    def wrong(self, place: Place, what: str, remedy: str, severity: Severity = "error") -> Any:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(place, what, remedy, severity))
+        return _BAD
+
+    def value(self, node: Node, wanted: inspect.Type, unit: str | None) -> Any:
+        """The node as a value of the wanted type, or `_BAD` with at least one finding."""
+        match wanted:
+            case inspect.Metadata(type=inner, extra=extra):
+                return self.value(node, inner, (extra or {}).get("unit", unit))
+            case inspect.AnyType():
+                return plain(node)
+            case inspect.UnionType():
+                return self._one_of(node, wanted, unit)
+            case inspect.StructType():
+                return self._struct(node, wanted)
+            case inspect.DictType():
+                return self._dict(node, wanted)
+            case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType():
+                return self._list(node, wanted)
+            case _:
+                return self._scalar(node, wanted, unit)
+
+    def _below(self, key: str, node: Node, wanted: inspect.Type) -> Any:
+        self._trail.append(shown(key))
+        value = self.value(node, wanted, None)
+        self._trail.pop()
+        return value
+
+    def _name(self, *below: str) -> str:
+        return f"`{'.'.join([*self._trail, *below])}`" if self._trail or below else "the file"
+
+    def _expected(self, node: Node, words: str) -> Any:
+        if is_nothing(node):
+            return self.wrong(node.place, f"{self._name()} has no value", f"write {words}, or remove the line")
+        remedy = f"{words} is wanted here"
+        if isinstance(node, Scalar) and words == "a list":
+            remedy += ": [one, two]"
+        return self.wrong(node.place, f"{self._name()} is {found_words(node)}", remedy)
+
+    def _struct(self, node: Node, wanted: inspect.StructType) -> Any:
+        if is_nothing(node):
+            node = Mapping(node.place)
+        if not isinstance(node, Mapping):
+            return self._expected(node, "a mapping")
+        fields = {field.encode_name: field for field in wanted.fields}
+        values: dict[str, Any] = {}
+        for key, below in node.pairs:
+            if key.text in fields:
+                values[fields[key.text].name] = self._below(key.text, below, fields[key.text].type)
+            else:
+                self._unknown(key, fields)
+        missing = [name for name, field in fields.items() if field.required and node.get(name) is None]
+        for name in missing:
+            self.wrong(node.place, f"{self._name(name)} is missing", missing_words(name, fields[name]))
+        if missing or any(value is _BAD for value in values.values()):
+            return _BAD
+        try:
+            return wanted.cls(**values)
+        except ValueError as error:
+            return self._refused(node.place, error)
+
+    def _refused(self, place: Place, error: ValueError) -> Any:
+        what, remedy = error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
+        return self.wrong(place, what, remedy)
+
+    def _unknown(self, key: Scalar, names: Iterable[str]) -> None:
+        known = sorted(names)
+        close = difflib.get_close_matches(key.text[:64].lower(), known, n=1)
+        remedy = f"did you mean `{close[0]}`?" if close else f"known here: {shown(', '.join(known), 300)}"
+        self.wrong(key.place, f"{self._name(shown(key.text))} is not known", remedy, self.unknown)
+
+    def _dict(self, node: Node, wanted: inspect.DictType) -> Any:
+        if is_nothing(node):
+            return {}
+        if not isinstance(node, Mapping):
+            return self._expected(node, "a mapping")
+        pairs = [
+            (self._key(key, wanted.key_type), self._below(key.text, v, wanted.value_type)) for key, v in node.pairs
+        ]
+        return _BAD if any(key is _BAD or value is _BAD for key, value in pairs) else dict(pairs)
+
+    def _key(self, key: Scalar, wanted: inspect.Type) -> Any:
+        return key.text if isinstance(wanted, inspect.AnyType) else self.value(key, wanted, None)
+
+    def _list(self, node: Node, wanted: Any) -> Any:
+        items: tuple[Node, ...] = ()
+        if isinstance(node, Sequence):
+            items = node.items
+        elif not is_nothing(node):
+            return self._expected(node, "a list")
+        values = [self._below(str(at), item, wanted.item_type) for at, item in enumerate(items, 1)]
+        if any(value is _BAD for value in values) or not self._fits(node, wanted, len(values), "entries"):
+            return _BAD
+        made: Callable[[list[Any]], Any] = {
+            inspect.ListType: list,
+            inspect.VarTupleType: tuple,
+            inspect.SetType: set,
+            inspect.FrozenSetType: frozenset,
+        }[type(wanted)]
+        return made(values)
+
+    def _fits(self, node: Node, wanted: Any, length: int, of: str) -> bool:
+        if wanted.min_length is not None and length < wanted.min_length:
+            self.wrong(node.place, f"{self._name()} is too short", f"give at least {wanted.min_length} {of}")
+            return False
+        if wanted.max_length is not None and length > wanted.max_length:
+            self.wrong(node.place, f"{self._name()} is too long", f"give at most {wanted.max_length} {of}")
+            return False
+        return True
+
+    def _one_of(self, node: Node, union: inspect.UnionType, unit: str | None) -> Any:
+        if is_nothing(node) and union.includes_none:
+            return None
+        choices = [choice for choice in union.types if _takes(choice, node)]
+        if len(choices) == 1:
+            return self.value(node, choices[0], unit)
+        for choice in sorted(choices, key=_narrowness):
+            attempt = _Binder([], self.unknown, self._trail)
+            value = attempt.value(node, choice, unit)
+            if value is not _BAD:
+                self.findings += attempt.findings
+                return value
+        real = [choice for choice in union.types if not isinstance(choice, inspect.NoneType)]
+        return self._expected(node, " or ".join(wanted_words(choice, unit) for choice in real))
+
+    def _scalar(self, node: Node, wanted: inspect.Type, unit: str | None) -> Any:
+        if not isinstance(node, Scalar) or (is_nothing(node) and not isinstance(wanted, inspect.NoneType)):
+            return self._expected(node, wanted_words(wanted, unit))
+        match wanted:
+            case inspect.StrType():
+                return self._text(node, wanted)
+            case inspect.LiteralType(values=values):
+                return self._literal(node, values)
+            case inspect.CustomType(cls=cls):
+                return self._custom(node, cls)
+        value = None if node.quoted and not unit else _read(node.text, wanted, unit)
+        if value is None and not isinstance(wanted, inspect.NoneType):
+            return self._expected(node, wanted_words(wanted, unit))
+        return self._in_range(node, value, wanted, unit)
+
+    def _text(self, node: Scalar, wanted: inspect.StrType) -> Any:
+        if not self._fits(node, wanted, len(node.text), "characters"):
+            return _BAD
+        if wanted.pattern is not None and not re.search(wanted.pattern, node.text):
+            return self.wrong(
+                node.place,
+                f"{self._name()} does not have the form that is wanted here",
+                f"it must match `{wanted.pattern}`",
+            )
+        return node.text
+
+    def _literal(self, node: Scalar, values: tuple[Any, ...]) -> Any:
+        for value in values:
+            if node.text == str(value):
+                return value
+        close = difflib.get_close_matches(node.text[:64].lower(), [str(value) for value in values], n=1)
+        remedy = f"did you mean `{close[0]}`?" if close else f"write {listed(values)}"
+        return self.wrong(node.place, f"{self._name()} cannot have this value", remedy)
+
+    def _custom(self, node: Scalar, cls: Any) -> Any:
+        try:
+            return cls.from_scalar(node)
+        except ValueError as error:
+            return self._refused(node.place, error)
+
+    def _in_range(self, node: Scalar, value: Any, wanted: Any, unit: str | None) -> Any:
+        for name, words, holds in _BOUNDS:
+            bound = getattr(wanted, name, None)
+            if bound is not None and not holds(value, bound):
+                return self.wrong(
+                    node.place, f"{self._name()} is out of range", f"write {words} {unit_text(bound, unit)}"
+                )
+        return value
+
+
+def _read(text: str, wanted: inspect.Type, unit: str | None) -> Any:
+    if unit == "duration":
+        return seconds_in(text)
+    if unit == "size":
+        return bytes_in(text)
+    match wanted:
+        case inspect.BoolType():
+            return as_truth(text)
+        case inspect.IntType():
+            return as_whole(text)
+        case inspect.FloatType():
+            return as_number(text)
+    return None
+
+
+def _takes(choice: inspect.Type, node: Node) -> bool:
+    while isinstance(choice, inspect.Metadata):
+        choice = choice.type
+    if isinstance(choice, inspect.AnyType):
+        return True
+    if isinstance(node, Mapping):
+        return isinstance(choice, MAPPINGS)
+    if isinstance(node, Sequence):
+        return isinstance(choice, LISTS)
+    return not isinstance(choice, (*MAPPINGS, *LISTS, inspect.NoneType))
+
+
+def _narrowness(choice: inspect.Type) -> int:
+    """Text takes everything, so it is tried last."""
+    while isinstance(choice, inspect.Metadata):
+        choice = choice.type
+    order = (inspect.LiteralType, inspect.BoolType, inspect.IntType, inspect.FloatType, inspect.CustomType)
+    return order.index(type(choice)) if type(choice) in order else len(order)

@@ -1,0 +1,141 @@
+"""The tree that a file becomes: scalars, sequences and mappings, each with its place, and the findings about them."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Severity = Literal["error", "warning"]
+
+# PyYAML's booleans, so that what is untyped means what it means to Hermes.
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+_NOTHING = frozenset({"", "~", "null"})
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z|0o[0-7]{1,22}\Z")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?\Z")
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa1-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: `file:line:column`, counted from 1; a source without lines has line 0."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong at a place, and what would be right."""
+
+    place: Place
+    what: str
+    remedy: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.severity}: {self.what}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value as it was written; `quoted` when it can only be text."""
+
+    place: Place
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    place: Place
+    items: "tuple[Node, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Keys in their order; each is there once."""
+
+    place: Place
+    pairs: "tuple[tuple[Scalar, Node], ...]" = ()
+
+    def get(self, key: str) -> "Node | None":
+        return next((node for name, node in self.pairs if name.text == key), None)
+
+    def key(self, key: str) -> Scalar | None:
+        return next((name for name, _ in self.pairs if name.text == key), None)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.text for name, _ in self.pairs)
+
+
+Node: TypeAlias = Scalar | Sequence | Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A file that was read: its tree (an empty mapping where there is nothing), and what was found on the way."""
+
+    root: Node
+    findings: tuple[Finding, ...] = ()
+
+    def place(self, *path: str) -> Place:
+        """Where the value under these keys stands; the nearest place above it when it is not there."""
+        node = self.root
+        for key in path:
+            below = node.get(key) if isinstance(node, Mapping) else None
+            if below is None:
+                break
+            node = below
+        return node.place
+
+
+def as_truth(text: str) -> bool | None:
+    folded = text.lower()
+    return True if folded in _TRUE else False if folded in _FALSE else None
+
+
+def as_whole(text: str) -> int | None:
+    return int(text.replace("_", ""), 0) if _WHOLE.match(text) else None
+
+
+def as_number(text: str) -> float | None:
+    if _NUMBER.match(text):
+        return number if math.isfinite(number := float(text)) else None
+    return None if (whole := as_whole(text)) is None else float(whole)
+
+
+def is_nothing(node: Node) -> bool:
+    """Whether the file has a key here but no value."""
+    return isinstance(node, Scalar) and not node.quoted and node.text.lower() in _NOTHING
+
+
+def plain(node: Node) -> Any:
+    """The tree as plain data: every value JSON can hold, keys always text."""
+    match node:
+        case Mapping(pairs=pairs):
+            return {name.text: plain(below) for name, below in pairs}
+        case Sequence(items=items):
+            return [plain(item) for item in items]
+        case Scalar(text=text, quoted=quoted):
+            return text if quoted else _plain_scalar(text)
+
+
+def _plain_scalar(text: str) -> Any:
+    if text.lower() in _NOTHING:
+        return None
+    for read in (as_truth, as_whole, as_number):
+        if (value := read(text)) is not None:
+            return value
+    return text
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """Foreign text, fit for one line of a message."""
+    cut = text if len(text) <= limit else text[: limit - 3] + "..."
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape", "backslashreplace").decode(), cut)

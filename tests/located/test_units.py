@@ -1,0 +1,60 @@
+"""Durations and sizes: what people write, and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.located.units import bytes_in, duration_text, seconds_in, size_text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("1h 30m", 5400),
+        ("250ms", 0.25),
+        ("0", 0),
+        ("2.5", 2.5),
+        ("1w", 604800),
+    ],
+)
+def test_a_duration_is_read(text: str, seconds: float) -> None:
+    assert seconds_in(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "-5s", "5 parsecs", "5s3", "1:30", "1e3", "٣s", "9" * 200, "inf", "5m\n5"])
+def test_what_is_no_duration_is_none(text: str) -> None:
+    assert seconds_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64kB", 64_000),
+        ("64KB", 64_000),
+        ("64KiB", 65_536),
+        ("64K", 65_536),
+        ("10", 10),
+        ("10B", 10),
+        ("1.5 G", 1_610_612_736),
+    ],
+)
+def test_a_size_is_read(text: str, size: int) -> None:
+    assert bytes_in(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "kB", "-5kB", "5 iB", "5XB", "five", "1e9", "5kB\n"])
+def test_what_is_no_size_is_none(text: str) -> None:
+    assert bytes_in(text) is None
+
+
+@given(st.integers(min_value=0, max_value=10**12))
+def test_a_duration_reads_back_as_it_was_written(milliseconds: int) -> None:
+    assert seconds_in(duration_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
+
+
+@given(st.integers(min_value=0, max_value=10**14) | st.integers(0, 4096).map(lambda n: n * 1024))
+def test_a_size_reads_back_as_it_was_written(size: int) -> None:
+    assert bytes_in(size_text(size)) == size
