@@ -1,32 +1,42 @@
 """What the journal holds: versioned records, and the subjects under which they stand.
 
 One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
-steps and ends of turns, and what changes the session itself. Folding the chain from its start (or from its last
-`Summary`) gives the session. Inbound messages and replies have chains of their own. A record is one JSON object with
-its kind and its version; an older version stays readable for ever, a newer one is refused.
+steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
+`Summary` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`, replies on
+`gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
+A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer one is
+refused.
 """
 
 import hashlib
-from typing import Any, Literal, TypeVar
+import re
+from typing import Any, Literal
 
 import msgspec
 
 from gateway.errors import EngineTooNew
-from gateway.messages import Message, Reply
+from gateway.messages import Address, Message, Reply
 from gateway.transcript import Entry, Usage
 
 VERSION = 1
 
 TURN_SUBJECTS = "gw.turn.*"
 IN_SUBJECTS = "gw.in.*"
-OUT_SUBJECTS = "gw.out.*"
+BELL_SUBJECTS = "gw.bell.*"
+OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
+DEAD_TURNS = "gw.dead.turns"
+
+DAY = 86400.0
+TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
+EVENT_TTL = 7 * DAY
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every record has: the version of its shape."""
+    """What every record has: the version of its shape, and when it was written by the writer's wall clock."""
 
     v: int = VERSION
+    at: float = 0.0
 
 
 class Inbound(Kept, tag="in", frozen=True, kw_only=True):
@@ -34,6 +44,12 @@ class Inbound(Kept, tag="in", frozen=True, kw_only=True):
 
     session_key: str
     message: Message
+
+
+class Bell(Kept, tag="bell", frozen=True, kw_only=True):
+    """Something other than a message happened that a session's lane must look at: an answer came."""
+
+    session_key: str
 
 
 class Claim(Kept, tag="claim", frozen=True, kw_only=True):
@@ -72,6 +88,19 @@ class ToolFinished(Kept, tag="tool_finished", frozen=True, kw_only=True):
     entry: Entry
 
 
+class Said(Kept, tag="said", frozen=True, kw_only=True):
+    """A reply was appended in the middle of the turn; when the turn runs again it is not said again."""
+
+    turn_id: str
+    reply_id: str
+
+
+class Released(Kept, tag="released", frozen=True, kw_only=True):
+    """The claim is given back in good order (a restart): who goes on starts no new try."""
+
+    turn_id: str
+
+
 class Asked(Kept, tag="asked", frozen=True, kw_only=True):
     """The turn waits for a person: questions by name. Its claim is given up until the answers are there."""
 
@@ -104,16 +133,30 @@ class Done(Kept, tag="done", frozen=True, kw_only=True):
     bag: dict[str, Any] | None = None
 
 
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session brings along when it does not begin empty: resumed, branched or compressed."""
+
+    entries: tuple[Entry, ...] = ()
+    turns: tuple[int, ...] = ()  # how many entries each turn added
+    bag: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    usage: Usage = Usage()
+
+
 class Opened(Kept, tag="opened", frozen=True, kw_only=True):
-    """A session begins under this key: the first one, or a new one after a reset; or an old one is resumed."""
+    """A session begins under this key: the first one, or a new one after a reset; or an old one is resumed.
+
+    It stands for itself: what it starts with is in `carried`, never behind a reference that could be forgotten.
+    """
 
     session_id: str
+    session_key: str = ""
     reason: str = "first"
     previous: str = ""
     platform: str = ""
     user_id: str = ""
-    base: str = ""  # the conv of another chain whose first `upto` records this session starts from (a branch)
-    upto: int = 0
+    origin: str = ""  # the session that `carried` was taken from
+    carried: Carried | None = None
 
 
 class Changed(Kept, tag="changed", frozen=True, kw_only=True):
@@ -130,8 +173,9 @@ class Undone(Kept, tag="undone", frozen=True, kw_only=True):
 
 
 class Summary(Kept, tag="summary", frozen=True, kw_only=True):
-    """The session as it was folded up to the record before; reading may begin here."""
+    """The session as it was folded up to the sequence `upto`: reading may go on behind it. Always dispensable."""
 
+    upto: int
     state: dict[str, Any]
 
 
@@ -144,30 +188,42 @@ class Outbound(Kept, tag="out", frozen=True, kw_only=True):
 
 
 class Intent(Kept, tag="intent", frozen=True, kw_only=True):
-    """Written before the call that sends part `part`: if no `Sent` follows, the outcome is unknown."""
+    """Written before the call that sends part `part`: if no `Sent` follows, the outcome is unknown.
+
+    `out` is the reply's sequence (0: a stream, its reply is not written yet). The last record of a place's send
+    journal is enough to go on: everything below `out` is settled, and `message_ids` has all parts so far.
+    """
 
     out: int
+    reply_id: str = ""
     part: int = 0
     attempt: int = 1
+    message_ids: tuple[str, ...] = ()
 
 
 class Sent(Kept, tag="sent", frozen=True, kw_only=True):
-    """The network has it; `message_ids` are the network's own."""
+    """The network has part `part`; `message_ids` are the network's own, of all parts so far."""
 
     out: int
+    reply_id: str = ""
     part: int = 0
+    attempts: int = 1
     message_ids: tuple[str, ...] = ()
     last: bool = True
 
 
 class Failed(Kept, tag="failed", frozen=True, kw_only=True):
-    """Given up, or (`retry_at`) to be tried again at that time."""
+    """Given up, or (`permanent` false) to be tried again at `retry_at`. `strikes`: replies refused in a row."""
 
     out: int
     error: str
+    reply_id: str = ""
+    part: int = 0
     attempts: int = 1
+    message_ids: tuple[str, ...] = ()
     permanent: bool = True
     retry_at: float = 0.0
+    strikes: int = 0
 
 
 class Dead(Kept, tag="dead", frozen=True, kw_only=True):
@@ -196,13 +252,11 @@ class Emitted(Kept, tag="event", frozen=True, kw_only=True):
 
 
 TurnRecord = (
-    Claim | LlmStep | ToolStarted | ToolFinished | Asked | Answered | Done | Opened | Changed | Undone | Summary
+    Claim | LlmStep | ToolStarted | ToolFinished | Said | Released | Asked | Answered | Done | Opened | Changed | Undone
 )
 Step = LlmStep | ToolStarted | ToolFinished
 SendRecord = Intent | Sent | Failed
-AnyRecord = TurnRecord | SendRecord | Inbound | Outbound | Dead | Cursor | Emitted
-
-R = TypeVar("R", bound=Kept)
+AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Emitted
 
 
 class _Version(msgspec.Struct):
@@ -231,13 +285,61 @@ def decode(data: bytes) -> AnyRecord:
     return record
 
 
+def token(text: str) -> str:
+    """One segment of a subject that stands for a text, whatever the text contains."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
 def conv(session_key: str) -> str:
-    """The token that stands for a session key in subjects: one segment, whatever the key contains."""
-    return hashlib.sha256(session_key.encode()).hexdigest()[:24]
+    """The token that stands for a session key in subjects."""
+    return token(session_key)
 
 
-def subject(kind: Literal["in", "turn", "out", "sent"], session_key: str) -> str:
+def subject(kind: Literal["in", "turn", "bell", "sum"], session_key: str) -> str:
     return f"gw.{kind}.{conv(session_key)}"
+
+
+def platform_token(platform: str) -> str:
+    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token(platform)
+
+
+def place(address: Address) -> str:
+    """`<platform>.<token>`: where replies have one order."""
+    at = f"{address.chat_id}\0{address.thread_id}"
+    return f"{platform_token(address.platform)}.{token(at)}"
+
+
+def out_subject(address: Address, session_key: str) -> str:
+    return f"gw.out.{place(address)}.{conv(session_key)}"
+
+
+def out_of_session(session_key: str) -> str:
+    """The pattern of all replies that belong to a session key."""
+    return f"gw.out.*.*.{conv(session_key)}"
+
+
+def out_of_place(where: str) -> str:
+    """The pattern of all replies that go to a place."""
+    return f"gw.out.{where}.*"
+
+
+def out_of_platform(platform: str) -> str:
+    return f"gw.out.{platform_token(platform)}.>"
+
+
+def sent_subject(where: str, stream: str = "") -> str:
+    """The send journal of a place, or of one streamed reply in it."""
+    return f"gw.sent.{where}.{token(stream)}" if stream else f"gw.sent.{where}"
+
+
+def delta_subject(session_key: str) -> str:
+    """Live only: pieces of an answer while the model writes it."""
+    return f"rt.delta.{conv(session_key)}"
+
+
+def control_subject(session_key: str) -> str:
+    """Live only: `stop`, to whichever node runs the session's turn."""
+    return f"rt.ctl.{conv(session_key)}"
 
 
 def event_subject(name: str) -> str:
