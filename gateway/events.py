@@ -115,8 +115,8 @@ class Bags:
 class Event(dict[str, Any]):
     """One thing that happens: a dict of plain fields with a name, an outcome and the bags beside it.
 
-    `writable` says which fields a hook may change (None: all); writing another is a KeyError that names it. `hook` is who
-    is running now, and so whose bag `own` is; `gateway` holds that hook's capabilities, None where it has none.
+    `writable` says which fields a hook may change (None: all); writing another is a KeyError that names it. `hook` is
+    who runs now, and so whose bag `own` is; `gateway` holds that hook's capabilities, None where it has none.
     """
 
     __slots__ = ("_asked", "_bags", "gateway", "hook", "name", "outcome", "writable")
