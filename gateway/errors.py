@@ -50,6 +50,14 @@ class ModelError(GatewayError):
         self.retry_after = retry_after
 
 
+class AgentError(GatewayError):
+    """A turn, a tool or a skill could not do what was asked; the model or the person is told this text."""
+
+
+class SessionError(GatewayError):
+    """What was asked of a session cannot be done; the person is told this text."""
+
+
 class AdapterError(GatewayError):
     """A chat network refused or could not be reached; `permanent` when trying again cannot help."""
 

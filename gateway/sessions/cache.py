@@ -1,0 +1,185 @@
+"""The sessions: a bounded cache over their chains in the journal, and the one way to write into a chain.
+
+Nothing here is the truth. `open` reads on from the last sequence that it knows, so a session is always as new as the
+journal; what was evicted is folded again from its last summary. A session is a frozen value: evicting one hurts nobody
+who holds it.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from gateway import records
+from gateway.engine.interface import Engine, Put
+from gateway.errors import Conflict, EngineError, EngineTooNew
+from gateway.sessions.session import Session, apply, fold
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+BUDGET = 16_000_000  # characters of transcripts kept in memory
+IDLE = 900.0
+SUMMARY_EVERY = 200
+SESSION_WEIGHT = 2000
+
+Verb = Callable[[Session], Sequence[records.TurnRecord]]
+
+
+@dataclass(slots=True)
+class Held:
+    """A session in memory, when it was used last, and how many records its last summary covers."""
+
+    session: Session
+    summarised: int
+    used: float
+
+    @property
+    def weight(self) -> int:
+        return self.session.weight + SESSION_WEIGHT
+
+
+class Sessions:
+    """Sessions by key."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Callable[[], float] = time.time,
+        budget: int = BUDGET,
+        idle: float = IDLE,
+        summary_every: int = SUMMARY_EVERY,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._budget = budget
+        self._idle = idle
+        self._summary_every = summary_every
+        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._weight = 0
+
+    async def open(self, key: str) -> Session:
+        """The session as the journal has it now; one that was never written has the sequence 0."""
+        held = self._held.get(key)
+        start, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
+        session = await self._read_on(start)
+        await self._keep(session, summarised)
+        return session
+
+    def peek(self, key: str) -> Session | None:
+        """The session as it was last seen, if it is in memory: for looks that must not wait."""
+        held = self._held.get(key)
+        return held.session if held else None
+
+    async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[Put] = ()) -> Session:
+        """Write records behind the state that one has seen, with other puts in the same atomic append.
+
+        Raises:
+            Conflict: the chain has gone on meanwhile, and nothing was written.
+        """
+        now = self._clock()
+        kept = tuple(one if one.at else msgspec.structs.replace(one, at=now) for one in kept)
+        subject = records.subject("turn", session.key)
+        puts = [Put(subject, records.encode(one)) for one in kept]
+        puts[0] = replace(puts[0], expect=session.seq)
+        sequences = await self._engine.append(*puts, *extra)
+        for one, seq in zip(kept, sequences, strict=False):
+            session = apply(session, one, seq, now)
+        held = self._held.get(session.key)
+        await self._keep(session, held.summarised if held else 0)
+        return session
+
+    async def change(self, key: str, verb: Verb, extra: Sequence[Put] = ()) -> Session:
+        """Let a verb say what to write, and write it; when the chain has gone on meanwhile, ask the verb again."""
+        while True:
+            session = await self.open(key)
+            if not (kept := verb(session)):
+                return session
+            try:
+                return await self.append(session, *kept, extra=extra)
+            except Conflict:
+                if (await self.open(key)).seq == session.seq:
+                    raise  # not the chain but one of the other puts was fenced
+
+    async def past(self, key: str) -> dict[str, Session]:
+        """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""
+        found: dict[str, Session] = {}
+        async for session in self._states(Session(key)):
+            if not session.session_id:
+                found.clear()
+            else:
+                found.pop(session.session_id, None)
+                found[session.session_id] = session
+        return found
+
+    async def _states(self, session: Session) -> AsyncIterator[Session]:
+        subject = records.subject("turn", session.key)
+        while True:
+            page = await self._engine.read(subject, session.seq, PAGE)
+            for record in page:
+                session = fold(session, record)
+                yield session
+            if len(page) < PAGE:
+                return
+
+    async def _from_summary(self, key: str) -> tuple[Session, int]:
+        record = await self._engine.last(records.subject("sum", key))
+        if record is None:
+            return Session(key), 0
+        if (session := _summarised(record.data)) is None:
+            log.info("the summary of session %s is of another version; its whole chain is read", key)
+            return Session(key), 0
+        return session, session.records
+
+    async def _read_on(self, session: Session) -> Session:
+        newest = session
+        async for newer in self._states(session):
+            newest = newer
+        return newest
+
+    async def _keep(self, session: Session, summarised: int) -> None:
+        if session.records - summarised >= max(self._summary_every, len(session.entries) // 2):
+            summarised = await self._summarise(session, summarised)
+        self._remember(session, summarised)
+
+    async def _summarise(self, session: Session, summarised: int) -> int:
+        subject = records.subject("sum", session.key)
+        summary = records.Summary(upto=session.seq, state=msgspec.to_builtins(session), at=self._clock())
+        try:
+            (seq,) = await self._engine.append(Put(subject, records.encode(summary)))
+            await self._engine.purge(subject, seq - 1)
+        except EngineError as error:
+            log.debug("no summary of session %s now: %s", session.key, error)
+            return summarised
+        return session.records
+
+    def _remember(self, session: Session, summarised: int) -> None:
+        now = self._clock()
+        held = self._held.pop(session.key, None)
+        if held:
+            self._weight -= held.weight
+            if held.session.seq > session.seq:
+                session, summarised = held.session, held.summarised
+        self._held[session.key] = kept = Held(session, summarised, now)
+        self._weight += kept.weight
+        self._evict(now)
+
+    def _evict(self, now: float) -> None:
+        while len(self._held) > 1:
+            key, oldest = next(iter(self._held.items()))
+            if self._weight <= self._budget and now - oldest.used <= self._idle:
+                return
+            del self._held[key]
+            self._weight -= oldest.weight
+
+
+def _summarised(data: bytes) -> Session | None:
+    try:
+        kept = records.decode(data)
+        return msgspec.convert(kept.state, Session) if isinstance(kept, records.Summary) else None
+    except (msgspec.MsgspecError, EngineTooNew):
+        return None

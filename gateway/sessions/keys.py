@@ -1,0 +1,60 @@
+"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and its kin."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gateway.messages import Message
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRules:
+    """Who shares a session in a chat of many: by default nobody in a group, everybody in a thread."""
+
+    agent: str = "main"
+    per_user_in_groups: bool = True
+    per_user_in_threads: bool = False
+
+
+DEFAULT_RULES = KeyRules()
+
+
+def session_key(message: Message, rules: KeyRules = DEFAULT_RULES) -> str:
+    """The key of the session that a message goes to.
+
+    A session that the sender names is a key of its own on the sender's platform; a whole key (`agent:...`) is taken
+    as it stands. Only adapters of trusted ends (terminal, page) fill that field.
+    """
+    at = message.address
+    if message.session.startswith("agent:"):
+        return message.session
+    if message.session:
+        return f"agent:{rules.agent}:{at.platform}:dm:{message.session}"
+    place = [part for part in (at.chat_id, at.thread_id) if part]
+    if at.chat_type != "dm" and message.user_id and _is_private(at.thread_id, rules):
+        place.append(message.user_id)
+    return ":".join(["agent", rules.agent, at.platform, at.chat_type, *place])
+
+
+def _is_private(thread_id: str, rules: KeyRules) -> bool:
+    if thread_id and not rules.per_user_in_threads:
+        return False
+    return rules.per_user_in_groups
+
+
+def platform_of(key: str) -> str:
+    """The platform in a session key; empty where the key has another shape."""
+    parts = key.split(":")
+    return parts[2] if len(parts) > 3 and parts[0] == "agent" else ""
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(6))
+
+
+def new_session_id(now: float, suffix: Callable[[], str] = _suffix) -> str:
+    """An id that sorts by its time and is read by people: `20260101_120000_abc123` (UTC)."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{suffix()}"

@@ -1,0 +1,218 @@
+"""A session: what its chain of records says, folded.
+
+The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look. `fold` is a
+pure function of a state and one record; whoever folds the same records holds the same session. A turn is claimed by a
+record; while the claim that a node wrote is the last one, the turn is that node's. A record of another session's
+beginning, or the turn's end, takes the claim away from whoever holds it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from gateway import records
+from gateway.engine.interface import Record
+from gateway.transcript import Entry, Usage
+
+PREVIOUS_KEPT = 200
+ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
+
+    It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
+    sequence of its last claim and `first` of its first one.
+    """
+
+    turn_id: str
+    on: int
+    first: int
+    claimed: int
+    by: str = ""
+    attempt: int = 1
+    steps: tuple[records.Step, ...] = ()
+    said: tuple[str, ...] = ()
+    questions: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    until: float = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it needs an answer before it can go on."""
+        return not self.by and bool(self.questions)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation under one key: frozen, as of the chain's sequence `seq` (0: nothing was ever written)."""
+
+    key: str
+    seq: int = 0
+    records: int = 0
+    session_id: str = ""
+    reason: str = ""
+    opened: int = 0  # the sequence of the record that began it
+    began: float = 0.0
+    previous: tuple[str, ...] = ()
+    platform: str = ""
+    user_id: str = ""
+    upto: int = 0
+    entries: tuple[Entry, ...] = ()
+    turns: tuple[int, ...] = ()  # how many entries each turn added
+    bag: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    turn: OpenTurn | None = None
+    last_active: float = 0.0
+    weight: int = 0
+
+    @property
+    def title(self) -> str:
+        return str(self.settings.get("title") or "")
+
+    @property
+    def model(self) -> str:
+        return str(self.settings.get("model") or "")
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.turn is not None and self.turn.is_waiting
+
+
+def fold(state: Session, record: Record) -> Session:
+    """The state after one more record of the chain.
+
+    Raises:
+        EngineTooNew: a later version of the gateway wrote it.
+    """
+    return apply(state, records.decode(record.data), record.seq, record.ts)
+
+
+def apply(state: Session, kept: records.AnyRecord, seq: int, ts: float = 0.0) -> Session:
+    """The state after a record that is already decoded. What does not belong into a chain changes nothing."""
+    moved = replace(state, seq=seq, records=state.records + 1)
+    change = CHANGES.get(type(kept))
+    return change(moved, kept, kept.at or ts) if change else moved
+
+
+def weigh(entries: tuple[Entry, ...]) -> int:
+    return sum(len(entry.content) + ENTRY_WEIGHT for entry in entries)
+
+
+def _opened(state: Session, kept: records.Opened, at: float) -> Session:
+    start = kept.carried or records.Carried()
+    previous = tuple(old for old in (*state.previous, state.session_id) if old and old != kept.session_id)
+    return replace(
+        state,
+        session_id=kept.session_id,
+        reason=kept.reason,
+        opened=state.seq,
+        began=at,
+        previous=previous[-PREVIOUS_KEPT:],
+        platform=kept.platform or state.platform,
+        user_id=kept.user_id or state.user_id,
+        entries=start.entries,
+        turns=start.turns,
+        bag=start.bag,
+        settings=start.settings,
+        usage=start.usage,
+        turn=None,
+        last_active=at,
+        weight=weigh(start.entries),
+    )
+
+
+def _claimed(state: Session, kept: records.Claim, at: float) -> Session:
+    if state.turn and state.turn.turn_id == kept.turn_id:
+        turn = replace(state.turn, on=kept.on, by=kept.by, attempt=kept.attempt, claimed=state.seq, questions={})
+    else:
+        turn = OpenTurn(kept.turn_id, kept.on, state.seq, state.seq, by=kept.by, attempt=kept.attempt)
+    return replace(state, turn=turn, last_active=at)
+
+
+def _stepped(state: Session, kept: records.Step, _at: float) -> Session:
+    if not (turn := _turn(state, kept.turn_id)):
+        return state
+    return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
+
+
+def _said(state: Session, kept: records.Said, _at: float) -> Session:
+    if not (turn := _turn(state, kept.turn_id)):
+        return state
+    return replace(state, turn=replace(turn, said=(*turn.said, kept.reply_id)))
+
+
+def _released(state: Session, kept: records.Released, _at: float) -> Session:
+    if not (turn := _turn(state, kept.turn_id)):
+        return state
+    return replace(state, turn=replace(turn, by="", attempt=turn.attempt - 1))
+
+
+def _asked(state: Session, kept: records.Asked, _at: float) -> Session:
+    if not (turn := _turn(state, kept.turn_id)):
+        return state
+    answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
+    asked = replace(turn, by="", attempt=0, questions=kept.questions, answers=answers, until=kept.until)
+    return replace(state, turn=asked)
+
+
+def _answered(state: Session, kept: records.Answered, at: float) -> Session:
+    turn = _turn(state, kept.turn_id)
+    if not turn or kept.name not in turn.questions:
+        return state
+    questions = {name: prompt for name, prompt in turn.questions.items() if name != kept.name}
+    answered = replace(turn, questions=questions, answers={**turn.answers, kept.name: kept.answer})
+    return replace(state, turn=answered, last_active=at)
+
+
+def _done(state: Session, kept: records.Done, at: float) -> Session:
+    upto = max(state.upto, kept.upto)
+    if kept.status == "forgotten":
+        return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
+    return replace(
+        state,
+        upto=upto,
+        entries=state.entries + kept.entries,
+        turns=(*state.turns, len(kept.entries)) if kept.entries else state.turns,
+        bag=state.bag if kept.bag is None else kept.bag,
+        usage=state.usage + kept.usage,
+        turn=None,
+        last_active=at,
+        weight=state.weight + weigh(kept.entries),
+    )
+
+
+def _changed(state: Session, kept: records.Changed, _at: float) -> Session:
+    settings = {name: value for name, value in state.settings.items() if name != kept.name}
+    return replace(state, settings=settings if kept.value is None else {**settings, kept.name: kept.value})
+
+
+def _undone(state: Session, kept: records.Undone, at: float) -> Session:
+    rest = state.turns[: max(0, len(state.turns) - kept.turns)]
+    entries = state.entries[: sum(rest)]
+    return replace(state, turns=rest, entries=entries, last_active=at, weight=weigh(entries))
+
+
+def _turn(state: Session, turn_id: str) -> OpenTurn | None:
+    return state.turn if state.turn and state.turn.turn_id == turn_id else None
+
+
+CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
+    {
+        records.Opened: _opened,
+        records.Claim: _claimed,
+        records.LlmStep: _stepped,
+        records.ToolStarted: _stepped,
+        records.ToolFinished: _stepped,
+        records.Said: _said,
+        records.Released: _released,
+        records.Asked: _asked,
+        records.Answered: _answered,
+        records.Done: _done,
+        records.Changed: _changed,
+        records.Undone: _undone,
+    }
+)

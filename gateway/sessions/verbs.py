@@ -1,0 +1,157 @@
+"""What can be done to a session, as pure functions: they look at its state and say which records bring the change.
+
+Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `turnover` says, from the
+state afterwards, which session ended and which began: the facts of the events.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway import records
+from gateway.errors import SessionError
+from gateway.messages import Message
+from gateway.sessions.keys import new_session_id
+from gateway.sessions.session import Session
+from gateway.transcript import Entry
+
+LANE_REASONS = frozenset({"first", "idle", "daily"})
+TITLE_LENGTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Turnover:
+    """One session took the place of another ("" for the first one under its key)."""
+
+    session_key: str
+    ended: str
+    started: str
+    reason: str
+    platform: str
+    user_id: str
+
+
+def turnover(session: Session) -> Turnover:
+    """How the session that the state holds began."""
+    ended = session.previous[-1] if session.previous else ""
+    return Turnover(session.key, ended, session.session_id, session.reason, session.platform, session.user_id)
+
+
+def begin(
+    session: Session,
+    now: float,
+    reason: str = "first",
+    *,
+    message: Message | None = None,
+    keep: Iterable[str] = (),
+) -> records.Opened:
+    """A new session under the key; of the old one's settings only those in `keep` go on."""
+    settings = {name: session.settings[name] for name in keep if name in session.settings}
+    return records.Opened(
+        session_id=new_session_id(now),
+        session_key=session.key,
+        reason=reason,
+        previous=session.session_id,
+        platform=message.address.platform if message else session.platform,
+        user_id=message.user_id if message else session.user_id,
+        carried=records.Carried(settings=settings) if settings else None,
+    )
+
+
+def resume(session: Session, old: Session) -> records.Opened:
+    """An earlier session goes on, under its own id; a session of another key comes as a branch of it."""
+    if old.session_id == session.session_id:
+        raise SessionError(f"session {old.session_id} is the current one")
+    if old.key != session.key:
+        raise SessionError(f"session {old.session_id} belongs to {old.key}: branch it to go on here")
+    return _carry(session, old, old.session_id, "resumed")
+
+
+def branch(session: Session, source: Session, now: float, title: str = "") -> records.Opened:
+    """A new session that begins with a copy of another (or of the same): what follows belongs to the copy alone."""
+    copy = _carry(session, source, new_session_id(now), "branch")
+    assert copy.carried is not None
+    named = title or (f"{source.title} (branch)" if source.title else "")
+    if named:
+        copy.carried.settings["title"] = named
+    return copy
+
+
+def compress(session: Session, entries: tuple[Entry, ...], now: float) -> records.Opened:
+    """A new session that begins with a shorter telling of the old one."""
+    opened = _carry(session, session, new_session_id(now), "compress")
+    assert opened.carried is not None
+    carried = records.Carried(
+        entries=entries, turns=(len(entries),), bag=opened.carried.bag, settings=opened.carried.settings
+    )
+    return records.Opened(
+        session_id=opened.session_id,
+        session_key=session.key,
+        reason="compress",
+        previous=session.session_id,
+        platform=session.platform,
+        user_id=session.user_id,
+        origin=session.session_id,
+        carried=carried,
+    )
+
+
+def undo(session: Session, turns: int = 1) -> records.Undone:
+    """The last turns no longer count."""
+    if turns < 1:
+        raise SessionError("undo takes a number of turns, 1 or more")
+    if not session.turns:
+        raise SessionError("there is nothing to undo in this session")
+    return records.Undone(turns=min(turns, len(session.turns)))
+
+
+def last_request(session: Session) -> str:
+    """What the person said in the last turn: what a retry says again, after an `undo` of that turn."""
+    if session.turns:
+        for entry in session.entries[-session.turns[-1] :]:
+            if entry.role == "user":
+                return entry.content
+    raise SessionError("there is no message to try again in this session")
+
+
+def setting(name: str, value: Any) -> records.Changed:
+    """A setting of the session; None puts the default back."""
+    return records.Changed(name=name, value=value)
+
+
+def title(text: str) -> records.Changed:
+    """The session's title, on one line; an empty one takes it away."""
+    return setting("title", " ".join(text.split())[:TITLE_LENGTH] or None)
+
+
+def model(name: str) -> records.Changed:
+    """The session's own model; `default` or nothing goes back to the configured one."""
+    return setting("model", name if name not in ("", "default") else None)
+
+
+def _carry(session: Session, source: Session, session_id: str, reason: str) -> records.Opened:
+    return records.Opened(
+        session_id=session_id,
+        session_key=session.key,
+        reason=reason,
+        previous=session.session_id,
+        platform=session.platform or source.platform,
+        user_id=session.user_id or source.user_id,
+        origin=source.session_id,
+        carried=carried(source),
+    )
+
+
+def carried(source: Session) -> records.Carried:
+    """All of a session that another can begin with."""
+    return records.Carried(
+        entries=source.entries,
+        turns=source.turns,
+        bag=plain(source.bag),
+        settings=plain(source.settings),
+        usage=source.usage,
+    )
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(values)
