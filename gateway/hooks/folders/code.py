@@ -1,0 +1,115 @@
+"""A hook's code as text: its content hash, whether it compiles, and what a handler written for Hermes shows of itself.
+
+The hash is over contents, never over times: two edits within one second are two versions. Compiling here only checks;
+the code runs nowhere but in the hook's own process, which reads the file itself.
+"""
+
+import hashlib
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gateway.hooks.folders.discovery import Folder, label_of, leads_inside
+from gateway.hooks.folders.manifest import HANDLER, Manifest
+from gateway.located import Finding, Place
+from gateway.located.tree import shown
+
+# Compiling holds the interpreter: some 0.2 ms a kilobyte. What is longer is left to the hook's own process.
+CHECKED = 64_000
+READ = 4_000_000
+
+_LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
+_READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
+_SENDS = re.compile(rb"\bsend_message_tool\b")
+_DECIDES = re.compile(rb"""["']decision["']""")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The contents of one version of a hook."""
+
+    digest: str
+    files: Mapping[str, bytes]
+
+
+def read_code(folder: Folder, command: Iterable[str] = ()) -> Code:
+    """Every file that counts as this hook's code; OSError when one is gone meanwhile."""
+    names = dict.fromkeys(file.name for file in folder.files)
+    names.update(dict.fromkeys(own_words(folder.path, command)))
+    total = hashlib.sha256()
+    files: dict[str, bytes] = {}
+    for name in sorted(names):
+        with (folder.path / name).open("rb") as file:
+            data = files[name] = file.read(READ)
+        total.update(b"%d %s %d\n" % (len(name), name.encode("utf-8", "surrogateescape"), len(data)))
+        total.update(data)
+    return Code(total.hexdigest(), files)
+
+
+def own_words(folder: Path, command: Iterable[str]) -> list[str]:
+    """Those words of a command that are files of the folder: the program itself, or what an interpreter is given."""
+    words = [word.removeprefix("./") for word in command if word and "\0" not in word and not word.startswith("-")]
+    return [word for word in words if (folder / word).is_file() and leads_inside(folder, word)]
+
+
+def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Finding]:
+    """What is wrong with the code as far as it can be seen without running it."""
+    if manifest.wire == "command":
+        return _program_findings(folder, manifest.command[0])
+    if manifest.wire == "url":
+        return []
+    if HANDLER not in code.files:
+        what = f"has no {HANDLER}"
+        return [Finding(Place(label_of(folder.name)), what, f"write {HANDLER}, or name a `command` or a `url`")]
+    return [
+        finding
+        for name, source in code.files.items()
+        if name.endswith(".py") and len(source) <= CHECKED and (finding := _syntax(folder.name, name, source))
+    ]
+
+
+def _program_findings(folder: Folder, program: str) -> list[Finding]:
+    if "/" not in program or program.startswith("/"):
+        return []
+    place = Place(f"{label_of(folder.name)}/{shown(program.removeprefix('./'))}")
+    if not leads_inside(folder.path, program):
+        return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
+    if not (folder.path / program).stat().st_mode & 0o111:
+        return [Finding(place, "is not executable", f"run: chmod +x {place.source}")]
+    return []
+
+
+def _syntax(folder: str, name: str, source: bytes) -> Finding | None:
+    place = f"{label_of(folder)}/{shown(name)}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, place, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        where = Place(place, error.lineno or 1, error.offset or 1)
+        return Finding(where, shown(error.msg or "invalid syntax", 200), "correct this line")
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return Finding(Place(place), f"cannot be compiled: {type(error).__name__}: {error}", "make it plain Python")
+    return None
+
+
+def as_hermes(manifest: Manifest, source: bytes) -> Manifest:
+    """The manifest of a folder written for Hermes, with what its source shows: there is no key there to declare it."""
+    env = ()
+    if _READS_ENVIRON.search(source):
+        env = tuple(dict.fromkeys(name.decode() for name in _LITERAL_NAME.findall(source)))
+    uses: tuple[str, ...] = ("send",) if _SENDS.search(source) else ()
+    decides = _DECIDES.search(source) is not None
+    commands = tuple(name for name in manifest.events if decides and name.partition(":")[0] == "command")
+    return msgspec.structs.replace(
+        manifest,
+        env=env,
+        uses=uses,
+        found=(*env, *uses),
+        events=tuple(name for name in manifest.events if name not in commands),
+        intercepts=commands,
+    )

@@ -1,0 +1,185 @@
+"""Which folders are hooks: found by name and by stat alone, never by running anything.
+
+A folder counts as its user's own word only when nobody else can have written it: it and its code belong to the user
+of this process (or to root), nothing of it is writable by everybody, and no file of its code leads out of it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.hooks.folders.manifest import HANDLER, MANIFEST
+from gateway.located import Finding, Place
+from gateway.located.tree import shown
+
+MAX_NAME = 100
+MAX_FILES = 500
+MAX_DEPTH = 4
+_NOT_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place where hook folders lie; `origin` is its name for people."""
+
+    path: Path
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFile:
+    """One file of a hook's code: its path inside the folder, and what `stat` says of it."""
+
+    name: str
+    size: int
+    mtime: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is meant as a hook; with an error among the findings nothing of it may be used."""
+
+    name: str
+    path: Path
+    origin: str
+    files: tuple[CodeFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def hooks_in(source: Source) -> Iterator[Folder]:
+    """The hook folders of one source in the order of their names; nothing where the source does not exist."""
+    try:
+        with os.scandir(source.path) as entries:
+            names = sorted(entry.name for entry in entries)
+        own = list(_unsafe(source.origin, source.path.stat()))
+    except OSError:
+        return
+    for name in names:
+        if not is_passed_over(name) and (folder := look(source.path / name, source.origin)):
+            yield Folder(folder.name, folder.path, folder.origin, folder.files, (*own, *folder.findings))
+
+
+def is_passed_over(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith((".bak", "~"))
+
+
+def label_of(name: str) -> str:
+    """A folder's name, fit for one line: letters of every script stay, what is not printable is escaped."""
+    return shown(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
+
+
+def look(path: Path, origin: str) -> Folder | None:
+    """The folder as far as `stat` shows it; None where it is none, or nothing in it is meant as a hook."""
+    findings: list[Finding] = []
+    label = label_of(path.name)
+    try:
+        itself = path.lstat()
+        if stat.S_ISLNK(itself.st_mode):
+            findings += _owned_by_others(label, itself)
+        found = path.stat()
+        if not stat.S_ISDIR(found.st_mode):
+            return None
+        files = tuple(_code(path, label, findings))
+    except FileNotFoundError:
+        return None  # gone while we looked, or a link to nothing
+    except OSError as error:
+        remedy = "make it a readable folder of the user that runs the gateway"
+        wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
+        return Folder(path.name, path, origin, findings=(wrong,))
+    names = {file.name for file in files}
+    if not names & {MANIFEST, HANDLER}:
+        near = next((file.name for file in _alike(path)), "")
+        if not near:
+            return None
+        findings.append(Finding(Place(f"{label}/{near}"), "is not read", f"rename it to {MANIFEST}"))
+    elif MANIFEST not in names:
+        findings.append(Finding(Place(label), f"has a {HANDLER} and no {MANIFEST}", f"write a {MANIFEST}"))
+    findings += [*_unsafe(label, found), *_odd_name(path.name)]
+    return Folder(path.name, path, origin, files, tuple(findings))
+
+
+def _alike(path: Path) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(path) as entries:
+        yield from (entry for entry in entries if entry.name.lower() in ("hook.yaml", "hook.yml"))
+
+
+def _odd_name(name: str) -> Iterator[Finding]:
+    if not name.isprintable():
+        remedy = "rename the folder: letters, digits, - and _"
+        yield Finding(Place(label_of(name)), "the folder's name has characters that cannot be shown", remedy)
+    if len(name) > MAX_NAME:
+        remedy = f"rename it, to at most {MAX_NAME} characters"
+        yield Finding(Place(label_of(name)), "the folder's name is too long", remedy)
+
+
+def _code(path: Path, label: str, findings: list[Finding]) -> Iterator[CodeFile]:
+    """HOOK.yaml and every *.py below the folder, in the order of their names."""
+    count = 0
+    waiting = [("", 0)]
+    while waiting:
+        below, depth = waiting.pop()
+        with os.scandir(path / below) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            if name == MANIFEST or entry.name.endswith(".py"):
+                if (file := _file(path, label, name, entry, findings)) is not None:
+                    count += 1
+                    yield file
+            elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and not _is_no_code(entry.name):
+                waiting.append((f"{name}/", depth + 1))
+        if count > MAX_FILES:
+            what = f"more than {MAX_FILES} Python files"
+            findings.append(Finding(Place(label), what, "install what is no code of this hook elsewhere"))
+            return
+
+
+def _is_no_code(name: str) -> bool:
+    return name.startswith(".") or name in _NOT_CODE
+
+
+def _file(path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding]) -> CodeFile | None:
+    found = entry.stat(follow_symlinks=False)
+    place = f"{label}/{shown(name)}"
+    if stat.S_ISLNK(found.st_mode):
+        findings += _owned_by_others(place, found)
+        if not leads_inside(path, name):
+            remedy = "put the file itself into the folder"
+            findings.append(Finding(Place(place), "is a link that leads out of the folder, or to nothing", remedy))
+            return None
+        found = entry.stat()
+    if not stat.S_ISREG(found.st_mode):
+        if name in (MANIFEST, HANDLER):
+            findings.append(Finding(Place(place), "is no file", "put a readable file in its place"))
+        return None
+    findings += _unsafe(place, found)
+    return CodeFile(name, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def leads_inside(folder: Path, name: str) -> bool:
+    """Whether this path, all links followed, ends at something inside the folder."""
+    try:
+        return (folder / name).resolve(strict=True).is_relative_to(folder.resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links; ValueError: a NUL in the name
+        return False
+
+
+def _unsafe(label: str, found: os.stat_result) -> Iterator[Finding]:
+    yield from _owned_by_others(label, found)
+    if found.st_mode & stat.S_IWOTH:
+        yield Finding(Place(label), "everybody may write to it", f"run: chmod o-w {label}")
+    elif found.st_mode & stat.S_IWGRP:
+        yield Finding(Place(label), "its group may write to it", f"run: chmod g-w {label}", "warning")
+
+
+def _owned_by_others(label: str, found: os.stat_result) -> Iterator[Finding]:
+    if found.st_uid not in (os.geteuid(), 0):
+        what = f"it belongs to another user (uid {found.st_uid})"
+        yield Finding(Place(label), what, f"run: chown {os.geteuid()} {label}, if you trust what is in it")

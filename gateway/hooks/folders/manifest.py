@@ -1,0 +1,148 @@
+"""A hook's manifest, `HOOK.yaml`, as a value: what the folder subscribes to, how it is called, what it needs.
+
+Reading imports nothing and runs nothing. Everything that is wrong is found in one reading, each with its place and its
+remedy; what is only odd is a warning. A folder that was written for Hermes, with no key of ours in it, is read as
+Hermes reads it, save that mistakes which there fall silent are told here.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from gateway.errors import HookError
+from gateway.events import OnError
+from gateway.located import Duration, Finding
+
+MANIFEST = "HOOK.yaml"
+HANDLER = "handler.py"
+LIMIT = 64_000
+
+Mode = Literal["queued", "parallel"]
+Delivery = Literal["memory", "durable"]
+Verb = Literal["emit", "send", "store", "submit"]
+
+OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
+
+Text = Annotated[str, msgspec.Meta(max_length=1000)]
+Patience = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
+
+
+class Requires(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be there before the hook can work."""
+
+    bins: str | tuple[str, ...] = ()
+    env: str | tuple[str, ...] = ()
+    python: str | tuple[str, ...] = ()
+    platforms: str | tuple[str, ...] = ()
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of `HOOK.yaml` and the types of their values; a list of one may be written as the one."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    description: Text = ""
+    version: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    events: str | tuple[str, ...] = ()
+    intercepts: str | tuple[str, ...] = ()
+    when: dict[str, Any] = {}
+    order: float = 0
+    mode: Mode = "queued"
+    max: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
+    timeout: Patience | None = None
+    on_error: OnError = "skip"
+    delivery: Delivery = "memory"
+    isolation: Literal["process", "none"] = "process"
+    requires: Requires = Requires()
+    env: str | tuple[str, ...] = ()
+    uses: Verb | tuple[Verb, ...] = ()
+    schedule: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    options: dict[str, Any] = {}
+    command: str | tuple[str, ...] = ()
+    protocol: Literal["lines", "oneshot"] = "lines"
+    url: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    dialect: Literal["gateway", "sherma"] = "gateway"
+    secret_env: str = ""
+    enabled: bool = True
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder says about itself, made whole: every list is a tuple, every default stands."""
+
+    folder: str
+    name: str
+    description: str = ""
+    version: str = ""
+    events: tuple[str, ...] = ()
+    intercepts: tuple[str, ...] = ()
+    when: dict[str, Any] = {}
+    order: float = 0
+    mode: Mode = "queued"
+    max: int = 1
+    timeout: float | None = None
+    on_error: OnError = "skip"
+    delivery: Delivery = "memory"
+    isolated: bool = True
+    needs_bins: tuple[str, ...] = ()
+    needs_env: tuple[str, ...] = ()
+    needs_python: tuple[str, ...] = ()
+    needs_platforms: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    uses: tuple[Verb, ...] = ()
+    found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
+    schedule: str = ""
+    options: dict[str, Any] = {}
+    command: tuple[str, ...] = ()
+    oneshot: bool = False
+    url: str = ""
+    dialect: Literal["gateway", "sherma"] = "gateway"
+    secret_env: str = ""
+    enabled: bool = True
+    hermes: bool = False
+
+    @property
+    def wire(self) -> Literal["worker", "command", "url"]:
+        return "command" if self.command else "url" if self.url else "worker"
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        return (*self.intercepts, *(name for name in self.events if name not in self.intercepts))
+
+    @property
+    def observe_timeout(self) -> float:
+        return self.timeout or (REMOTE_TIMEOUT if self.url else OBSERVE_TIMEOUT)
+
+    @property
+    def decide_timeout(self) -> float:
+        return self.timeout or (REMOTE_TIMEOUT if self.url else DECIDE_TIMEOUT)
+
+
+class Guard(msgspec.Struct, frozen=True):
+    """What a hook with `on_error: deny` stands before: while it cannot answer, these are denied."""
+
+    intercepts: tuple[str, ...]
+    when: dict[str, Any] = {}
+    order: float = 0
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A manifest and what was found in it: no manifest where a finding is an error, but its guard as far as legible."""
+
+    manifest: Manifest | None
+    findings: tuple[Finding, ...] = ()
+    guard: Guard | None = None
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "warning")
+
+    def required(self, folder: Path) -> Manifest:
+        """The manifest, or a HookError that tells all findings at once."""
+        if self.manifest is None:
+            found = "\n".join(f"  {finding}" for finding in self.errors)
+            raise HookError(f"the hook {folder.name} cannot be read:\n{found}")
+        return self.manifest

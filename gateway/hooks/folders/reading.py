@@ -1,0 +1,283 @@
+"""From `HOOK.yaml` to a `Reading`: the types are checked by binding, and here what the types cannot say.
+
+Every check gets the tree, so that its finding names the line and column of the very word that is wrong.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from gateway.catalogue import POINTS, Point, point, suggest
+from gateway.hooks.folders.discovery import label_of
+from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Guard, Keys, Manifest, Reading
+from gateway.hooks.folders.requirements import Requirement
+from gateway.hooks.folders.subjects import is_durable
+from gateway.located import Finding, Mapping, Node, Place, Scalar, Sequence, bind, plain, read_yaml
+from gateway.located.tree import as_number, as_truth, is_nothing, shown
+
+T = TypeVar("T")
+
+# What hooks written for Hermes carry; Hermes reads the first three and passes over the rest, and so do we.
+HERMES_KEYS = frozenset({"name", "description", "events", "version", "enabled"})
+UNREAD_KEYS = frozenset({"author", "authors", "license", "homepage", "repository", "tags", "category", "metadata"})
+FOREIGN_KEYS = frozenset({"platforms", "capabilities", "requires_env", "priority"})
+
+_NAME = re.compile(r"[^\s:]+(?::[^\s:]+)*\Z")
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
+
+
+def read_manifest(folder: Path) -> Reading:
+    """What the folder's manifest says; nothing is raised, and nothing of the folder is run."""
+    tree = read_yaml(folder / MANIFEST, LIMIT, name=f"{label_of(folder.name)}/{MANIFEST}")
+    root = tree.root if isinstance(tree.root, Mapping) else Mapping(tree.root.place)
+    is_hermes = frozenset(root) <= HERMES_KEYS | UNREAD_KEYS | FOREIGN_KEYS
+    findings = list(tree.findings)
+    findings += _foreign(root, is_hermes)
+    unread = UNREAD_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
+    kept = Mapping(root.place, tuple(pair for pair in root.pairs if pair[0].text not in unread))
+    keys, bound = bind(kept if isinstance(tree.root, Mapping) else tree.root, Keys, unknown="warning")
+    findings += bound
+    if root.pairs or not tree.findings:
+        findings += _checked(root, keys or _legible(kept))
+    findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
+    failed = keys is None or any(finding.severity == "error" for finding in findings)
+    manifest = None if failed or keys is None else _manifest(folder.name, keys, is_hermes)
+    return Reading(manifest, tuple(findings), _guard(root))
+
+
+def names_in(value: str | Iterable[T]) -> tuple[str | T, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _legible(root: Mapping) -> Keys:
+    """What can be bound when not all can, so that the rest is checked in the same reading."""
+    pairs = (pair for pair in root.pairs if bind(Mapping(root.place, (pair,)), Keys, unknown="warning")[0])
+    return bind(Mapping(root.place, tuple(pairs)), Keys, unknown="warning")[0] or Keys()
+
+
+def _manifest(folder: str, keys: Keys, is_hermes: bool) -> Manifest:
+    schedule = keys.schedule.strip()
+    events = dict.fromkeys((*names_in(keys.events), *([f"schedule:{folder}"] if schedule else [])))
+    return Manifest(
+        folder=folder,
+        name=keys.name or folder,
+        description=keys.description,
+        version=keys.version,
+        events=tuple(events),
+        intercepts=tuple(dict.fromkeys(names_in(keys.intercepts))),
+        when=keys.when,
+        order=keys.order,
+        mode=keys.mode,
+        max=keys.max if keys.mode == "parallel" else 1,
+        timeout=keys.timeout,
+        on_error=keys.on_error,
+        delivery=keys.delivery,
+        isolated=keys.isolation == "process",
+        needs_bins=names_in(keys.requires.bins),
+        needs_env=names_in(keys.requires.env),
+        needs_python=names_in(keys.requires.python),
+        needs_platforms=names_in(keys.requires.platforms),
+        env=tuple(dict.fromkeys((*names_in(keys.env), *names_in(keys.requires.env)))),
+        uses=names_in(keys.uses),  # type: ignore[arg-type]  # the binding has checked the words
+        schedule=schedule,
+        options=keys.options,
+        command=_command(keys),
+        oneshot=keys.protocol == "oneshot",
+        url=keys.url,
+        dialect=keys.dialect,
+        secret_env=keys.secret_env,
+        enabled=keys.enabled,
+        hermes=is_hermes,
+    )
+
+
+def _command(keys: Keys) -> tuple[str, ...]:
+    return tuple(shlex.split(keys.command)) if isinstance(keys.command, str) else keys.command
+
+
+def _guard(root: Mapping) -> Guard | None:
+    """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
+    on_error, intercepts, when = (root.get(key) for key in ("on_error", "intercepts", "when"))
+    if not isinstance(on_error, Scalar) or on_error.text != "deny" or intercepts is None:
+        return None
+    names = tuple(item.text for item in _items(intercepts) if isinstance(item, Scalar) and _NAME.match(item.text))
+    fields = plain(when) if isinstance(when, Mapping) else {}
+    order = as_number(node.text) if isinstance(node := root.get("order"), Scalar) else None
+    return Guard(names, fields, order or 0) if names else None
+
+
+def _items(node: Node | None) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Sequence) else () if node is None or is_nothing(node) else (node,)
+
+
+def _foreign(root: Mapping, is_hermes: bool) -> Iterator[Finding]:
+    """Keys of other systems that mean something else there, or nothing here."""
+    if key := root.key("priority"):
+        what = "`priority` means low first in some systems and high first in others"
+        remedy = "write `order: <number>`; low goes first, the default is 0"
+        yield Finding(key.place, what, remedy, "warning" if is_hermes else "error")
+    if not is_hermes:
+        return
+    for name, remedy in (
+        ("platforms", "write `when: {platform: [...]}` to see these platforms' events only"),
+        ("capabilities", "write `uses: [...]` for what the hook may do"),
+        ("requires_env", "write `requires: {env: [...]}`"),
+    ):
+        if key := root.key(name):
+            yield Finding(key.place, f"`{name}` is passed over, as Hermes does", remedy, "warning")
+
+
+def _checked(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    yield from _subscriptions(root, keys)
+    yield from _conditions(root, keys)
+    yield from _delivery(root, keys)
+    yield from _reached(root, keys)
+    yield from _environment(root)
+    yield from _needs(root)
+
+
+def _place(root: Mapping, *path: str) -> Place:
+    node: Node = root
+    for key in path:
+        below = node.get(key) if isinstance(node, Mapping) else None
+        if below is None:
+            break
+        node = below
+    return node.place
+
+
+def _subscriptions(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    if not (_items(root.get("events")) or _items(root.get("intercepts")) or keys.schedule):
+        place = _place(root, "events") if root.get("events") else root.place
+        yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
+    for key in ("events", "intercepts"):
+        for item in _items(root.get(key)):
+            if isinstance(item, Scalar) and (finding := _subscription(key, item)):
+                yield finding
+
+
+def _subscription(key: str, item: Scalar) -> Finding | None:
+    text = item.text
+    if not item.quoted and (as_truth(text) is not None or as_number(text) is not None):
+        kind = "true or false" if as_truth(text) is not None else "a number"
+        return Finding(item.place, f"`{shown(text)}` is {kind}, not the name of an event", "write noun:verb")
+    if not _NAME.match(text) or not text.isprintable():
+        return Finding(item.place, f"`{shown(text)}` is not the name of an event", "write noun:verb, or a glob: tool:*")
+    if len(text) > 200:
+        return Finding(item.place, "this name is too long for an event", "write noun:verb, in at most 200 characters")
+    if near := suggest(text):
+        return Finding(item.place, f"nobody emits `{shown(text)}`", f"did you mean `{near}`?", "warning")
+    meant = _meant(text)
+    if not meant:
+        what = f"nobody of ours emits `{shown(text)}`"
+        return Finding(item.place, what, "keep it if another hook emits it; `events list` names ours", "warning")
+    if key == "intercepts" and not any(known.writable or known.outcomes for known in meant):
+        what = f"nothing of `{shown(text)}` can be changed or stopped"
+        return Finding(item.place, what, "observe it: move it to `events`", "warning")
+    return None
+
+
+def _meant(pattern: str) -> tuple[Point, ...]:
+    """The events of the catalogue that a subscription takes in."""
+    if known := point(pattern):
+        return (known,)
+    return tuple(known for name, known in POINTS.items() if fnmatchcase(name, pattern)) if "*" in pattern else ()
+
+
+def _conditions(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    for field, wanted in keys.when.items():
+        values = wanted if isinstance(wanted, list) else [wanted]
+        if not values or any(isinstance(value, dict | list) for value in values):
+            remedy = f"write one value or a list of values: {{{shown(field)}: [one, two]}}"
+            yield Finding(_place(root, "when", field), f"`when.{shown(field)}` is no value to compare with", remedy)
+    meant = [_meant(name) for name in (*names_in(keys.events), *names_in(keys.intercepts))]
+    if not all(meant):
+        return
+    known = {field.name for points in meant for found in points for field in found.all_fields}
+    for field in keys.when:
+        if known and field not in known:
+            what = f"no event of this hook has a field `{shown(field)}`, so it would never be told"
+            remedy = f"its events have: {', '.join(sorted(known))}"
+            yield Finding(_place(root, "when", field), what, remedy, "warning")
+
+
+def _delivery(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    if keys.delivery != "durable":
+        return
+    if not _items(root.get("events")) and not keys.schedule:
+        what = "`delivery: durable` is about what a hook observes, and it observes nothing"
+        yield Finding(_place(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
+    for item in _items(root.get("events")):
+        if isinstance(item, Scalar) and not is_durable(item.text):
+            what = f"`{shown(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
+            yield Finding(item.place, what, "write whole segments, such as command:*")
+
+
+def _reached(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    """How the hook is called: a handler, a command or a URL, and what belongs to each."""
+    if keys.command and keys.url:
+        yield Finding(_place(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
+    for key, of in (("protocol", "command"), ("dialect", "url"), ("secret_env", "url")):
+        if root.get(key) and not root.get(of):
+            yield Finding(_place(root, key), f"`{key}` means nothing without `{of}`", f"add `{of}` or remove it")
+    if root.get("max") and keys.mode != "parallel":
+        what = "`max` means nothing in the mode `queued`"
+        yield Finding(_place(root, "max"), what, "add `mode: parallel`, or remove it", "warning")
+    yield from _command_findings(root, keys)
+    if keys.url and (wrong := _wrong_url(keys.url)):
+        yield Finding(_place(root, "url"), wrong, "write http://host:port/path or https://...")
+    if keys.schedule and len(keys.schedule.split()) != 5:
+        remedy = 'write minute, hour, day, month and weekday: "0 9 * * 1-5"'
+        yield Finding(_place(root, "schedule"), "`schedule` has not five fields", remedy)
+
+
+def _command_findings(root: Mapping, keys: Keys) -> Iterator[Finding]:
+    if (node := root.get("command")) is None:
+        return
+    try:
+        words = _command(keys)
+    except ValueError as error:
+        yield Finding(node.place, f"`command` cannot be split into words: {error}", 'write a list: ["./hook.sh", "-v"]')
+        return
+    if not words or not words[0].strip() or any("\0" in word for word in words):
+        yield Finding(node.place, "`command` names no program", 'write `command: ["./hook.sh"]`')
+
+
+def _wrong_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"`url` cannot be understood: {error}"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or not url.isprintable() or " " in url:
+        return "`url` is no web address"
+    if parts.username is not None or parts.password is not None:
+        return "`url` holds a user name or a password"
+    return ""
+
+
+def _environment(root: Mapping) -> Iterator[Finding]:
+    requires = root.get("requires")
+    wanted = [("env", root.get("env")), ("secret_env", root.get("secret_env"))]
+    if isinstance(requires, Mapping):
+        wanted.append(("requires.env", requires.get("env")))
+    for key, node in wanted:
+        for item in _items(node):
+            if isinstance(item, Scalar) and not _ENV.match(item.text):
+                what = f"`{key}` holds what is no name of an environment variable"
+                yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
+
+
+def _needs(root: Mapping) -> Iterator[Finding]:
+    requires = root.get("requires")
+    for item in _items(requires.get("python") if isinstance(requires, Mapping) else None):
+        if not isinstance(item, Scalar):
+            continue
+        try:
+            Requirement.parse(item.text)
+        except ValueError as error:
+            yield Finding(item.place, f"`{shown(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"')

@@ -1,0 +1,82 @@
+"""The names that a hook has in the journal: its consumer, its dead letters, and the subjects of its subscriptions.
+
+A folder may have any name that a person writes; a journal's segment may not. A name that is no segment is given the
+part of it that is, and a mark made of the whole name, so that two folders never share one.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from gateway.engine.interface import matches
+from gateway.records import event_subject
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")
+
+
+def token(folder: str) -> str:
+    """One segment that stands for the folder: `activity-log` -> `hook-activity-log`."""
+    if _PLAIN.match(folder):
+        return f"hook-{folder}"
+    legible = re.sub(r"[^A-Za-z0-9_-]+", "_", folder)[:40]
+    return f"hook-{legible}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}"
+
+
+def dead_subject(folder: str, seq: int) -> str:
+    return f"gw.dead.{token(folder)}.{seq}"
+
+
+def redo_subject(folder: str) -> str:
+    """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
+    return f"gw.redo.{token(folder)}"
+
+
+def is_durable(pattern: str) -> bool:
+    """Whether the pattern has whole segments only, as the journal's filters want them."""
+    return all(part == "*" or _SEGMENT.match(part) for part in pattern.split(":"))
+
+
+def filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """The consumer's filters: none of them covered by another, since overlapping ones are refused."""
+    subjects = dict.fromkeys(event_subject(pattern) for pattern in patterns)
+    kept = [one for one in subjects if not any(other != one and covers(other, one) for other in subjects)]
+    return (*_disjoint(kept), redo_subject(folder))
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Whether every subject under `narrow` falls under `wide`."""
+    if wide.endswith(".>"):
+        return len(narrow.split(".")) >= len(wide.split(".")) and matches(wide, narrow)
+    return not narrow.endswith(".>") and matches(wide, narrow)
+
+
+def _disjoint(subjects: list[str]) -> list[str]:
+    """Overlapping filters of which none covers the other (`a.*.c`, `a.b.*`) become one that covers both."""
+    for at, one in enumerate(subjects):
+        for other in subjects[at + 1 :]:
+            if _overlap(one, other):
+                both = _joined(one, other)
+                return _disjoint([*(subject for subject in subjects if not covers(both, subject)), both])
+    return subjects
+
+
+def _overlap(one: str, other: str) -> bool:
+    left, right = one.split("."), other.split(".")
+    for a, b in zip(left, right, strict=False):
+        if ">" in (a, b):
+            return True
+        if a != b and "*" not in (a, b):
+            return False
+    return len(left) == len(right)
+
+
+def _joined(one: str, other: str) -> str:
+    """The narrowest filter that takes in both: the consumer then drops what neither asked for."""
+    parts: list[str] = []
+    left, right = one.split("."), other.split(".")
+    for a, b in zip(left, right, strict=False):
+        if ">" in (a, b):
+            return ".".join([*parts, ">"])
+        parts.append(a if a == b else "*")
+    return ".".join(parts)

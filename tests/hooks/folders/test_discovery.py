@@ -1,0 +1,146 @@
+"""Which folders are hooks, told by stat alone; what somebody else could have written is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
+
+EVENTS = "events: [agent:end]\n"
+
+
+def plant(at: Path, manifest: str = EVENTS, handler: str = "def handle(event_type, context): pass\n") -> Path:
+    at.mkdir(parents=True)
+    (at / "HOOK.yaml").write_text(manifest)
+    if handler:
+        (at / "handler.py").write_text(handler)
+    return at
+
+
+def seen(path: Path) -> Folder:
+    folder = look(path, "home")
+    assert folder
+    return folder
+
+
+def wrong(path: Path) -> list[str]:
+    return [str(finding) for finding in seen(path).findings if finding.severity == "error"]
+
+
+def test_folders_come_in_the_order_of_their_names_and_some_are_passed_over(tmp_path: Path) -> None:
+    for name in ("b", "a", ".git", "_off", "old.bak", "c~", "éé"):
+        plant(tmp_path / name)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "a-file").write_text("x")
+    assert [folder.name for folder in hooks_in(Source(tmp_path, "home"))] == ["a", "b", "éé"]
+    assert not [finding for folder in hooks_in(Source(tmp_path, "home")) for finding in folder.findings]
+
+
+def test_a_source_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert list(hooks_in(Source(tmp_path / "none", "home"))) == []
+
+
+def test_code_is_the_manifest_and_every_python_file(tmp_path: Path) -> None:
+    hook = plant(tmp_path / "a")
+    for name in ("lib/deep.py", "__pycache__/x.py", ".venv/y.py", "node_modules/z.py", "data.json", "log.txt"):
+        (hook / name).parent.mkdir(exist_ok=True)
+        (hook / name).write_text("")
+    assert sorted(file.name for file in seen(hook).files) == ["HOOK.yaml", "handler.py", "lib/deep.py"]
+
+
+def test_a_half_written_folder_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "handler.py").write_text("")
+    assert "has a handler.py and no HOOK.yaml" in wrong(tmp_path / "a")[0]
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "hook.yml").write_text(EVENTS)
+    assert "rename it to HOOK.yaml" in wrong(tmp_path / "b")[0]
+
+
+@pytest.mark.row("T21")
+def test_what_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    folder, code = plant(tmp_path / "folder"), plant(tmp_path / "code")
+    folder.chmod(0o777)
+    (code / "handler.py").chmod(0o666)
+    assert wrong(folder) == ["folder: error: everybody may write to it; run: chmod o-w folder"]
+    assert "code/handler.py" in wrong(code)[0]
+
+
+@pytest.mark.row("T21")
+def test_a_source_that_everybody_may_write_to_refuses_all_that_is_in_it(tmp_path: Path) -> None:
+    plant(tmp_path / "hooks" / "a")
+    (tmp_path / "hooks").chmod(0o777)
+    (folder,) = hooks_in(Source(tmp_path / "hooks", "$HERMES_HOME/hooks"))
+    assert folder.is_refused
+
+
+@pytest.mark.row("T21")
+def test_what_the_group_may_write_to_is_warned_about(tmp_path: Path) -> None:
+    hook = plant(tmp_path / "a")
+    hook.chmod(0o775)
+    assert [(finding.severity, finding.remedy) for finding in seen(hook).findings] == [("warning", "run: chmod g-w a")]
+
+
+@pytest.mark.row("T21")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("which", ["", "HOOK.yaml", "handler.py"])
+def test_what_belongs_to_another_user_is_refused(tmp_path: Path, which: str) -> None:
+    hook = plant(tmp_path / "a")
+    os.chown(hook / which, 65534, 65534)
+    assert "belongs to another user (uid 65534)" in wrong(hook)[0]
+
+
+@pytest.mark.row("T21")
+def test_the_folder_may_be_a_link_and_its_code_may_not_lead_out(tmp_path: Path) -> None:
+    plant(tmp_path / "elsewhere")
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    assert wrong(tmp_path / "linked") == []
+    assert seen(tmp_path / "linked").name == "linked"
+    for name in ("handler.py", "HOOK.yaml", "helper.py"):
+        hook = plant(tmp_path / f"out-{name}")
+        (hook / name).unlink(missing_ok=True)
+        (hook / name).symlink_to(tmp_path / "elsewhere" / "handler.py")
+        assert f"out-{name}/{name}: error: is a link that leads out" in wrong(hook)[0]
+    inside = plant(tmp_path / "inside", handler="")
+    (inside / "real.py").write_text("")
+    (inside / "handler.py").symlink_to("real.py")
+    assert wrong(inside) == []
+
+
+@pytest.mark.row("T19")
+@pytest.mark.row("T21")
+def test_circles_and_links_to_nothing_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    (tmp_path / "nothing").symlink_to(tmp_path / "gone")
+    hook = plant(tmp_path / "a", handler="")
+    (hook / "handler.py").symlink_to("handler.py")
+    (hook / "up").symlink_to("..")
+    found = {folder.name: folder for folder in hooks_in(Source(tmp_path, "home"))}
+    assert sorted(found) == ["a", "round"]
+    assert found["round"].is_refused
+    assert "leads out of the folder, or to nothing" in wrong(hook)[0]
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "x" * 101, "rtl\u202ename", os.fsdecode(b"\xff\xfe")])
+def test_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> None:
+    found = wrong(plant(tmp_path / name))
+    assert "rename" in found[0]
+    assert found[0].isprintable()
+
+
+def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) -> None:
+    assert look(tmp_path / "gone", "home") is None
+    (tmp_path / "file").write_text("")
+    assert look(tmp_path / "file", "home") is None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    hook = plant(tmp_path / "a")
+    hook.chmod(0)
+    try:
+        assert "cannot be read" in wrong(hook)[0]
+    finally:
+        hook.chmod(0o755)

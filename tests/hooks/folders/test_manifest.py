@@ -1,0 +1,291 @@
+"""A manifest is read whole: every mistake has its place and its remedy, and nothing of the folder is run."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import HookError
+from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Manifest, Reading
+from gateway.hooks.folders.reading import read_manifest
+
+SAMPLES = Path(__file__).parents[3] / "sample_hooks"
+
+
+def read(tmp_path: Path, text: str | bytes, name: str = "weather") -> Reading:
+    folder = tmp_path / name
+    folder.mkdir(exist_ok=True)
+    (folder / MANIFEST).write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_manifest(folder)
+
+
+def good(tmp_path: Path, text: str) -> Manifest:
+    reading = read(tmp_path, text)
+    assert not reading.errors, [str(finding) for finding in reading.errors]
+    assert reading.manifest
+    return reading.manifest
+
+
+def test_every_key_arrives(tmp_path: Path) -> None:
+    manifest = good(
+        tmp_path,
+        """
+name: Weather
+description: Tells the weather
+version: 1.10
+events: [agent:end]
+intercepts: ["tool:*"]
+when: {platform: [telegram, discord], scope: admin}
+order: -100
+mode: parallel
+max: 2
+timeout: 1m30s
+on_error: deny
+delivery: durable
+isolation: none
+requires: {bins: [git], env: [API_KEY], python: ["httpx>=0.27"], platforms: [telegram]}
+env: [OTHER]
+uses: [send, store]
+schedule: "0 9 * * 1-5"
+options: {threshold: 10, words: [a, b]}
+""",
+    )
+    assert manifest == Manifest(
+        folder="weather",
+        name="Weather",
+        description="Tells the weather",
+        version="1.10",
+        events=("agent:end", "schedule:weather"),
+        intercepts=("tool:*",),
+        when={"platform": ["telegram", "discord"], "scope": "admin"},
+        order=-100,
+        mode="parallel",
+        max=2,
+        timeout=90,
+        on_error="deny",
+        delivery="durable",
+        isolated=False,
+        needs_bins=("git",),
+        needs_env=("API_KEY",),
+        needs_python=("httpx>=0.27",),
+        needs_platforms=("telegram",),
+        env=("OTHER", "API_KEY"),
+        uses=("send", "store"),
+        schedule="0 9 * * 1-5",
+        options={"threshold": 10, "words": ["a", "b"]},
+    )
+
+
+def test_little_is_needed(tmp_path: Path) -> None:
+    manifest = good(tmp_path, "events: agent:end\n")
+    assert (manifest.name, manifest.events, manifest.mode, manifest.enabled) == (
+        "weather",
+        ("agent:end",),
+        "queued",
+        True,
+    )
+    assert (manifest.observe_timeout, manifest.decide_timeout) == (120, 10)
+
+
+def test_a_remote_hook_has_30_seconds(tmp_path: Path) -> None:
+    manifest = good(tmp_path, "events: [agent:end]\nurl: http://127.0.0.1:8000/hooks\n")
+    assert (manifest.observe_timeout, manifest.decide_timeout, manifest.wire) == (30, 30, "url")
+
+
+def test_a_command_may_be_one_line(tmp_path: Path) -> None:
+    manifest = good(tmp_path, "events: [agent:end]\ncommand: ./hook.sh --say 'two words'\nprotocol: oneshot\n")
+    assert (manifest.command, manifest.oneshot) == (("./hook.sh", "--say", "two words"), True)
+
+
+def test_a_name_in_both_lists_is_subscribed_once(tmp_path: Path) -> None:
+    manifest = good(tmp_path, "events: [tool:before, agent:end]\nintercepts: [tool:before]\n")
+    assert manifest.subscriptions == ("tool:before", "agent:end")
+
+
+def test_everything_wrong_is_told_at_once_with_its_place(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        """events: [agent:end, 7, null, {a: b}]
+when: {platform: {a: b}}
+order: high
+mode: queue
+timeout: soon
+priority: 5
+uses: [sned]
+env: ["A=1"]
+requires: {python: ["httpx>"]}
+secret_env: KEY
+schedule: "hourly"
+url: ftp://x/y
+command: ./x
+""",
+    )
+    places = [str(finding.place) for finding in reading.errors]
+    for place in ("1:21", "1:24", "1:30", "3:8", "4:7", "5:10", "6:1", "7:8"):
+        assert f"weather/HOOK.yaml:{place}" in places, place
+    assert reading.manifest is None
+    assert all(finding.remedy for finding in reading.findings)
+    with pytest.raises(HookError, match=r"(?s)weather cannot be read.*:1:21.*:6:1.*order: <number>"):
+        reading.required(tmp_path / "weather")
+
+
+def test_what_binds_is_checked_further_and_told_together(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        """events: [true, 7, "two words", "agent:end"]
+when: {platform: {a: b}, chat_type: []}
+delivery: durable
+env: ["A=1"]
+requires: {python: ["httpx>"]}
+secret_env: KEY
+schedule: "hourly"
+url: ftp://x/y
+command: "'"
+""",
+    )
+    found = {str(finding.place).partition(":")[2]: finding.what for finding in reading.errors}
+    assert set(found) >= {"1:10", "1:16", "1:19", "2:18", "2:37", "4:7", "5:21", "7:11", "8:6", "9:10"}
+    assert found["1:10"] == "`true` is true or false, not the name of an event"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "what"),
+    [
+        ("events: [a:b]\nevents: [c:d]\n", "2:1", "a second time"),
+        ("events: &x [a:b]\nintercepts: *x\n", "1:9", "anchor"),
+        ("events: [a:b]\nname: !!python/object/apply:os.system [touch x]\n", "2:7", "tag"),
+        ("events: [a:b]\n---\nevents: []\n", "2:1", "second document"),
+        ("events: [a:b\n", "2:1", "sequence"),
+        ("events:\n\t- a:b\n", "2:1", "tab"),
+        ("- a:b\n", "1:1", "list"),
+        ("", "1:1", "no event"),
+        ("name: x\n", "1:1", "no event"),
+        ("events: []\n", "1:9", "no event"),
+        ("events: {agent:end: true}\n", "1:9", "mapping"),
+        ("events: [a:b]\nprotocol: oneshot\n", "2:11", "means nothing without"),
+        ("events: [a:b]\ndialect: sherma\n", "2:10", "means nothing without"),
+        ("intercepts: [tool:before]\ndelivery: durable\n", "2:11", "observes nothing"),
+        ("events: ['command:foo*']\ndelivery: durable\n", "1:10", "durably"),
+        ("events: [a:b]\nurl: http://me:secret@host/\n", "2:6", "password"),
+        ("events: [a:b]\nurl: 'http://'\n", "2:6", "no web address"),
+        ("events: [a:b]\nenv: [sk-1234567890]\n", "2:7", "no name of an environment variable"),
+        ("events: [a:b]\npriority: 1\norder: 1\n", "2:1", "low first in some systems"),
+        ("events: [a:b]\nname: \x07\n", "2:7", "not text"),
+        ("events: [a:b]\nmax: 0\nmode: parallel\n", "2:6", "range"),
+        ("events: [a:b]\ntimeout: 0\n", "2:10", "range"),
+    ],
+)
+def test_a_mistake_has_its_line_and_column(tmp_path: Path, text: str, place: str, what: str) -> None:
+    found = [finding for finding in read(tmp_path, text).errors if what in str(finding)]
+    assert f"weather/HOOK.yaml:{place}" in [str(finding.place) for finding in found], read(tmp_path, text).findings
+
+
+@pytest.mark.row("T21")
+def test_bombs_and_huge_files_are_refused(tmp_path: Path) -> None:
+    bomb = "a: &a [x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)
+    )
+    assert read(tmp_path, bomb).errors
+    assert "larger than 64,000 bytes" in read(tmp_path, b"#" * (LIMIT + 1)).errors[0].what
+    assert read(tmp_path, "events: " + "[" * 30_000).errors
+
+
+def test_names_that_nobody_emits_are_accepted_and_told(tmp_path: Path) -> None:
+    reading = read(tmp_path, "events: [agent:strat, my:event, before_message, 'toool:*']\nintercepts: [agent:step]\n")
+    assert reading.manifest
+    assert reading.manifest.events == ("agent:strat", "my:event", "before_message", "toool:*")
+    told = [(finding.what, finding.remedy) for finding in reading.warnings]
+    assert ("nobody emits `agent:strat`", "did you mean `agent:start`?") in told
+    assert ("nobody emits `before_message`", "did you mean `message:received`?") in told
+    assert ("nobody emits `toool:*`", "did you mean `tool:*`?") in told
+    assert any("nobody of ours emits `my:event`" in what for what, _ in told)
+    assert any("nothing of `agent:step` can be changed" in what for what, _ in told)
+
+
+def test_an_unknown_key_is_told_with_a_suggestion(tmp_path: Path) -> None:
+    reading = read(tmp_path, "events: [agent:end]\nordr: 5\n")
+    assert reading.manifest
+    assert [(str(found.place), found.remedy) for found in reading.warnings] == [
+        ("weather/HOOK.yaml:2:1", "did you mean `order`?")
+    ]
+
+
+def test_a_condition_that_can_never_hold_is_told(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, "intercepts: [tool:before]\nwhen: {plattform: telegram}\n").warnings
+    assert "no event of this hook has a field `plattform`" in found.what
+    assert not read(tmp_path, "intercepts: ['tool:*', my:own]\nwhen: {whatever: 1, platform: x}\n").errors
+
+
+def test_yes_no_and_versions_mean_what_they_say(tmp_path: Path) -> None:
+    """The traps of YAML 1.1: `no` is a name here, 1.10 a version, and `on` no event."""
+    manifest = good(tmp_path, "name: no\nversion: 1.10\nevents: [agent:end]\nwhen: {platform: 'on'}\nenabled: off\n")
+    assert (manifest.name, manifest.version, manifest.when, manifest.enabled) == (
+        "no",
+        "1.10",
+        {"platform": "on"},
+        False,
+    )
+
+
+def test_a_folder_written_for_hermes_is_read_as_hermes_reads_it(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        "name: old\nversion: 1.0\nauthor: me\nlicense: MIT\nplatforms: [telegram]\npriority: 3\nevents:\n  - agent:end\n",
+    )
+    assert reading.manifest
+    assert reading.manifest.hermes
+    assert [finding.place.line for finding in reading.warnings] == [5, 6]
+    assert "write `order: <number>`" in reading.warnings[1].remedy
+    assert not good(tmp_path, "events: [agent:end]\norder: 1\n").hermes
+
+
+@pytest.mark.row("T27")
+def test_a_guard_is_known_even_when_its_manifest_is_broken_elsewhere(tmp_path: Path) -> None:
+    reading = read(tmp_path, "intercepts: [tool:before, 7]\non_error: deny\ntimeout: soon\nwhen: {tool: shell}\n")
+    assert reading.manifest is None
+    assert reading.guard
+    assert reading.guard.intercepts == ("tool:before", "7")
+    assert reading.guard.when == {"tool": "shell"}
+
+
+@pytest.mark.parametrize("folder", sorted(SAMPLES.iterdir()), ids=lambda folder: folder.name)
+def test_the_sample_hooks_are_without_findings(folder: Path) -> None:
+    assert not read_manifest(folder).findings
+
+
+KEYS = st.sampled_from(
+    "name description version events intercepts when order mode max timeout on_error delivery isolation requires env "
+    "uses schedule options command protocol url dialect secret_env enabled priority nonsense".split()
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["tool:before", "agent:*", "deny", "durable", "oneshot", "http://x/", "30s", "./x", "0 9 * * 1"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(KEYS, VALUES, max_size=8))
+def test_whatever_a_manifest_holds_it_is_read_or_told(tmp_path_factory: pytest.TempPathFactory, data: dict) -> None:
+    reading = read(tmp_path_factory.mktemp("m"), yaml.safe_dump(data, allow_unicode=True))
+    assert (reading.manifest is None) is bool(reading.errors)
+    assert all(finding.place.line or "larger" in finding.what for finding in reading.findings)
+    if reading.manifest:
+        assert reading.manifest.subscriptions
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
+def test_whatever_bytes_stand_there_reading_ends_well(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    reading = read(tmp_path_factory.mktemp("m"), data)
+    assert (reading.manifest is None) is bool(reading.errors)
