@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from gateway.config.home import Home
 from gateway.control.client import Client, result_of
 from gateway.errors import Exit, GatewayError
 
@@ -21,12 +22,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="with -m: print one object instead of the text")
 
 
-def run(args: argparse.Namespace, home: Path, socket: Path) -> int:
+def run(args: argparse.Namespace, home: Home) -> int:
     if args.message is not None:
-        return say(socket, args.message, args.session, as_json=args.json)
+        return say(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
-        return talk_lines(socket, sys.stdin, args.session)
-    return converse(home, socket, args.session)
+        return talk_lines(home.socket, sys.stdin, args.session)
+    return converse(home.root, home.socket, args.session)
 
 
 def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:

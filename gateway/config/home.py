@@ -1,0 +1,157 @@
+"""The home of one gateway: what lies where. All that we write lies in `<home>/hermes-gateway/`; the rest is Hermes's.
+
+Light on purpose: every command needs it, before anything else.
+"""
+
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.errors import ConfigError
+
+OURS = "hermes-gateway"
+LONGEST_SOCKET = 107  # sockaddr_un holds 108 bytes, the last of them a zero
+SHARED_TEMPORARY = Path("/tmp")  # noqa: S108 - one place for all who look; what we use in it is 0700 and checked
+
+
+def process_environment() -> dict[str, str]:
+    """A copy of the environment that this process was started with: the one place where it is read."""
+    return dict(os.environ)  # noqa: TID251 - this is that place
+
+
+def read_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
+    """The home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
+
+    Raises:
+        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory.
+    """
+    person = environ.get("HOME") or str(Path.home())
+    named = environ.get("HERMES_HOME", "")
+    if named.startswith("~/"):
+        named = person + named[1:]
+    if named and not chosen and not named.startswith("/"):
+        raise ConfigError("HERMES_HOME is no absolute path: the environment\nwrite the whole path, from / on")
+    root = Path(os.path.abspath(chosen or named or f"{person}/.hermes"))  # noqa: PTH100 - Path has no such thing
+    return Home(root, _runtime_directory(environ))
+
+
+def _runtime_directory(environ: Mapping[str, str]) -> Path | None:
+    """The user's directory for sockets; also found by those that were started without it (cron, sudo, ssh)."""
+    for named in (environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}"):
+        if named.startswith("/") and is_private(Path(named)):
+            return Path(named)
+    return None
+
+
+def is_private(path: Path) -> bool:
+    """Whether it is a directory of ours, no link, that nobody else may enter."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+class Home:
+    """Paths, and nothing but paths; none of them need exist."""
+
+    __slots__ = ("_runtime", "ours", "root")
+
+    def __init__(self, root: Path, runtime: Path | None = None) -> None:
+        self.root = root
+        self.ours = root / OURS
+        self._runtime = runtime
+
+    def __repr__(self) -> str:
+        return f"Home({str(self.root)!r})"
+
+    @property
+    def config(self) -> Path:
+        return self.ours / "config.yaml"
+
+    @property
+    def env(self) -> Path:
+        """Secrets, shared with Hermes; only `setup` ever adds to it."""
+        return self.root / ".env"
+
+    @property
+    def hooks(self) -> Path:
+        return self.root / "hooks"
+
+    @property
+    def plugins(self) -> Path:
+        return self.root / "plugins"
+
+    @property
+    def skills(self) -> Path:
+        return self.root / "skills"
+
+    @property
+    def boot_md(self) -> Path:
+        return self.root / "BOOT.md"
+
+    @property
+    def hermes_config(self) -> Path:
+        """Hermes's own configuration: read where it names hooks and plugins, never written."""
+        return self.root / "config.yaml"
+
+    @property
+    def journal(self) -> Path:
+        return self.ours / "journal.db"
+
+    @property
+    def logs(self) -> Path:
+        return self.ours / "logs"
+
+    @property
+    def log(self) -> Path:
+        return self.logs / "gateway.log"
+
+    @property
+    def hook_logs(self) -> Path:
+        return self.logs / "hooks"
+
+    @property
+    def hook_state(self) -> Path:
+        """What is kept of hooks and for them: installed requirements, consents, their small stores."""
+        return self.ours / "hooks"
+
+    @property
+    def files(self) -> Path:
+        """Attachments that came in."""
+        return self.ours / "files"
+
+    @property
+    def backups(self) -> Path:
+        return self.ours / "backups"
+
+    @property
+    def lock(self) -> Path:
+        return self.ours / "gateway.lock"
+
+    @property
+    def socket(self) -> Path:
+        """The control socket: in our directory, or, where that makes too long a name, in a runtime directory.
+
+        The name depends on the home alone, and where there already is a socket, that one is it: so the gateway and
+        its commands agree, though one may have been started by systemd and the other by cron.
+        """
+        near = self.ours / "control.sock"
+        if len(os.fsencode(near)) <= LONGEST_SOCKET:
+            return near
+        far = self._far_sockets()
+        return next((path for path in far if path.is_socket() and is_private(path.parent)), far[0])
+
+    def _far_sockets(self) -> list[Path]:
+        # Only this user's homes share these directories: a checksum tells them apart, and costs no import.
+        mark = f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
+        directories = [SHARED_TEMPORARY / f"{OURS}-{os.geteuid()}"]
+        if self._runtime is not None:
+            directories.insert(0, self._runtime / OURS)
+        return [directory / f"{mark}.sock" for directory in directories]
+
+    def path(self, written: str) -> Path:
+        """A path as a person wrote it in the configuration: `~` is theirs, and what is relative begins at the home."""
+        return self.root / Path(written).expanduser()

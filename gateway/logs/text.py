@@ -1,0 +1,37 @@
+"""Text of strangers, made fit for a terminal, a log line and a message: nothing in it acts, and it has an end.
+
+Escaped are control characters (so also escape sequences and line breaks), characters that turn the direction of
+writing around or take no room, and halves of surrogate pairs. Letters of every script and emoji stay as they are.
+"""
+
+import re
+
+LINE_LIMIT = 4000
+BLOCK_LIMIT = 20_000
+
+_ACTING = (
+    "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+)
+_IN_LINE = re.compile(f"[{_ACTING}\U000e0000-\U000e007f]")
+_IN_BLOCK = re.compile(f"(?!\n)[{_ACTING}\U000e0000-\U000e007f]")
+
+
+def one_line(text: str, limit: int = LINE_LIMIT) -> str:
+    """The text in one line of at most about `limit` characters; what was cut is said."""
+    if len(text) > limit:
+        text = f"{text[:limit]}... ({len(text):,} characters)"
+    return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
+
+
+def block(text: str, limit: int = BLOCK_LIMIT) -> str:
+    """The text in its lines; of one that is too long the end is kept, since that is where a traceback says why."""
+    if len(text) > limit:
+        text = f"... ({len(text):,} characters)\n{text[-limit:]}"
+    return _IN_BLOCK.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if found[0] in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[found[0]]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

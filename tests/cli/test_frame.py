@@ -1,0 +1,158 @@
+"""The frame of the command line: which command is meant, what a mistake says, and which code the shell gets."""
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import COMMANDS, command_parser, main, overview
+from gateway.cli.output import amount, columns, span
+
+PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
+
+
+def ask(*words: str, home: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.environ["PATH"], "HOME": str(home or "/nonexistent"), **environ}
+    return subprocess.run([sys.executable, "-c", PYTHON, *words], env=given, capture_output=True, text=True, timeout=20)
+
+
+@pytest.fixture(autouse=True)
+def own_umask() -> Iterator[None]:
+    """`main` sets the umask of its process, which here is that of all tests."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_lists_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert shown == overview() + "\n"
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_a_module_that_explains_itself(command: str) -> None:
+    module = importlib.import_module(COMMANDS[command][0])
+    parser = command_parser(command, module)
+    assert callable(module.run)
+    assert parser.format_help().startswith(f"usage: hermes-gateway {command} ")
+    assert all(len(line) <= 100 for line in parser.format_help().splitlines())
+    assert_everything_is_explained(parser)
+
+
+def assert_everything_is_explained(parser: argparse.ArgumentParser) -> None:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                assert_everything_is_explained(below)
+        else:
+            assert action.help, f"{parser.prog}: {action.option_strings or action.dest} has no help"
+
+
+def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hermes-gateway {importlib.metadata.version('hermes-gateway')}\n"
+
+
+def test_a_word_before_the_command_that_fingers_know_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["gateway", "chat", "--help"])
+    assert left.value.code == 0
+    assert "usage: hermes-gateway chat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["chta"], "there is no command `chta`; did you mean `chat`?"),
+        (["xyzzy\x1b[31m"], "there is no command `xyzzy\\x1b[31m`; there is: chat"),
+        (["chat", "--mesage", "x"], "unrecognized arguments: --mesage x"),
+        (["--home"], "argument --home: expected one argument"),
+    ],
+)
+def test_a_wrong_word_is_a_usage_error_with_a_guess(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert "\x1b" not in captured.err
+
+
+def test_an_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
+    told = ask("chat", "-m", "hello", home=tmp_path)
+    assert told.returncode == 3
+    assert told.stdout == ""
+    first, second = told.stderr.splitlines()
+    assert first.startswith("hermes-gateway: no gateway is running for this home: ")
+    assert str(tmp_path / ".hermes/hermes-gateway/control.sock") in first
+    assert second == "  start it with: hermes-gateway run"
+
+
+def test_a_relative_home_in_the_environment_is_refused(tmp_path: Path) -> None:
+    told = ask("chat", "-m", "hello", home=tmp_path, HERMES_HOME="here")
+    assert told.returncode == 78
+    assert "HERMES_HOME is no absolute path" in told.stderr
+
+
+def test_nothing_is_written_by_asking(tmp_path: Path) -> None:
+    ask("chat", "-m", "hello", home=tmp_path)
+    ask("--help", home=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        told = subprocess.run([sys.executable, "-c", PYTHON, "--help"], stdout=gone, stderr=subprocess.PIPE, text=True)
+    assert told.stderr == ""
+    assert told.returncode == 128 + signal.SIGPIPE
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from gateway.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {
+        "yaml",
+        "msgspec",
+        "anyio",
+        "asyncio",
+        "logging",
+        "json",
+        "socket",
+        "dataclasses",
+        "inspect",
+        "hashlib",
+        "shutil",
+    }
+    assert heavy & set(told.stderr.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.0123, "12 ms"), (1, "1 s"), (59.9, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (187_000, "2 d 3 h")],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000_000, "250 MB")])
+def test_sizes_are_said_as_people_say_them(size: int, said: str) -> None:
+    assert amount(size) == said
+
+
+def test_wide_and_combining_characters_are_counted_as_they_show() -> None:
+    assert [columns(text) for text in ("abc", "日本", "é", "👍")] == [3, 4, 1, 2]

@@ -1,0 +1,78 @@
+"""What commands print: for people on a terminal, for people in a pipe, for programs."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli.output import show_fields, show_json, show_table, styled
+
+TABLE = "from gateway.cli.output import show_table; show_table(['name', 'what'], [['a', 'x' * 200]])"
+
+
+def on_a_terminal(code: str, width: int, **environ: str) -> str:
+    """What a program shows on a terminal that is `width` columns wide."""
+    keeper, end = pty.openpty()
+    os.set_blocking(keeper, True)
+    subprocess.run(["stty", "columns", str(width)], stdin=end, check=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=end, stdin=end, env={**os.environ, **environ}
+    ) as program:
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                shown += (part := os.read(keeper, 4096))
+            except OSError:
+                break
+            if not part:
+                break
+        assert program.wait() == 0
+    os.close(keeper)
+    return shown.decode()
+
+
+def test_json_is_one_object_with_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json({"name": "ü"}, version=2)
+    assert json.loads(capsys.readouterr().out) == {"schema_version": 2, "name": "ü"}
+
+
+def test_a_table_in_a_pipe_is_whole_and_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(["name", "what"], [["a", "x" * 200], ["日本", None]])
+    assert capsys.readouterr().out.splitlines() == ["name  what", "a     " + "x" * 200, "日本"]
+
+
+def test_foreign_text_cannot_act_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(["a"], [["x\x1b[2Jy\nz"]])
+    assert capsys.readouterr().out == "a\nx\\x1b[2Jy\\nz\n"
+
+
+def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(["a"], [], empty="no sessions")
+    assert capsys.readouterr().out == "no sessions\n"
+
+
+def test_fields_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    show_fields([("a", 1), ("long", "x")])
+    assert capsys.readouterr().out == "a     1\nlong  x\n"
+
+
+def test_a_table_fits_its_terminal_and_has_colours() -> None:
+    shown = on_a_terminal(TABLE, 40, TERM="xterm")
+    assert "\x1b[1mname" in shown
+    assert "a     " + "x" * 33 + "…" in shown
+
+
+@pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
+def test_colours_can_be_refused(environ: dict[str, str]) -> None:
+    assert "\x1b" not in on_a_terminal(TABLE, 40, **environ)
+
+
+def test_colours_can_be_forced() -> None:
+    code = "from gateway.cli.output import styled; print(styled('x', 'red'))"
+    told = subprocess.run([sys.executable, "-c", code], env={"FORCE_COLOR": "1"}, capture_output=True, text=True)
+    assert told.stdout == "\x1b[31mx\x1b[0m\n"
+    assert styled("x", "red") == "x"
