@@ -22,7 +22,8 @@ def anyio_backend() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Ledger(config), "ledger")
+    if config.cache and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Ledger(config.cache), "ledger")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,9 +62,8 @@ def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 class Ledger:
     """Remembers, beyond the run, how each test that proves a row ended; `./x rows` reads it."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._cache = config.cache
-        self._is_worker = hasattr(config, "workerinput")
+    def __init__(self, cache: pytest.Cache) -> None:
+        self._cache = cache
         self._outcomes: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -71,5 +71,5 @@ class Ledger:
             self._outcomes[report.nodeid] = report.outcome
 
     def pytest_sessionfinish(self) -> None:
-        if self._cache and self._outcomes and not self._is_worker:
+        if self._outcomes:
             self._cache.set(LAST_RUN, {**self._cache.get(LAST_RUN, {}), **self._outcomes})

@@ -1,0 +1,287 @@
+"""The house rules that no linter knows, and the floors. Each rule is shown a sin first, so that it is known to see."""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HOOK_FOLDERS = ("hooks_builtin/", "sample_hooks/")
+BUILT = ("gateway/", *HOOK_FOLDERS)
+
+MOST_LINES = 400
+MOST_LINES_A_FUNCTION = 50
+MOST_METHODS = 15
+MOST_ARGUMENTS = 7
+EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
+EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
+PLATFORM_NAMES = re.compile(r"telegram|discord|slack", re.IGNORECASE)
+KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gateway/testing")
+
+# Which library for the outside world is known to which modules, by an import or by its name as text.
+LIBRARIES = {
+    "aiohttp": ("gateway/adapters/", "gateway/agent/toolbox/", "gateway/hooks/wires/http.py", "gateway/web/"),
+    "anthropic": ("gateway/agent/models/anthropic.py",),
+    "discord": ("gateway/adapters/discord",),
+    "httpx": (),
+    "mcp": ("gateway/agent/mcp.py",),
+    "nats": ("gateway/engine/nats.py",),
+    "openai": ("gateway/agent/models/openai.py",),
+    "slack_bolt": ("gateway/adapters/slack",),
+    "slack_sdk": ("gateway/adapters/slack",),
+    "telegram": ("gateway/adapters/telegram",),
+}
+
+# Classes that do more than fifteen things, and why they are one thing all the same.
+CROWDED = {
+    ("gateway/engine/interface.py", "Engine"): "the journal's contract",
+    ("gateway/engine/memory.py", "MemoryEngine"): "fills the contract",
+}
+# All imports inside functions: where, what, and why it is worth the surprise.
+IMPORTED_LATE = {
+    ("gateway/cli/chat.py", "prompt_toolkit"): "only whoever types needs the line editor",
+}
+# Who else loads a module by its name, and why.
+LOADED_BY_NAME = {
+    "gateway/cli/__init__.py": "the one command that was typed",
+    "gateway/hooks/wires/http.py": "the HTTP library, for the first hook that is a URL",
+    "gateway/hooks/wires/process/boot.py": "the part that this process is to play",
+    "gateway/hooks/wires/process/nursery.py": "what handlers import most, before they are forked",
+}
+FOR_HANDLERS = {"gateway.hooks"}
+FOR_HOOK_SERVERS = {"gateway.hooks", "gateway.hooks.wires.server"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file; `path` is relative to the top."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def comments(self) -> dict[int, str]:
+        """What each line says behind its code, less the words to the linter."""
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        said = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+        return {line: re.sub(r"noqa(: [A-Z0-9, ]+)?( - )?", "", text).strip() for line, text in said.items()}
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+
+    def calls(self) -> Iterator[ast.Call]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports, as far as their names go."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module]
+    return []
+
+
+def is_under(path: str, places: tuple[str, ...]) -> bool:
+    return path.startswith(places)
+
+
+def long_files(source: Source) -> Iterator[str]:
+    if (count := len(source.text.splitlines())) > MOST_LINES:
+        yield f"{source.path}: {count} lines; split it by noun"
+
+
+def long_functions(source: Source) -> Iterator[str]:
+    for node in source.functions():
+        if (count := (node.end_lineno or 0) - node.lineno + 1) > MOST_LINES_A_FUNCTION:
+            yield f"{source.path}:{node.lineno}: {node.name} has {count} lines"
+
+
+def crowded_classes(source: Source) -> Iterator[str]:
+    for node in source.classes():
+        methods = [part for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        count = sum(map(is_verb, methods))
+        if count > MOST_METHODS and (source.path, node.name) not in CROWDED:
+            yield f"{source.path}:{node.lineno}: {node.name} has {count} methods"
+        for method in methods:
+            given = [*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs][1:]
+            if method.name == "__init__" and len(given) > MOST_ARGUMENTS:
+                yield f"{source.path}:{method.lineno}: {node.name} wants {len(given)} arguments"
+
+
+def is_verb(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A property is a fact, and what Python calls by itself is grammar; all else is something the class does."""
+    facts = {"property", "cached_property", "setter"}
+    decorated = {ast.unparse(decorator).split(".")[-1] for decorator in method.decorator_list}
+    return not (decorated & facts) and not (method.name.startswith("__") and method.name.endswith("__"))
+
+
+def empty_names(source: Source) -> Iterator[str]:
+    if Path(source.path).stem in EMPTY_FILE_NAMES:
+        yield f"{source.path}: a name that says nothing"
+    for node in source.classes():
+        if EMPTY_CLASS_NAMES.search(node.name):
+            yield f"{source.path}:{node.lineno}: {node.name} is named after how, not what"
+
+
+def silent_modules(source: Source) -> Iterator[str]:
+    if source.tree.body and not ast.get_docstring(source.tree):
+        yield f"{source.path}: does not say what it is and what it promises"
+
+
+def late_imports(source: Source) -> Iterator[str]:
+    for function in source.functions():
+        for node in ast.walk(function):
+            for name in imported(node):
+                if (source.path, name.split(".")[0]) not in IMPORTED_LATE:
+                    yield f"{source.path}: {function.name} imports {name}; import at the top"
+    for call in source.calls():
+        if ast.unparse(call.func).endswith("import_module") and source.path not in LOADED_BY_NAME:
+            yield f"{source.path}:{call.lineno}: loads a module by name, and LOADED_BY_NAME does not say why"
+
+
+def strange_libraries(source: Source) -> Iterator[str]:
+    """An import, or the library's name as a text, for that is how one goes around the import."""
+    for node in ast.walk(source.tree):
+        names = imported(node)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            names = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+        for name in names:
+            if not is_under(source.path, LIBRARIES.get(name.split(".")[0], ("",))):
+                yield f"{source.path}: loads {name}, which is known elsewhere"
+
+
+def platform_names(source: Source) -> Iterator[str]:
+    if not is_under(source.path, KNOW_PLATFORMS):
+        for number, line in enumerate(source.text.splitlines(), 1):
+            if PLATFORM_NAMES.search(line):
+                yield f"{source.path}:{number}: the core knows a chat network: {line.strip()}"
+
+
+def private_doors(source: Source) -> Iterator[str]:
+    """A hook comes in by the visitors' door: of ours it may import the hook API alone."""
+    if is_under(source.path, HOOK_FOLDERS):
+        allowed = FOR_HANDLERS if source.path.endswith("handler.py") else FOR_HOOK_SERVERS
+        for node in ast.walk(source.tree):
+            for name in imported(node):
+                if name.split(".")[0] in ("gateway", "hooks_builtin") and name not in allowed:
+                    yield f"{source.path}: a hook may not import {name}"
+
+
+def unexplained_catches(source: Source) -> Iterator[str]:
+    """Whoever catches everything says why, unless all that is caught goes on."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ExceptHandler):
+            caught = ast.unparse(node.type) if node.type else "BaseException"
+            goes_on = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+            near = range(node.lineno - 1, node.body[0].lineno + 1)
+            reason = any(source.comments.get(line) for line in near)
+            if re.search(r"\b(Base)?Exception\b", caught) and not goes_on and not reason:
+                yield f"{source.path}:{node.lineno}: except {caught} without a reason"
+
+
+def shared_state(source: Source) -> Iterator[str]:
+    """What a module holds is constant; what changes belongs to an object that somebody passes on."""
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.List | ast.Set):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and not target.id.strip("_").isupper() and target.id != "__all__":
+                    yield f"{source.path}:{node.lineno}: {target.id} is mutable and everybody's"
+    for inner in ast.walk(source.tree):
+        if isinstance(inner, ast.Global):
+            yield f"{source.path}:{inner.lineno}: global {', '.join(inner.names)}"
+
+
+def guessed_attributes(source: Source) -> Iterator[str]:
+    for call in source.calls():
+        if ast.unparse(call.func) in ("getattr", "hasattr") and ast.unparse(call.args[0]) == "self":
+            yield f"{source.path}:{call.lineno}: an object knows what it has"
+
+
+def loose_ends(source: Source) -> Iterator[str]:
+    for line, text in source.comments.items():
+        if re.match(r"(TODO|FIXME|XXX|HACK)\b", text) or re.fullmatch(r"[-=*#~]{3,}.*", text):
+            yield f"{source.path}:{line}: {text}"
+
+
+RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
+    (long_files, (*BUILT, "tests/", "bench/"), "gateway/a.py", "x = 1\n" * 401),
+    (long_functions, (*BUILT, "tests/", "bench/"), "gateway/a.py", "def f():\n" + "    x = 1\n" * 50),
+    (crowded_classes, BUILT, "gateway/a.py", "class A:\n" + "".join(f"  def m{i}(self): ...\n" for i in range(16))),
+    (crowded_classes, BUILT, "gateway/a.py", "class A:\n  def __init__(self, a, b, c, d, *, e, f, g, h): ...\n"),
+    (empty_names, (*BUILT, "tests/", "bench/"), "gateway/engine/utils.py", ""),
+    (empty_names, (*BUILT, "tests/", "bench/"), "gateway/a.py", "class LaneManager: ...\n"),
+    (silent_modules, ("gateway/", "hooks_builtin/", "tests/", "bench/"), "gateway/a.py", "x = 1\n"),
+    (late_imports, ("gateway/",), "gateway/a.py", "def f():\n    import json\n"),
+    (late_imports, ("gateway/",), "gateway/a.py", "importlib.import_module(name)\n"),
+    (strange_libraries, ("gateway/", "hooks_builtin/"), "gateway/lanes/a.py", "import telegram.ext\n"),
+    (strange_libraries, ("gateway/", "hooks_builtin/"), "gateway/adapters/slack.py", "from discord import Client\n"),
+    (strange_libraries, ("gateway/", "hooks_builtin/"), "gateway/a.py", "x = import_module('openai.types')\n"),
+    (platform_names, ("gateway/",), "gateway/outbox.py", "def send_to_telegram(): ...\n"),
+    (private_doors, HOOK_FOLDERS, "sample_hooks/a/handler.py", "from gateway.errors import HookError\n"),
+    (private_doors, HOOK_FOLDERS, "hooks_builtin/a/handler.py", "import gateway.hooks.wires.server\n"),
+    (unexplained_catches, BUILT, "gateway/a.py", "try: ...\nexcept Exception:  # noqa: BLE001\n    x = 1\n"),
+    (unexplained_catches, BUILT, "gateway/a.py", "try: ...\nexcept (OSError, BaseException) as e:\n    print(e)\n"),
+    (shared_state, BUILT, "gateway/a.py", "seen: dict[str, int] = {}\n"),
+    (shared_state, BUILT, "gateway/a.py", "def f():\n    global count\n    count = 1\n"),
+    (guessed_attributes, BUILT, "gateway/a.py", "class A:\n  def f(self): return getattr(self, 'x', None)\n"),
+    (loose_ends, (*BUILT, "tests/", "bench/"), "gateway/a.py", "# TO" + "DO: later\n"),
+    (loose_ends, (*BUILT, "tests/", "bench/"), "gateway/a.py", "# ------ section\n"),
+]
+
+
+def house() -> list[Source]:
+    files = [path for place in (*BUILT, "tests/", "bench/") for path in sorted((ROOT / place).rglob("*.py"))]
+    return [Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in files]
+
+
+@pytest.mark.parametrize(("rule", "path", "sin"), [(rule, path, sin) for rule, _, path, sin in RULES])
+def test_the_rule_sees_the_sin(rule: Rule, path: str, sin: str) -> None:
+    assert list(rule(Source(path, sin)))
+
+
+@pytest.mark.parametrize(("rule", "where"), {rule: where for rule, where, _, _ in RULES}.items())
+def test_the_house_keeps_the_rule(rule: Rule, where: tuple[str, ...]) -> None:
+    sources = [source for source in house() if is_under(source.path, where)]
+    findings = [finding for source in sources for finding in rule(source)]
+    assert not findings, "\n".join(["", *findings])
+
+
+def test_every_exception_to_a_rule_is_still_needed() -> None:
+    """A table of excuses that outlives its sins hides the next one."""
+    by_path = {source.path: source for source in house()}
+    for path, name in IMPORTED_LATE:
+        late = {
+            name for function in by_path[path].functions() for node in ast.walk(function) for name in imported(node)
+        }
+        assert name in {module.split(".")[0] for module in late}, path
+    for path, crowded in CROWDED:
+        assert crowded in {node.name for node in by_path[path].classes()}, path
+    for path in LOADED_BY_NAME:
+        assert "import_module" in by_path[path].text, path
+
+
+def test_imports_look_down_and_never_in_a_circle() -> None:
+    """The contracts in pyproject.toml: floors, neighbours, cycles, adapters, libraries."""
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
