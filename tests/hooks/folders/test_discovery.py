@@ -83,6 +83,7 @@ def test_what_the_group_may_write_to_is_warned_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("T21")
+@pytest.mark.machine
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("which", ["", "HOOK.yaml", "handler.py"])
 def test_what_belongs_to_another_user_is_refused(tmp_path: Path, which: str) -> None:
@@ -136,6 +137,7 @@ def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) ->
     assert look(tmp_path / "file", "home") is None
 
 
+@pytest.mark.machine
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     hook = plant(tmp_path / "a")

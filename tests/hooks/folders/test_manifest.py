@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Manifest, Reading
+from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Keys, Manifest, Reading
 from gateway.hooks.folders.reading import read_manifest
 
 SAMPLES = Path(__file__).parents[3] / "sample_hooks"
@@ -232,7 +232,7 @@ def test_yes_no_and_versions_mean_what_they_say(tmp_path: Path) -> None:
 def test_a_folder_written_for_hermes_is_read_as_hermes_reads_it(tmp_path: Path) -> None:
     reading = read(
         tmp_path,
-        "name: old\nversion: 1.0\nauthor: me\nlicense: MIT\nplatforms: [telegram]\npriority: 3\nevents:\n  - agent:end\n",
+        "name: old\nversion: 1.0\nauthor: me\nlicense: MIT\nplatforms: [telegram]\npriority: 3\nevents: [agent:end]\n",
     )
     assert reading.manifest
     assert reading.manifest.hermes
@@ -255,10 +255,7 @@ def test_the_sample_hooks_are_without_findings(folder: Path) -> None:
     assert not read_manifest(folder).findings
 
 
-KEYS = st.sampled_from(
-    "name description version events intercepts when order mode max timeout on_error delivery isolation requires env "
-    "uses schedule options command protocol url dialect secret_env enabled priority nonsense".split()
-)
+NAMES = st.sampled_from((*Keys.__struct_fields__, "priority", "author", "nonsense"))
 SCALARS = (
     st.none()
     | st.booleans()
@@ -275,7 +272,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.dictionaries(KEYS, VALUES, max_size=8))
+@given(st.dictionaries(NAMES, VALUES, max_size=8))
 def test_whatever_a_manifest_holds_it_is_read_or_told(tmp_path_factory: pytest.TempPathFactory, data: dict) -> None:
     reading = read(tmp_path_factory.mktemp("m"), yaml.safe_dump(data, allow_unicode=True))
     assert (reading.manifest is None) is bool(reading.errors)
