@@ -15,6 +15,7 @@ from gateway import records
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Receive
+from gateway.sessions import session_key
 
 PLATFORM = "terminal"
 OWNER = "owner"
@@ -59,8 +60,9 @@ class Terminal:
             typed = msgspec.convert(params, Say)
         except msgspec.ValidationError as error:
             raise GatewayError(f"chat.say: {error}") from None
-        heard = self._engine.tail(*live_subjects(typed.session))  # before it is sent, so that nothing is missed
-        receipt = await self._receive(message_of(typed))
+        message = message_of(typed)
+        heard = self._engine.tail(*live_subjects(message))  # before it is sent, so that nothing is missed
+        receipt = await self._receive(message)
         if receipt.settled is not None:
             return Said(typed.session, receipt.settled, "command")
         return await Watcher(receipt.seq, typed.session, notify).until_done(heard)
@@ -98,7 +100,7 @@ def message_of(typed: Say) -> Message:
     return Message(uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=time.time())
 
 
-def live_subjects(session: str) -> tuple[str, ...]:
-    """Where the journal speaks of a terminal's session."""
-    conv = records.conv(f"agent:main:{PLATFORM}:dm:{session}")
-    return f"gw.turn.{conv}", f"gw.out.{conv}", f"rt.delta.{conv}"
+def live_subjects(message: Message) -> tuple[str, ...]:
+    """Where the journal speaks of the session that a message goes to."""
+    key = session_key(message)
+    return records.subject("turn", key), records.out_of_session(key), records.delta_subject(key)

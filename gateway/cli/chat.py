@@ -1,18 +1,19 @@
 """`hermes-gateway chat`: talk to the running gateway from a terminal, or say one thing from a script."""
 
 import argparse
-import json
 import sys
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from gateway.config.home import Home
+from gateway.cli.output import show_json
+from gateway.config.home import Home
 from gateway.control.client import Client, result_of
 from gateway.errors import Exit, GatewayError
 
-SCHEMA_VERSION = 1
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
 
 
@@ -35,7 +36,7 @@ def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
     with Client(socket, timeout=None) as client:
         said = client.call("chat.say", {"text": text, "session": session})
     if as_json:
-        print(json.dumps({"schema_version": SCHEMA_VERSION, **said}, ensure_ascii=False))
+        show_json(said)
     else:
         print(said["reply"])
     return int(Exit.FAILED if said["status"] == "failed" else Exit.OK)
@@ -94,14 +95,12 @@ class Talk:
         self._client.start("chat.say", {"text": text, "session": self._session})
 
     def listen(self) -> None:
-        try:
+        with suppress(OSError, ValueError):  # we hung up, or the gateway did
             for message in self._client.messages():
                 if "method" in message:
                     self._screen.heard(message["method"], message["params"])
                 else:
                     self._show_result(message)
-        except (OSError, ValueError):
-            pass  # we hung up, or the gateway did
         self.gone.set()
 
     def _show_result(self, message: dict[str, Any]) -> None:
@@ -111,18 +110,18 @@ class Talk:
             print(f"! {error}\n", file=sys.stderr)
 
 
-def converse(home: Path, socket: Path, session: str) -> int:
+def converse(home: Home, session: str) -> int:
     """A person at a terminal: a line with history; typing goes on while an answer streams."""
     # The line editor is heavy, and wanted here alone.
     from prompt_toolkit import PromptSession  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
     from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
 
-    with Client(socket, timeout=None) as client, patch_stdout(raw=True):
+    with Client(home.socket, timeout=None) as client, patch_stdout(raw=True):
         talk = Talk(client, session)
         threading.Thread(target=talk.listen, daemon=True).start()
-        print(HELLO.format(home=home))
-        prompt: PromptSession[str] = PromptSession("> ", history=FileHistory(str(home / "hermes-gateway/chat_history")))
+        print(HELLO.format(home=home.root))
+        prompt: PromptSession[str] = PromptSession("> ", history=FileHistory(str(home.ours / "chat_history")))
         while not talk.gone.is_set():
             try:
                 text = prompt.prompt()

@@ -1,0 +1,6 @@
+"""The dispatcher: between the networks' messages and the lanes that answer them."""
+
+from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.house import House, Reports
+
+__all__ = ["Dispatcher", "House", "Reports"]

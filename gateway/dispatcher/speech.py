@@ -1,0 +1,68 @@
+"""What hooks are told about a message and its turn: the fields of events, from the records that we keep."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.access import Scope
+from gateway.lanes import LaneTurn
+from gateway.messages import Message
+from gateway.sessions import Session, Turnover
+
+
+def turn_fields(turn: LaneTurn, message: Message, scope: Scope, agent: str) -> dict[str, Any]:
+    """What every event of a turn carries."""
+    fields = place_fields(message, scope, turn.session)
+    fields |= {"turn_id": turn.turn_id, "agent": agent}
+    return fields | ({"resumed": True} if turn.resumed else {})
+
+
+def place_fields(message: Message, scope: Scope, session: Session) -> dict[str, Any]:
+    """Who speaks, where, in which session."""
+    at = message.address
+    return {
+        "platform": at.platform,
+        "user_id": message.user_id,
+        "scope": scope,
+        "chat_id": at.chat_id,
+        "thread_id": at.thread_id,
+        "chat_type": at.chat_type,
+        "session_id": session.session_id,
+        "session_key": session.key,
+    }
+
+
+def received_fields(message: Message) -> dict[str, Any]:
+    """`message:received`, beside what every event of the turn carries."""
+    return {
+        "user_name": message.user_name,
+        "message_id": message.id,
+        "text": message.text,
+        "attachments": [dataclasses.asdict(one) for one in message.attachments],
+    }
+
+
+def turnover_fields(change: Turnover) -> dict[str, Any]:
+    """`session:start`; the session that ended is told with `ended_fields`."""
+    return {
+        "platform": change.platform,
+        "user_id": change.user_id,
+        "session_id": change.started,
+        "session_key": change.session_key,
+    }
+
+
+def ended_fields(change: Turnover) -> dict[str, Any]:
+    """`session:end` and `session:reset`."""
+    return turnover_fields(change) | {"session_id": change.ended, "reason": change.reason}
+
+
+def joined(messages: Sequence[Message]) -> Message:
+    """Several messages that one turn answers, as one: the texts in order, every attachment, the last one's place."""
+    if len(messages) == 1:
+        return messages[0]
+    return dataclasses.replace(
+        messages[-1],
+        text="\n\n".join(message.text for message in messages if message.text),
+        attachments=tuple(one for message in messages for one in message.attachments),
+    )

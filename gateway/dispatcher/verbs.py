@@ -1,0 +1,209 @@
+"""What the commands do. A verb looks at its call and says what came of it; it writes nothing by itself.
+
+Verbs that wait for their place in the lane return the records that change the session; urgent ones act at once, on
+what may be running, and return a text alone.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway import records
+from gateway.access import Scope
+from gateway.commands import Typed
+from gateway.dispatcher.house import House
+from gateway.errors import SessionError
+from gateway.lanes import Lanes
+from gateway.messages import Message
+from gateway.sessions import Session, verbs
+
+MORE = 20
+KEPT_SETTINGS = ("model", "approvals")
+YES_FOR = {"": "once", "once": "once", "session": "session", "always": "always"}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One command, as somebody typed it and the hooks left it."""
+
+    typed: Typed
+    message: Message
+    scope: Scope
+    session: Session
+    house: House
+
+    @property
+    def args(self) -> str:
+        return self.typed.args
+
+    @property
+    def is_admin(self) -> bool:
+        return self.scope in ("admin", "owner")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command did: a text for the person, records for the session, and what the agent is to answer then."""
+
+    text: str = ""
+    changes: tuple[records.TurnRecord, ...] = ()
+    then: str | None = None
+
+
+Verb: TypeAlias = Callable[[Call], Awaitable[Ran]]
+
+
+async def new(call: Call) -> Ran:
+    opened = verbs.begin(call.session, time.time(), "new", message=call.message, keep=KEPT_SETTINGS)
+    return Ran("A new session begins. I remember nothing of the one before; /resume brings it back.", (opened,))
+
+
+async def retry(call: Call) -> Ran:
+    said = verbs.last_request(call.session)
+    return Ran(changes=(verbs.undo(call.session),), then=said)
+
+
+async def undo(call: Call) -> Ran:
+    if call.args and not call.args.isdecimal():
+        return Ran(f"/undo takes a number of turns, not {call.args!r}")
+    undone = verbs.undo(call.session, int(call.args or 1))
+    return Ran(f"The last {'turn is' if undone.turns == 1 else f'{undone.turns} turns are'} forgotten.", (undone,))
+
+
+async def title(call: Call) -> Ran:
+    if not call.args:
+        return Ran(f"This session is called: {call.session.title}" if call.session.title else "It has no title yet.")
+    changed = verbs.title(call.args)
+    return Ran(f"This session is now called: {changed.value}", (changed,))
+
+
+async def model(call: Call) -> Ran:
+    names = call.house.reports.models()
+    if not call.args:
+        now = call.session.model or f"{names[0]} (default)"
+        return Ran(f"Model of this session: {now}\nThere are: {', '.join(names)}")
+    changed = verbs.model(call.args)
+    return Ran(f"Model of this session: {changed.value or f'{names[0]} (default)'}", (changed,))
+
+
+async def sessions(call: Call) -> Ran:
+    past = await call.house.sessions.past(call.session.key)
+    rows = [
+        f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  {one.title or first_words(one)}"
+        for one in list(past.values())[-MORE:]
+    ]
+    return Ran("\n".join(rows) + "\n/resume ID goes back to one." if rows else "There is no session yet.")
+
+
+async def resume(call: Call) -> Ran:
+    past = await call.house.sessions.past(call.session.key)
+    found = [one for one in past.values() if call.args and one.session_id.startswith(call.args)]
+    if len(found) != 1:
+        return Ran(f"{'No' if not found else 'More than one'} session begins with {call.args!r}; /sessions lists them.")
+    opened = verbs.resume(call.session, found[0])
+    return Ran(f"Back in {opened.session_id}: {found[0].title or first_words(found[0])}", (opened,))
+
+
+async def branch(call: Call) -> Ran:
+    opened = verbs.branch(call.session, call.session, time.time(), call.args)
+    return Ran(f"This is a copy now, {opened.session_id}; /resume {call.session.session_id} goes back.", (opened,))
+
+
+IN_LANE: Mapping[str, Verb] = {
+    "new": new,
+    "retry": retry,
+    "undo": undo,
+    "title": title,
+    "model": model,
+    "sessions": sessions,
+    "resume": resume,
+    "branch": branch,
+}
+
+
+class Urgent:
+    """The commands that act at once, also on a turn that is running."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self.table: Mapping[str, Verb] = {
+            "help": self.help,
+            "start": self.start,
+            "status": self.status,
+            "whoami": self.whoami,
+            "stop": self.stop,
+            "usage": self.usage,
+            "queue": self.queue,
+            "hooks": self.hooks,
+            "approve": self.approve,
+            "deny": self.deny,
+            "platform": self.platform,
+            "restart": self.restart,
+        }
+
+    async def help(self, call: Call) -> Ran:
+        return Ran(call.house.commands.help(admin=call.is_admin))
+
+    async def start(self, _call: Call) -> Ran:
+        return Ran("Hello. Write what you want to know or have done; /help lists the commands.")
+
+    async def status(self, call: Call) -> Ran:
+        session = call.session
+        standing = await self._lanes.standing(session.key)
+        doing = "a turn is running" if standing.is_running else "waiting for you" if standing.is_waiting else "idle"
+        rows = [f"session {session.session_id or 'not begun'}: {doing}, {len(session.entries)} entries"]
+        return Ran("\n".join([call.house.reports.status(), *rows]))
+
+    async def whoami(self, call: Call) -> Ran:
+        at = call.message.address
+        return Ran(f"{at.platform} user {call.message.user_id}, {call.scope}; session {call.session.key}")
+
+    async def stop(self, call: Call) -> Ran:
+        stopped = await self._lanes.interrupt(call.session.key)
+        return Ran(
+            {"running": "Stopped.", "waiting": "Stopped; the question is withdrawn."}.get(stopped, "Nothing runs.")
+        )
+
+    async def usage(self, call: Call) -> Ran:
+        used = call.session.usage
+        return Ran(
+            f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model."
+        )
+
+    async def queue(self, call: Call) -> Ran:
+        standing = await self._lanes.standing(call.session.key)
+        return Ran(f"{standing.messages} messages wait in this session; {standing.lanes} sessions wait for their turn.")
+
+    async def hooks(self, call: Call) -> Ran:
+        return Ran(call.house.reports.hooks())
+
+    async def platform(self, call: Call) -> Ran:
+        return Ran(call.house.reports.platforms())
+
+    async def restart(self, call: Call) -> Ran:
+        await call.house.reports.restart()
+        return Ran("The gateway starts again; what is running is finished or taken up afterwards.")
+
+    async def approve(self, call: Call) -> Ran:
+        if call.args not in YES_FOR:
+            return Ran(f"/approve takes nothing, `session` or `always`, not {call.args!r}")
+        return await self._answer(call, YES_FOR[call.args], "Approved.")
+
+    async def deny(self, call: Call) -> Ran:
+        return await self._answer(call, "deny", "Denied.")
+
+    async def _answer(self, call: Call, answer: str, said: str) -> Ran:
+        turn = call.session.turn
+        names = list(turn.questions) if turn else []
+        if not names:
+            raise SessionError("no question is open in this session")
+        by = f"{call.message.address.platform}:{call.message.user_id}"
+        answered = [await self._lanes.answer(call.session.key, name, answer, by) for name in names]
+        return Ran(said if any(answered) else "That question is no longer open.")
+
+
+def first_words(session: Session) -> str:
+    """What a session without a title is known by."""
+    said = next((entry.content for entry in session.entries if entry.role == "user"), "")
+    return " ".join(said.split())[:60]
