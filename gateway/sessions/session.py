@@ -24,7 +24,7 @@ class OpenTurn:
     """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
 
     It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
-    sequence of its last claim and `first` of its first one.
+    sequence of its last claim and `first` of its first one. `questions` are those still open, `asked` all there were.
     """
 
     turn_id: str
@@ -36,6 +36,7 @@ class OpenTurn:
     steps: tuple[records.Step, ...] = ()
     said: tuple[str, ...] = ()
     questions: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
     until: float = 0.0
 
@@ -155,8 +156,9 @@ def _asked(state: Session, kept: records.Asked, _at: float) -> Session:
     if not (turn := _turn(state, kept.turn_id)):
         return state
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
-    asked = replace(turn, by="", attempt=0, questions=kept.questions, answers=answers, until=kept.until)
-    return replace(state, turn=asked)
+    asked = {**turn.asked, **kept.questions}
+    waiting = replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, answers=answers, until=kept.until)
+    return replace(state, turn=waiting)
 
 
 def _answered(state: Session, kept: records.Answered, at: float) -> Session:

@@ -1,0 +1,277 @@
+"""One session's lane: it looks at the journal, does the next thing that is due, and looks again.
+
+Doorbells only say "look". What is due, and in which order, comes from two chains: the session's (who holds which turn,
+what is answered, what is asked) and the inbound one after `upto`. So a doorbell that comes twice, late or out of order
+does no harm, and of all the doorbells of a conversation a lane holds one alone, unacknowledged until nothing is left to
+do; the others are acknowledged on the spot. That bounds what a flood in one conversation takes to one delivery, and
+leaves, after a crash, one delivery that brings the lane back.
+"""
+
+import logging
+import uuid
+from dataclasses import dataclass
+
+import anyio
+
+from gateway import records
+from gateway.engine.interface import Delivery, Put
+from gateway.errors import Conflict
+from gateway.lanes.hold import Hold, Job, outbound_put
+from gateway.lanes.surroundings import Surroundings, lease_key
+from gateway.lanes.turn import LaneTurn, Outcome, partial_entries
+from gateway.messages import Message, Reply
+from gateway.sessions import OpenTurn, Session, due, turnover
+from gateway.sessions.verbs import LANE_REASONS, begin
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT = 600.0
+LONGEST_PAUSE = 30.0
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can be done for so many seconds, unless the bell rings."""
+
+    seconds: float
+
+
+class Lane:
+    """A session's lane; it lives while there is something to do or to wait for."""
+
+    def __init__(self, key: str, around: Surroundings) -> None:
+        self.key = key
+        self.scope = anyio.CancelScope()
+        self.hold: Hold | None = None
+        self.is_over = False
+        self._is_leaving = False
+        self._around = around
+        self._bell: Delivery | None = None
+        self._news = anyio.Event()
+        self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
+        self._error = ""
+
+    def ring(self, bell: Delivery) -> Delivery | None:
+        """Take a doorbell; returns the one that it makes superfluous."""
+        older, self._bell = self._bell, bell
+        self._news.set()
+        return older if older and older.record.seq != bell.record.seq else None
+
+    def interrupt_before(self, seq: int) -> None:
+        """The message at `seq` wants to be answered now: a turn that does not cover it ends."""
+        self._interrupting = max(self._interrupting, seq)
+        self._stop_if_overtaken()
+
+    def stop(self) -> bool:
+        """End the running turn; whether there was one."""
+        if self.hold:
+            self.hold.stop()
+        return self.hold is not None
+
+    def finish(self) -> None:
+        """End after the turn that runs now, or at once when none runs."""
+        self._is_leaving = True
+        if not self.hold:
+            self.scope.cancel()
+
+    async def progress(self) -> None:
+        if self._bell:
+            await self._bell.progress()
+
+    async def run(self) -> None:
+        """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
+        pause = 1.0
+        with self.scope:
+            while not (self.is_over or self._is_leaving):
+                try:
+                    await self._pass()
+                    pause = 1.0
+                except Conflict:
+                    continue
+                except Exception:  # whatever it is, the messages are in the journal and must not be given up
+                    log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
+                    await anyio.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def leave(self) -> None:
+        """Acknowledge the doorbell when all that it stood for is done, else let it ring again elsewhere."""
+        if self._bell:
+            await (self._bell.ack() if self.is_over else self._bell.nak())
+
+    async def _pass(self) -> None:
+        self._news = anyio.Event()
+        session, todo = await self._look()
+        match todo:
+            case None:
+                self.is_over = not self._news.is_set()
+            case Wait(seconds):
+                with anyio.move_on_after(seconds):
+                    await self._news.wait()
+            case Job():
+                async with self._around.slots.slot(todo.person) as waited:
+                    if waited:
+                        session, todo = await self._look()
+                    if isinstance(todo, Job):
+                        await self._take(session, todo)
+
+    async def _look(self) -> tuple[Session, Job | Wait | None]:
+        session = await self._around.sessions.open(self.key)
+        turn = session.turn
+        if turn is None:
+            return session, await self._next(session)
+        if turn.by and turn.by != self._around.node and await self._around.engine.holder(lease_key(turn.by)):
+            return session, Wait(self._around.settings.lease / 2)
+        if turn.is_waiting:
+            if (left := turn.until - self._around.clock()) > 0:
+                return session, Wait(min(left, LONGEST_WAIT))
+            expired = [records.Answered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
+            session = await self._around.sessions.append(session, *expired)
+            assert session.turn
+            turn = session.turn
+        return await self._again(session, turn)
+
+    async def _next(self, session: Session) -> Job | None:
+        """The first messages that wait, as many as one turn may answer."""
+        found = await self._inbound(session.upto, self._around.settings.folded)
+        if not found:
+            return None
+        last = 1
+        while last < len(found) and self._around.settings.joins(found[last - 1][1], found[last][1]):
+            last += 1
+        return _job(uuid.uuid4().hex, 1, found[:last])
+
+    async def _again(self, session: Session, turn: OpenTurn) -> tuple[Session, Job | None]:
+        """The open turn once more, with the very messages that it was begun with."""
+        found = [one for one in await self._inbound(session.upto, PAGE) if one[0] <= turn.on]
+        if found:
+            return session, _job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
+        log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, self.key)
+        gone = records.Done(upto=turn.on, turn_id=turn.turn_id, status="expired")
+        session = await self._around.sessions.append(session, gone)
+        return session, await self._next(session)
+
+    async def _inbound(self, after: int, limit: int) -> list[tuple[int, Message]]:
+        found = await self._around.engine.read(records.subject("in", self.key), after, limit)
+        decoded = ((one.seq, records.decode(one.data)) for one in found)
+        return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.Inbound)]
+
+    async def _take(self, session: Session, job: Job) -> None:
+        if job.attempt > self._around.settings.attempts:
+            await self._bury(session, job)
+            return
+        hold = Hold(self._around, await self._claim(session, job), job)
+        self.hold = hold
+        try:
+            self._stop_if_overtaken()
+            await self._run(hold)
+        except anyio.get_cancelled_exc_class():
+            await hold.release()
+            raise
+        finally:
+            self.hold = None
+
+    async def _claim(self, session: Session, job: Job) -> Session:
+        now = self._around.clock()
+        claim = records.Claim(turn_id=job.turn_id, by=self._around.node, on=job.on, attempt=job.attempt)
+        if job.resumed and session.session_id:
+            return await self._around.sessions.append(session, claim)
+        reason = "first" if not session.session_id else due(session, self._around.settings.reset, now)
+        if reason is None:
+            return await self._around.sessions.append(session, claim)
+        opened = begin(session, now, reason, message=job.messages[0])
+        return await self._around.sessions.append(session, opened, claim)
+
+    async def _run(self, hold: Hold) -> None:
+        try:
+            outcome = await self._outcome(hold)
+        except Conflict:
+            log.info("turn %s of %s went to somebody else", hold.job.turn_id, self.key)
+            return
+        except Exception as error:  # the work is the dispatcher's, and in it hooks, tools and models
+            log.exception("turn %s of %s failed, try %d", hold.job.turn_id, self.key, hold.job.attempt)
+            self._error = f"{type(error).__name__}: {error}"
+            outcome = None
+        if outcome is None and not hold.is_lost:
+            outcome = await self._pause(hold)
+        if outcome:
+            await hold.commit(outcome)
+
+    async def _pause(self, hold: Hold) -> Outcome | None:
+        """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
+        pauses = self._around.settings.pauses
+        with anyio.move_on_after(pauses[min(hold.job.attempt, len(pauses)) - 1] if pauses else 0):
+            await hold.stopped.wait()
+        return _interrupted(hold) if hold.stopped.is_set() else None
+
+    async def _outcome(self, hold: Hold) -> Outcome | None:
+        """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
+        turn = _lane_turn(hold)
+        with hold.hard:
+            outcome = await self._around.work(turn)
+            if not (hold.stopped.is_set() and outcome.questions):
+                return outcome
+        if hold.is_lost:
+            return None
+        return _interrupted(hold)
+
+    async def _bury(self, session: Session, job: Job) -> None:
+        """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
+        last, now, tries = job.messages[-1], self._around.clock(), job.attempt - 1
+        reason = self._error or "the gateway ended in the middle of it each time"
+        log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
+        done = records.Done(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
+        text = self._around.settings.apology
+        apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
+        dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
+        extra = [outbound_put(apology, self.key, job.turn_id, now), *dead]
+        await self._around.sessions.append(session, done, extra=extra)
+        self._around.settings.buried(self.key, job.turn_id, job.messages, reason)
+
+    def _stop_if_overtaken(self) -> None:
+        if self.hold and self._interrupting > self.hold.job.on:
+            self.hold.stop()
+
+
+def _job(turn_id: str, attempt: int, found: list[tuple[int, Message]], on: int = 0, *, resumed: bool = False) -> Job:
+    seqs, messages = zip(*found, strict=True)
+    return Job(turn_id, on or seqs[-1], attempt, messages, seqs, resumed)
+
+
+def _lane_turn(hold: Hold) -> LaneTurn:
+    session, job = hold.session, hold.job
+    assert session.turn
+    begins = session.opened == session.turn.first - 1 and session.reason in LANE_REASONS
+    return LaneTurn(
+        session=session,
+        messages=job.messages,
+        turn_id=job.turn_id,
+        attempt=job.attempt,
+        resumed=job.resumed,
+        steps=session.turn.steps,
+        answers=session.turn.answers,
+        asked=session.turn.asked,
+        turnover=turnover(session) if begins else None,
+        scope=hold.soft,
+        held=hold,
+    )
+
+
+def _interrupted(hold: Hold) -> Outcome:
+    steps = hold.session.turn.steps if hold.session.turn else ()
+    return Outcome(status="interrupted", entries=partial_entries(hold.job.messages, steps))
+
+
+def _dead(key: str, job: Job, at: int, reason: str, now: float) -> Put:
+    message = job.messages[at]
+    inbound = records.encode(records.Inbound(session_key=key, message=message, at=now))
+    dead = records.Dead(
+        what=f"message {message.id} of {key}",
+        reason=reason,
+        attempts=job.attempt - 1,
+        subject=records.subject("in", key),
+        seq=job.seqs[at],
+        data=inbound,
+        at=now,
+    )
+    return Put(records.DEAD_TURNS, records.encode(dead))

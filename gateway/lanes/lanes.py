@@ -1,0 +1,208 @@
+"""The lanes of this node: doorbells in, a lane for each session that has something to do, turns under limits.
+
+A node says that it lives by one lease, `worker.<node>`; whoever finds a claim of a node whose lease is over goes on
+with that turn. The lease only saves work: what a node may write is decided by the chain alone.
+"""
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import anyio
+import anyio.abc
+
+from gateway import records
+from gateway.engine.interface import Engine, Lease, Put, Spec
+from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.lanes.doors import Doors
+from gateway.lanes.lane import PAGE
+from gateway.lanes.slots import Slots
+from gateway.lanes.surroundings import LaneSettings, Surroundings, lease_key
+from gateway.lanes.turn import Work, partial_entries
+from gateway.messages import Message
+from gateway.sessions import OpenTurn, Session, Sessions
+
+log = logging.getLogger(__name__)
+
+CONSUMER = "turns"
+MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answer included
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a new message would stand: messages before it in its session, and lanes that wait for a slot."""
+
+    is_running: bool
+    is_waiting: bool
+    messages: int
+    lanes: int
+
+
+class Lanes:
+    """Runs the turns of this node. `run` until cancelled; `drain` lets running turns end first."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        work: Work,
+        settings: LaneSettings | None = None,
+        *,
+        node: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        settings = settings or LaneSettings()
+        slots = Slots(settings.turns, settings.turns_per_person)
+        self._around = Surroundings(engine, sessions, work, settings, slots, node or uuid.uuid4().hex, clock)
+        self._engine = engine
+        self._sessions = sessions
+        self._doors = Doors(self._around)
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @property
+    def running(self) -> int:
+        """How many turns run on this node now."""
+        return self._around.slots.running
+
+    @property
+    def waiting(self) -> int:
+        """How many lanes wait for a slot."""
+        return self._around.slots.waiting
+
+    async def accept(self, message: Message, key: str, *extra: Put, bot: str = "") -> int | None:
+        """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
+
+        `extra` (a network's cursor) is written in the same append, and for a duplicate all the same.
+
+        Raises:
+            Conflict: the cursor was moved by somebody else; nothing was written.
+            EngineError: the journal takes nothing now; nothing was written, and the network must keep the message.
+        """
+        (seq,) = await self.accept_all([(message, key)], *extra, bot=bot)
+        return seq
+
+    async def accept_all(self, arrived: Sequence[tuple[Message, str]], *extra: Put, bot: str = "") -> list[int | None]:
+        """Journal several messages with their keys in one append, as `accept` does one."""
+        puts = [inbound_put(message, key, bot, self._around.clock()) for message, key in arrived]
+        try:
+            return list((await self._engine.append(*puts, *extra))[: len(puts)])
+        except Duplicate:
+            sequences = [await self._append_new(put) for put in puts]
+        if extra:
+            await self._engine.append(*extra)
+        return sequences
+
+    async def answer(
+        self, key: str, name: str, answer: Any, by: str = "", *extra: Put, msg_id: str | None = None
+    ) -> bool:
+        """A person's answer to an open question; False when nothing of that name is asked, and nothing was written.
+
+        `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`.
+        """
+        bell = Put(records.subject("bell", key), records.encode(records.Bell(session_key=key)), msg_id, ttl=records.DAY)
+        while (turn := (session := await self._sessions.open(key)).turn) and name in turn.questions:
+            answered = records.Answered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
+            try:
+                await self._sessions.append(session, answered, extra=[bell, *extra])
+            except Conflict:
+                if (await self._sessions.open(key)).seq == session.seq:
+                    raise
+            except Duplicate:
+                if extra:
+                    await self._engine.append(*extra)
+                return True
+            else:
+                return True
+        return False
+
+    async def interrupt(self, key: str) -> Literal["running", "waiting", "nothing"]:
+        """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
+        if (lane := self._doors.lane(key)) and lane.stop():
+            return "running"
+        while (turn := (session := await self._sessions.open(key)).turn) is not None:
+            if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key(turn.by)):
+                await self._engine.publish(records.control_subject(key), b"stop")
+                return "running"
+            try:
+                await self._close(session, turn)
+            except Conflict:
+                continue
+            return "waiting"
+        return "nothing"
+
+    async def standing(self, key: str) -> Standing:
+        """What is before a message that would come now; for "busy, you are third"."""
+        session = await self._sessions.open(key)
+        waiting = await self._engine.read(records.subject("in", key), session.upto, PAGE)
+        is_running = bool(session.turn and session.turn.by)
+        return Standing(is_running, session.is_waiting, len(waiting), self._around.slots.waiting)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
+        consumer = await self._engine.consumer(
+            Spec(CONSUMER, (records.IN_SUBJECTS, records.BELL_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT)
+        )
+        lease = await self._engine.lease(lease_key(self._around.node), self._around.node, self._around.settings.lease)
+        self._doors = Doors(self._around)
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._stay_alive, lease)
+                self._tasks.start_soon(self._doors.hear_control, self._engine.tail("rt.ctl.*"))
+                self._tasks.start_soon(self._doors.serve, consumer, self._tasks)
+                task_status.started()
+                await anyio.sleep_forever()
+        finally:
+            self._tasks = None
+
+    async def drain(self, limit: float) -> bool:
+        """Begin nothing new, let what runs end, and stop `run`; whether everything ended within `limit` seconds."""
+        with anyio.move_on_after(limit) as timer:
+            await self._doors.close()
+        if self._tasks:
+            self._tasks.cancel_scope.cancel()
+        return not timer.cancelled_caught
+
+    async def _stay_alive(self, lease: Lease | None) -> None:
+        """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
+        settings = self._around.settings
+        while True:
+            await anyio.sleep(min(settings.lease, settings.ack_wait) / 3)
+            try:
+                if lease is None or not await lease.renew():
+                    log.warning("the lease of node %s ran out; it is taken anew", self._around.node)
+                    lease = await self._engine.lease(lease_key(self._around.node), self._around.node, settings.lease)
+            except EngineError as error:
+                log.warning("the lease of node %s cannot be renewed now: %s", self._around.node, error)
+            await self._doors.progress()
+
+    async def _append_new(self, put: Put) -> int | None:
+        try:
+            return (await self._engine.append(put))[0]
+        except Duplicate:
+            return None
+
+    async def _close(self, session: Session, turn: OpenTurn) -> None:
+        """End a turn that nobody runs: its person does not want it any more."""
+        found = await self._engine.read(records.subject("in", session.key), session.upto, PAGE)
+        inbound = (records.decode(one.data) for one in found if one.seq <= turn.on)
+        messages = [kept.message for kept in inbound if isinstance(kept, records.Inbound)]
+        entries = partial_entries(messages, turn.steps)
+        done = records.Done(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
+        bell = records.encode(records.Bell(session_key=session.key))
+        ring = Put(records.subject("bell", session.key), bell, ttl=records.DAY)
+        await self._sessions.append(session, done, extra=[ring])
+
+
+def inbound_put(message: Message, key: str, bot: str, now: float) -> Put:
+    """The record of a message, under the network's own id for it."""
+    inbound = records.Inbound(session_key=key, message=message, at=now)
+    return Put(records.subject("in", key), records.encode(inbound), message_id(message, bot), ttl=records.TRAFFIC_TTL)
+
+
+def message_id(message: Message, bot: str = "") -> str:
+    """What makes a message the same one when a network delivers it again."""
+    at = message.address
+    return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

@@ -1,0 +1,93 @@
+"""How many turns may run at once: in all, and for one person. Who waits is served in order, but nobody blocks others.
+
+A lane takes a slot for one turn and then stands at the end again, so a conversation with thousands of waiting messages
+gets one turn in each round like every other.
+"""
+
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    person: str
+    called: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Slots:
+    """Slots for turns."""
+
+    def __init__(self, total: int, per_person: int) -> None:
+        self._free = total
+        self._per_person = per_person
+        self._running: Counter[str] = Counter()
+        self._queue: deque[Ticket] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        return self._running.total()
+
+    @asynccontextmanager
+    async def slot(self, person: str) -> AsyncIterator[bool]:
+        """One slot for this person; yields whether one had to wait for it."""
+        waited = await self._take(Ticket(person))
+        try:
+            yield waited
+        finally:
+            self._release(person)
+
+    async def _take(self, ticket: Ticket) -> bool:
+        if not self._queue and self._admits(ticket.person):
+            self._enter(ticket)
+            return False
+        self._queue.append(ticket)
+        self._serve()
+        waited = not ticket.called.is_set()
+        try:
+            await ticket.called.wait()
+        except BaseException:
+            self._give_up(ticket)
+            raise
+        return waited
+
+    def _give_up(self, ticket: Ticket) -> None:
+        if ticket.called.is_set():
+            self._release(ticket.person)
+        else:
+            self._queue.remove(ticket)
+
+    def _admits(self, person: str) -> bool:
+        return self._free > 0 and self._running[person] < self._per_person
+
+    def _enter(self, ticket: Ticket) -> None:
+        self._free -= 1
+        self._running[ticket.person] += 1
+        ticket.called.set()
+
+    def _release(self, person: str) -> None:
+        self._free += 1
+        self._running[person] -= 1
+        if not self._running[person]:
+            del self._running[person]
+        self._serve()
+
+    def _serve(self) -> None:
+        """Call who may come; who is at the limit of the person lets others pass."""
+        if self._free <= 0 or not self._queue:
+            return
+        stay: deque[Ticket] = deque()
+        while self._queue and self._free > 0:
+            ticket = self._queue.popleft()
+            if self._running[ticket.person] < self._per_person:
+                self._enter(ticket)
+            else:
+                stay.append(ticket)
+        self._queue.extendleft(reversed(stay))

@@ -1,0 +1,78 @@
+"""What all lanes of a node share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gateway.engine.interface import Engine
+from gateway.lanes.slots import Slots
+from gateway.lanes.turn import Work
+from gateway.messages import Message
+from gateway.sessions import ResetPolicy, Session, Sessions
+
+APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
+
+Joins: TypeAlias = Callable[[Message, Message], bool]
+Interrupts: TypeAlias = Callable[[Session, Message], bool]
+Buried: TypeAlias = Callable[[str, str, Sequence[Message], str], None]  # session key, turn id, messages, reason
+
+
+def same_person_goes_on(first: Message, second: Message) -> bool:
+    """Whether two waiting messages are one thing said in pieces: plain texts of one person in one place."""
+    return (
+        first.user_id == second.user_id
+        and first.address == second.address
+        and first.kind == second.kind == "text"
+        and not first.text.startswith(("/", "!"))
+        and not second.text.startswith(("/", "!"))
+    )
+
+
+def nobody_interrupts(_session: Session, _message: Message) -> bool:
+    return False
+
+
+def nobody_told(_key: str, _turn_id: str, _messages: Sequence[Message], _reason: str) -> None:
+    """What is buried is in the journal; nobody else wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSettings:
+    """Limits, times in seconds, and manners of lanes.
+
+    One turn answers at most `folded` waiting messages together: those of which each `joins` the one before. A message
+    that `interrupts` ends the running turn; both are in the transcript afterwards. `buried` is told of messages that
+    were given up.
+    """
+
+    turns: int = 16
+    turns_per_person: int = 4
+    folded: int = 10
+    attempts: int = 3
+    pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
+    grace: float = 2.0
+    lease: float = 10.0
+    ack_wait: float = 30.0
+    apology: str = APOLOGY
+    reset: ResetPolicy = field(default_factory=ResetPolicy)
+    joins: Joins = same_person_goes_on
+    interrupts: Interrupts = nobody_interrupts
+    buried: Buried = nobody_told
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The parts, and the node's name."""
+
+    engine: Engine
+    sessions: Sessions
+    work: Work
+    settings: LaneSettings
+    slots: Slots
+    node: str
+    clock: Callable[[], float]
+
+
+def lease_key(node: str) -> str:
+    """The lease that says a node lives."""
+    return f"worker.{node}"

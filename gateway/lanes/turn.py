@@ -1,0 +1,104 @@
+"""What a lane runs, and what comes of it: `Work` is one callable from a `LaneTurn` to an `Outcome`."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+import anyio
+
+from gateway import records
+from gateway.messages import Message, Reply
+from gateway.sessions import Session, Turnover
+from gateway.transcript import Entry, Usage
+
+Status: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn (or a command) ended, all of it written in one append: the end, the replies, the events owed.
+
+    With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
+    again; entries are not kept then, `replies` carry the prompts. `changes` are records of the session's own that come
+    before the end: a new session, a setting, an undo. `bag` replaces the session's when it is not None.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    status: Status = "ok"
+    bag: Mapping[str, Any] | None = None
+    usage: Usage = field(default_factory=Usage)
+    error: str = ""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    wait: float = HOUR
+    changes: tuple[records.TurnRecord, ...] = ()
+    events: tuple[records.Emitted, ...] = ()
+
+
+class Held(Protocol):
+    """What a running turn may write; raises Conflict once the turn belongs to somebody else."""
+
+    async def record(self, step: records.Step, *replies: Reply) -> None: ...
+
+    async def say(self, reply: Reply) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTurn:
+    """One turn, as it is given to the work.
+
+    `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
+    under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
+    prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first run. `turnover` is
+    there when a session begins with this turn.
+
+    Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
+    `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
+    """
+
+    session: Session
+    messages: tuple[Message, ...]
+    turn_id: str
+    attempt: int
+    resumed: bool
+    steps: tuple[records.Step, ...]
+    answers: Mapping[str, Any]
+    asked: Mapping[str, str]
+    turnover: Turnover | None
+    scope: anyio.CancelScope
+    held: Held
+
+    async def record(self, step: records.Step, *replies: Reply) -> None:
+        """Write a finished step, and in the same append what is to be said with it.
+
+        Raises:
+            Conflict: the turn is no longer ours; do nothing more. The turn is cancelled besides.
+        """
+        await self.held.record(step, *replies)
+
+    async def say(self, reply: Reply) -> None:
+        """Say something in the middle of the turn: once, however often the turn runs (by the reply's id)."""
+        await self.held.say(reply)
+
+
+Work: TypeAlias = Callable[[LaneTurn], Awaitable[Outcome]]
+
+
+def partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
+    """What an interrupted turn leaves in the transcript: the words of the person, and what was finished.
+
+    A tool call without a result gets one that says so: a transcript with a hole is refused by models.
+    """
+    results = {step.call_id: step.entry for step in steps if isinstance(step, records.ToolFinished)}
+    entries = [Entry("user", message.text) for message in messages]
+    for step in steps:
+        if isinstance(step, records.LlmStep):
+            entries.append(step.entry)
+            entries += [
+                results.get(call.id)
+                or Entry("tool", "interrupted; the outcome is unknown", call_id=call.id, name=call.name, error=True)
+                for call in step.entry.tool_calls
+            ]
+    return tuple(entries)
