@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.config.home import Home
 from gateway.cli.output import show_json
 from gateway.config.home import Home
 from gateway.control.client import Client, result_of
