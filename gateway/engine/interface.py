@@ -1,18 +1,27 @@
 """The journal's contract: an append-only log with compare-and-set, durable consumers, leases, and live messages.
 
 Order and ownership come from compare-and-set on the log, never from delivery and never from a lock. A subject is
-a name of segments joined by dots. In a pattern `*` stands for exactly one segment, and `>` as the last segment for
-one or more; nothing else is special. Nothing above this interface may know which engine it stands on.
+a name of segments joined by dots; a segment is not empty and has no space in it, no control character, `*` or `>`.
+In a pattern `*` stands for exactly one segment, and `>` as the last segment for one or more; nothing else is
+special. A name against these rules is a ValueError. Nothing above this interface may know which engine it stands on.
+
+Every call raises EngineError once the journal is closed.
 """
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """One record to append. `expect` is the sequence that must now be the subject's last (0: none yet)."""
+
+class Put(msgspec.Struct, frozen=True, gc=False):
+    """One record to append.
+
+    `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
+    the record: while one of that name is in the journal, another is refused. After `ttl` seconds by the wall clock
+    the record is gone as if purged, its name with it.
+    """
 
     subject: str
     data: bytes
@@ -21,8 +30,7 @@ class Put:
     ttl: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One record as it stands in the journal. `ts` is the wall clock at its append."""
 
     seq: int
@@ -33,7 +41,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged."""
+    """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
+
+    A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records are
+    out at a time, those that wait for a repetition counted. `new_only` speaks when the consumer is made: it begins
+    with what is appended from then on, else with the oldest record that is kept.
+    """
 
     name: str
     patterns: tuple[str, ...]
@@ -63,35 +76,62 @@ class Delivery(Protocol):
         """1 at the first delivery; counted by the engine, so that a crash counts too."""
         ...
 
-    async def ack(self) -> None: ...
+    # None of the three raises because the journal is ill or closed: the worst that follows is one more delivery.
 
-    async def nak(self, delay: float = 0) -> None: ...
+    async def ack(self) -> None:
+        """Done; it is not delivered again. Whichever delivery of the record is acknowledged, all are."""
+        ...
+
+    async def nak(self, delay: float = 0) -> None:
+        """Not done: deliver it again after `delay` seconds. Without effect once it was delivered again."""
+        ...
 
     async def progress(self) -> None:
-        """Still at work: the acknowledgement wait starts again."""
+        """Still at work: the acknowledgement wait starts again. Without effect once it was delivered again."""
         ...
 
 
 class Consumer(Protocol):
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        """At most n deliveries, as soon as there is one; an empty list after `wait` seconds."""
+        """At most n deliveries, as soon as there is one; an empty list after `wait` seconds.
+
+        A journal that cannot write delivers nothing, and goes on by itself when it can. A fetch that is cancelled
+        took nothing.
+        """
         ...
 
 
 class Lease(Protocol):
+    """A right that ends by itself `ttl` seconds after the last renewal, by a clock that never jumps."""
+
     @property
     def token(self) -> int:
-        """Grows with every new holder: a fence."""
+        """Grows with every new holder of any key, over restarts too: a fence."""
         ...
 
-    async def renew(self) -> bool: ...
+    async def renew(self) -> bool:
+        """Whether the lease is still ours; False once it ran out, even if nobody else took it."""
+        ...
 
     async def release(self) -> None: ...
 
 
+class Tail(Protocol):
+    """Live records, from the moment it was asked for; ends when the journal is closed."""
+
+    @property
+    def dropped(self) -> int:
+        """How many records a slow reader has lost."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Record]: ...
+
+    async def __anext__(self) -> Record: ...
+
+
 class Engine(Protocol):
     async def append(self, *puts: Put) -> list[int]:
-        """Append all or nothing, and return a sequence for each.
+        """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
         Raises:
             Conflict: a subject's last sequence was not the expected one.
@@ -100,25 +140,45 @@ class Engine(Protocol):
         """
         ...
 
+    def append_soon(self, *puts: Put) -> None:
+        """Append without waiting, in order with the other appends.
+
+        What could not be written is counted, logged and told by `health`; a duplicate is no loss.
+        """
+        ...
+
     async def last(self, subject: str) -> Record | None: ...
 
-    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]: ...
+    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+        """What matches, in the order of the sequences, beginning behind `after`."""
+        ...
 
-    async def purge(self, pattern: str, upto: int | None = None) -> int: ...
+    async def purge(self, pattern: str, upto: int | None = None) -> int:
+        """Remove what matches, up to and with the sequence `upto`, and say how much it was; sequences never return.
+
+        The oldest go first; a crash in the middle leaves the rest. Message ids go with their records.
+        """
+        ...
 
     async def consumer(self, spec: Spec) -> Consumer:
-        """The durable consumer of this name, made where there is none, its patterns brought up to date."""
+        """The durable consumer of this name, made where there is none, its settings brought up to date.
+
+        New patterns hold from the oldest record that still waits to be delivered the first time; where none waits,
+        from now on.
+        """
         ...
 
     async def forget_consumer(self, name: str) -> None:
-        """The consumer and its backlog are gone."""
+        """The consumer and its backlog are gone; a fetch from it is an EngineError."""
         ...
 
     async def depth(self, name: str) -> int:
-        """How much a consumer has before it: pending and in flight."""
+        """How much a consumer has before it: pending and in flight. 0 where there is no such consumer."""
         ...
 
-    async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None: ...
+    async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
+        """The lease on a key, or None while another holds it. Its own holder gets it anew, and the older one ends."""
+        ...
 
     async def holder(self, key: str) -> str | None: ...
 
@@ -127,20 +187,29 @@ class Engine(Protocol):
         ...
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        """Publish, and wait for the one answer of whoever serves the subject; TimeoutError when nobody does."""
+        """Publish, and wait for the one answer of whoever serves the subject.
+
+        An asker that gives up does not stop the one that answers.
+
+        Raises:
+            TimeoutError: nobody serves the subject, or no answer came in time.
+            EngineError: the one that answers failed.
+        """
         ...
 
     def serve(self, subject: str, answer: "Answer") -> "Unserve":
-        """Answer requests on a subject until the returned function is called."""
+        """Answer requests on a subject until the returned function is called; one at a time may serve it."""
         ...
 
-    def tail(self, *patterns: str) -> AsyncIterator[Record]:
+    def tail(self, *patterns: str) -> Tail:
         """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
         ...
 
     async def health(self) -> Health: ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Write what was handed over, and end; further calls of close do nothing."""
+        ...
 
 
 class Answer(Protocol):

@@ -1,0 +1,245 @@
+"""What is owed to the durable consumers: who has come how far, and what was handed out but not acknowledged.
+
+A consumer's floor is written down when it takes something. Between two takings the log grows by records that do not
+concern it; to look through those again at each taking would make a rare event dear. Therefore each `Place` also knows,
+in memory alone, how far the consumer is known to owe nothing (`reached`): a consumer at the end of the log is moved
+along with every append that does not match it. After a crash the floor is a little behind that, which costs one look.
+
+An attempt is counted in the same transaction that hands the record out, and the record is handed out after the
+commit. So a process that dies of a record has had that attempt counted.
+
+Everything here runs on the writer's thread.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gateway.engine.interface import Spec
+from gateway.engine.sqlite import log
+from gateway.engine.sqlite.transaction import Row, Transaction
+from gateway.engine.subjects import Match, any_of
+from gateway.errors import EngineError
+
+SCANNED_AT_ONCE = 2000
+SUBJECTS_REMEMBERED = 4096
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a consumer stands. `depth` is what it has before it, None where that must be counted anew."""
+
+    name: str
+    patterns: tuple[str, ...]
+    reached: int
+    matches: Match = field(init=False)
+    is_at_end: bool = False
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        self.matches = any_of(self.patterns)
+
+    def add(self, count: int) -> None:
+        if self.depth is not None:
+            self.depth += count
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a consumer got: rows with the number of the attempt; when something falls due; what else to know."""
+
+    rows: list[tuple[Row, int]]
+    due: float | None
+    is_full: bool
+    has_more: bool
+
+
+class Backlog:
+    """The consumers, by name."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.places: dict[str, Place] = {}
+        self._concerned: dict[str, tuple[Place, ...]] = {}
+        for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
+            self.places[name] = Place(name, tuple(json.loads(patterns)), floor)
+
+    def enter(self, tx: Transaction, spec: Spec) -> None:
+        """Make a consumer, or give it other patterns: they hold from the oldest record that still waits."""
+        row = tx.db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
+        patterns = json.dumps(spec.patterns)
+        if row is not None and row[0] == patterns:
+            return
+        if row is not None:
+            floor = _first_waiting(tx.db, any_of(json.loads(row[0])), self._reached(tx, spec.name, row[1])) - 1
+        else:
+            floor = _end(tx.db) if spec.new_only else 0
+        tx.db.execute(
+            "INSERT INTO consumer (name, patterns, floor) VALUES (?1, ?2, ?3)"
+            " ON CONFLICT (name) DO UPDATE SET patterns = ?2, floor = ?3",
+            (spec.name, patterns, floor),
+        )
+        tx.places[spec.name] = (floor, False)
+        tx.woken.add(spec.name)
+        tx.committed.append(lambda: self._keep(Place(spec.name, spec.patterns, floor)))
+
+    def forget(self, tx: Transaction, name: str) -> None:
+        tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
+        tx.db.execute("DELETE FROM consumer WHERE name = ?", (name,))
+        tx.places.pop(name, None)
+        tx.woken.add(name)
+        tx.committed.append(lambda: self._drop(name))
+
+    def take(self, tx: Transaction, spec: Spec, n: int) -> Taken:
+        """At most n rows: first those that are due again, then new ones."""
+        found = tx.db.execute(
+            "SELECT (SELECT count(*) FROM pending WHERE consumer = name) FROM consumer WHERE name = ?", (spec.name,)
+        ).fetchone()
+        if found is None:
+            raise EngineError(f"the consumer {spec.name!r} was forgotten; make it again")
+        again = _take_again(tx, spec, n)
+        room = spec.max_inflight - found[0]
+        fresh, has_more = self._take_new(tx, spec, min(n - len(again), room))
+        query = "SELECT min(due) FROM pending WHERE consumer = ? AND due > ?"
+        (due,) = tx.db.execute(query, (spec.name, tx.steady)).fetchone()
+        return Taken(again + fresh, due, is_full=len(fresh) >= room, has_more=has_more)
+
+    def _take_new(self, tx: Transaction, spec: Spec, wanted: int) -> tuple[list[tuple[Row, int]], bool]:
+        """Rows never handed out, and whether one should look further."""
+        place = self.places[spec.name]
+        reached, is_at_end = tx.places.get(place.name, (place.reached, place.is_at_end))
+        if wanted <= 0 or (is_at_end and not tx.appended):
+            return [], False
+        found, seen, is_at_end = log.scan(tx.db, reached, place.matches, wanted, SCANNED_AT_ONCE)
+        tx.places[place.name] = (seen, is_at_end)
+        rows = [row for row in (log.row_of(tx.db, seq, tx.wall) for seq in found) if row is not None]
+        if len(rows) < len(found):
+            tx.bereft.add(place.name)
+        for row in rows:
+            _hand_out(tx, spec, row[0])
+        if rows:
+            tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, place.name))
+        return [(row, 1) for row in rows], not rows and not is_at_end
+
+    def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
+        gone = tx.db.execute("DELETE FROM pending WHERE seq = ? AND consumer = ?", (seq, name)).rowcount
+        if gone:
+            tx.committed.append(lambda: self._acknowledged(name))
+
+    def put_off(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
+        """This attempt's record is due after `delay`; nothing happens where another attempt was begun."""
+        tx.db.execute(
+            "UPDATE pending SET due = ? WHERE seq = ? AND consumer = ? AND attempt = ?",
+            (tx.steady + delay, seq, name, attempt),
+        )
+        tx.woken.add(name)
+
+    def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Row, int]]) -> None:
+        """What was taken and never reached its taker: that was no attempt."""
+        for row, attempt in taken:
+            tx.db.execute(
+                "UPDATE pending SET due = 0, attempt = attempt - 1 WHERE seq = ? AND consumer = ? AND attempt = ?",
+                (row[0], name, attempt),
+            )
+        tx.woken.add(name)
+
+    def write_floors(self, tx: Transaction) -> None:
+        for place in self.places.values():
+            query = "UPDATE consumer SET floor = ?1 WHERE name = ?2 AND floor < ?1"
+            tx.db.execute(query, (place.reached, place.name))
+
+    def settle(self, tx: Transaction) -> None:
+        """The transaction stands: remember what follows from it."""
+        for act in tx.committed:
+            act()
+        for name, (reached, is_at_end) in tx.places.items():
+            self.places[name].reached, self.places[name].is_at_end = reached, is_at_end
+        if tx.appended:
+            self._follow(tx)
+        removed = max(tx.removed, default=0)
+        for place in self.places.values():
+            if place.name in tx.bereft or removed > place.reached:
+                place.depth = None
+            if place.name in tx.counted and place.depth is None:
+                place.depth = _count(tx, place)
+
+    def _follow(self, tx: Transaction) -> None:
+        """Move along those that what was appended does not concern."""
+        concerned: dict[str, int] = {}
+        for seq, subject, _, _ in tx.appended:
+            for place in self._whom_it_concerns(subject):
+                place.add(1)
+                concerned[place.name] = seq
+        tx.woken.update(concerned)
+        end = tx.appended[-1][0]
+        for place in self.places.values():
+            if place.is_at_end and concerned.get(place.name, 0) > place.reached:
+                place.is_at_end = False
+            elif place.is_at_end:
+                place.reached = end
+
+    def _whom_it_concerns(self, subject: str) -> tuple[Place, ...]:
+        places = self._concerned.get(subject)
+        if places is None:
+            if len(self._concerned) == SUBJECTS_REMEMBERED:
+                self._concerned.clear()
+            places = tuple(place for place in self.places.values() if place.matches(subject))
+            self._concerned[subject] = places
+        return places
+
+    def _reached(self, tx: Transaction, name: str, floor: int) -> int:
+        place = self.places.get(name)
+        return tx.places[name][0] if name in tx.places else place.reached if place else floor
+
+    def _acknowledged(self, name: str) -> None:
+        if name in self.places:
+            self.places[name].add(-1)
+
+    def _keep(self, place: Place) -> None:
+        self.places[place.name] = place
+        self._concerned.clear()
+
+    def _drop(self, name: str) -> None:
+        self.places.pop(name, None)
+        self._concerned.clear()
+
+
+def _take_again(tx: Transaction, spec: Spec, n: int) -> list[tuple[Row, int]]:
+    rows = tx.db.execute(
+        "SELECT log.seq, subject, data, ts, attempt FROM pending JOIN log ON log.seq = pending.seq"
+        " WHERE consumer = ? AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, pending.seq LIMIT ?",
+        (spec.name, tx.steady, tx.wall, n),
+    ).fetchall()
+    for row in rows:
+        tx.db.execute(
+            "UPDATE pending SET attempt = attempt + 1, due = ? WHERE seq = ? AND consumer = ?",
+            (tx.steady + spec.ack_wait, row[0], spec.name),
+        )
+    return [(row[:4], row[4] + 1) for row in rows]
+
+
+def _hand_out(tx: Transaction, spec: Spec, seq: int) -> None:
+    tx.db.execute(
+        "INSERT INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, ?)",
+        (seq, spec.name, tx.steady + spec.ack_wait),
+    )
+
+
+def _first_waiting(db: sqlite3.Connection, matches: Match, reached: int) -> int:
+    """The oldest record that was never handed out, or the one that the next append will make."""
+    rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
+    return next((seq for seq, subject in rows if matches(subject)), _end(db) + 1)
+
+
+def _end(db: sqlite3.Connection) -> int:
+    """The highest sequence that there ever was."""
+    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
+    return found[0] if found else 0
+
+
+def _count(tx: Transaction, place: Place) -> int:
+    (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (place.name,)).fetchone()
+    rows = tx.db.execute(
+        "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)", (place.reached, tx.wall)
+    )
+    return int(out) + sum(place.matches(subject) for (subject,) in rows)

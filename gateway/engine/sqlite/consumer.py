@@ -1,0 +1,105 @@
+"""A durable consumer as its users on the loop see it: it sleeps until something may be there, and never polls."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+
+from gateway.engine.bell import Bell
+from gateway.engine.clock import Clock
+from gateway.engine.interface import Delivery, Record, Spec
+from gateway.engine.sqlite.backlog import Taken
+from gateway.engine.sqlite.threads import JobThread
+from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.sqlite.writer import Writer
+from gateway.errors import EngineError
+
+ILL_SECONDS = 1.0
+NOTHING = Taken([], None, is_full=False, has_more=False)
+
+
+class SqliteConsumer:
+    """All who fetch under one name share this one object."""
+
+    def __init__(self, spec: Spec, writer: Writer, thread: JobThread[Transaction], clock: Clock) -> None:
+        self.spec = spec
+        self._writer = writer
+        self._thread = thread
+        self._clock = clock
+        self.bell = Bell()
+        self._due: float | None = None
+        self._is_full = False
+
+    async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        while True:
+            bell = self.bell.hung
+            taken, pause = await self._try_to_take(n)
+            left = until - loop.time()
+            if taken.rows or (left <= 0 and not taken.has_more):
+                return [SqliteDelivery(Record(*row), attempt, self) for row, attempt in taken.rows]
+            if not taken.has_more:
+                with anyio.move_on_after(min(left, pause)):
+                    await bell.wait()
+
+    async def _try_to_take(self, n: int) -> tuple[Taken, float]:
+        """What there is, and for how long it makes no sense to look again unless the bell rings."""
+        try:
+            taken = await self._take(n)
+        except EngineError:
+            if not self._writer.ailment:
+                raise
+            return NOTHING, ILL_SECONDS
+        self._is_full = taken.is_full
+        earlier = taken.due is not None and (self._due is None or taken.due < self._due)
+        self._due = taken.due
+        if earlier:
+            # The others who wait do not know yet when to wake up.
+            self.bell.ring()
+        return taken, float("inf") if taken.due is None else taken.due - self._clock.steady()
+
+    async def _take(self, n: int) -> Taken:
+        taken = self._thread.submit(lambda tx: self._writer.backlog.take(tx, self.spec, n))
+        try:
+            return await asyncio.shield(taken)
+        except asyncio.CancelledError:
+            taken.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, taken: "asyncio.Future[Taken]") -> None:
+        if not taken.cancelled() and taken.exception() is None and taken.result().rows:
+            rows = taken.result().rows
+            with suppress(EngineError):
+                self._thread.post(lambda tx: self._writer.backlog.give_back(tx, self.spec.name, rows))
+
+    async def acknowledge(self, seq: int) -> None:
+        backlog = self._writer.backlog
+        with suppress(EngineError):
+            await self._thread.submit(partial(backlog.acknowledge, name=self.spec.name, seq=seq))
+        if self._is_full:
+            self.bell.ring()
+
+    async def put_off(self, delivery: "SqliteDelivery", delay: float) -> None:
+        backlog = self._writer.backlog
+        seq, attempt = delivery.record.seq, delivery.attempt
+        with suppress(EngineError):
+            await self._thread.submit(lambda tx: backlog.put_off(tx, self.spec.name, seq, attempt, delay))
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteDelivery:
+    record: Record
+    attempt: int
+    consumer: SqliteConsumer
+
+    async def ack(self) -> None:
+        await self.consumer.acknowledge(self.record.seq)
+
+    async def nak(self, delay: float = 0) -> None:
+        await self.consumer.put_off(self, delay)
+
+    async def progress(self) -> None:
+        await self.consumer.put_off(self, self.consumer.spec.ack_wait)

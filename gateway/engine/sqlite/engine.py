@@ -1,0 +1,160 @@
+"""The journal in one SQLite file: the face on the event loop. How it writes stands in `writer`."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from gateway.engine.clock import Clock
+from gateway.engine.interface import Health, Put, Record, Spec
+from gateway.engine.live import Live
+from gateway.engine.sqlite import file
+from gateway.engine.sqlite import log as records
+from gateway.engine.sqlite.consumer import SqliteConsumer
+from gateway.engine.sqlite.reader import Reader
+from gateway.engine.sqlite.threads import Job, JobThread
+from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.sqlite.writer import Writer
+from gateway.engine.subjects import check_pattern, check_spec, check_subject
+from gateway.errors import Duplicate, EngineError
+
+SOON_WAITING = 50_000
+PURGED_AT_ONCE = 500
+SLOW_SECONDS = 5.0
+LAST_SEQ = (1 << 63) - 1
+
+log = logging.getLogger(__name__)
+
+
+async def open_sqlite(path: Path, *, max_bytes: int | None = None, clock: Clock | None = None) -> "SqliteEngine":
+    """Open the journal, or make it; close it, or use it as a context manager.
+
+    `max_bytes` bounds the file: a journal at its limit is a full disk.
+
+    Raises:
+        HomeBusy: another process has it open.
+        EngineTooNew: a later version wrote it.
+        EngineError: the file cannot be used; a damaged one is set aside instead, and `health` says so.
+    """
+    engine = SqliteEngine(path, max_bytes, clock or Clock())
+    try:
+        await engine.start()
+    except BaseException:
+        await engine.close()
+        raise
+    return engine
+
+
+class SqliteEngine(Live):
+    """Made by `open_sqlite`."""
+
+    def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
+        super().__init__(clock)
+        self._path = path
+        self._writer = Writer(path, clock, max_bytes, self._announce)
+        self._writing = JobThread("journal-writer", self._writer)
+        self._reading = JobThread("journal-reader", Reader(path, self._writer.suffer))
+        self._consumers: dict[str, SqliteConsumer] = {}
+        self._lost = 0
+
+    async def start(self) -> None:
+        await self._writing.start()
+        await self._reading.start()
+        self._begin_epoch(self._writer.epoch)
+
+    async def append(self, *puts: Put) -> list[int]:
+        return await self._writing.submit(partial(_append, puts))
+
+    def append_soon(self, *puts: Put) -> None:
+        if self._writing.waiting < SOON_WAITING:
+            self._writing.post(partial(_append, puts), self._count_lost)
+        else:
+            self._lose(EngineError(f"{SOON_WAITING} operations wait for the disk already"))
+
+    def _count_lost(self, job: Job[Transaction, list[int]]) -> None:
+        if job.error is not None and not isinstance(job.error, Duplicate):
+            self._lose(job.error)
+
+    def _lose(self, error: Exception) -> None:
+        self._lost += 1
+        # At 1, 2, 4, 8 and so on: a full disk must not fill the log as well.
+        if self._lost & (self._lost - 1) == 0:
+            log.warning("%d appends that nobody waited for were lost so far: %s", self._lost, error)
+
+    async def last(self, subject: str) -> Record | None:
+        check_subject(subject)
+        return await self._reading.submit(lambda db: records.last(db, subject, self._clock.wall()))
+
+    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+        check_pattern(pattern)
+        return await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
+
+    async def purge(self, pattern: str, upto: int | None = None) -> int:
+        check_pattern(pattern)
+        end = LAST_SEQ if upto is None else upto
+        purged = 0
+        after: int | None = 0
+        while after is not None:
+            some, after = await self._writing.submit(
+                partial(records.purge, pattern=pattern, after=after, upto=end, limit=PURGED_AT_ONCE)
+            )
+            purged += some
+        return purged
+
+    async def consumer(self, spec: Spec) -> SqliteConsumer:
+        check_spec(spec)
+        await self._writing.submit(lambda tx: self._writer.backlog.enter(tx, spec))
+        consumer = self._consumers.get(spec.name)
+        if consumer is None:
+            consumer = SqliteConsumer(spec, self._writer, self._writing, self._clock)
+            self._consumers[spec.name] = consumer
+        consumer.spec = spec
+        consumer.bell.ring()
+        return consumer
+
+    async def forget_consumer(self, name: str) -> None:
+        await self._writing.submit(lambda tx: self._writer.backlog.forget(tx, name))
+
+    async def depth(self, name: str) -> int:
+        self._check_open()
+        while (place := self._writer.backlog.places.get(name)) is not None:
+            if place.depth is not None:
+                return place.depth
+            await self._writing.submit(lambda tx: tx.counted.add(name))
+        return 0
+
+    async def health(self) -> Health:
+        self._check_open()
+        since = self._writer.busy_since
+        slow = 0.0 if since is None else self._clock.steady() - since
+        words = [self._writer.ailment, self._writer.note]
+        if slow > SLOW_SECONDS:
+            words.append(f"the disk has not answered for {slow:.0f} s")
+        if self._lost:
+            words.append(f"{self._lost} appends that nobody waited for were lost since the start")
+        size = await self._reading.submit(lambda _: file.size(self._path))
+        is_ok = not self._writer.ailment and slow <= SLOW_SECONDS
+        return Health(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
+
+    async def close(self) -> None:
+        """What was handed over is written first; a caller that is cancelled meanwhile waits for that all the same."""
+        with anyio.CancelScope(shield=True):
+            await super().close()
+            await self._reading.stop()
+            await self._writing.stop()
+            for consumer in self._consumers.values():
+                consumer.bell.ring()
+
+    def _announce(self, tx: Transaction) -> None:
+        """A transaction stands: on the loop, before its callers are told."""
+        self._spread(tx.appended)
+        for name in tx.woken:
+            consumer = self._consumers.get(name)
+            if consumer is not None:
+                consumer.bell.ring()
+
+
+def _append(puts: Sequence[Put], tx: Transaction) -> list[int]:
+    return records.append(tx, puts)

@@ -1,0 +1,162 @@
+"""The log itself: append, last, read, purge, and the end of a record's time.
+
+A record whose time is over is gone for every question, whether the sweep has removed it yet or not.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from gateway.engine.interface import Put, Record
+from gateway.engine.sqlite.transaction import Row, Transaction
+from gateway.engine.subjects import Match, any_of, check_put, literal_prefix
+from gateway.errors import Conflict, Duplicate
+
+# Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order.
+FEW = 5000
+
+
+def append(tx: Transaction, puts: Sequence[Put]) -> list[int]:
+    """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
+    remove(tx, _check(tx, puts))
+    return [_insert(tx, put) for put in puts]
+
+
+def _check(tx: Transaction, puts: Sequence[Put]) -> list[int]:
+    """Refuse, or tell which records whose time is over still occupy a message id."""
+    over: list[int] = []
+    ids: set[str] = set()
+    for put in puts:
+        check_put(put)
+        if put.expect is not None and put.expect != (last := last_seq(tx.db, put.subject, tx.wall)):
+            raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
+        if put.msg_id is not None:
+            if put.msg_id in ids:
+                raise Duplicate(f"{put.msg_id!r} stands twice in one append")
+            ids.add(put.msg_id)
+            over += _holder_of(tx, put.msg_id)
+    return over
+
+
+def _holder_of(tx: Transaction, msg_id: str) -> list[int]:
+    found = tx.db.execute("SELECT seq, expires FROM log WHERE msg_id = ?", (msg_id,)).fetchone()
+    if found is None:
+        return []
+    seq, expires = found
+    if expires is None or expires > tx.wall:
+        raise Duplicate(f"{msg_id!r} is in the journal already, at {seq}")
+    return [seq]
+
+
+def _insert(tx: Transaction, put: Put) -> int:
+    expires = None if put.ttl is None else tx.wall + put.ttl
+    seq = tx.db.execute(
+        "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)",
+        (put.subject, tx.wall, put.msg_id, expires, put.data),
+    ).lastrowid
+    assert seq is not None
+    tx.appended.append((seq, put.subject, put.data, tx.wall))
+    return seq
+
+
+def last(db: sqlite3.Connection, subject: str, wall: float) -> Record | None:
+    found = db.execute(
+        "SELECT seq, subject, data, ts FROM log WHERE subject = ? AND (expires IS NULL OR expires > ?)"
+        " ORDER BY seq DESC LIMIT 1",
+        (subject, wall),
+    ).fetchone()
+    return Record(*found) if found else None
+
+
+def last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
+    found = db.execute(
+        "SELECT seq FROM log WHERE subject = ? AND (expires IS NULL OR expires > ?) ORDER BY seq DESC LIMIT 1",
+        (subject, wall),
+    ).fetchone()
+    return found[0] if found else 0
+
+
+def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
+    records: list[Record] = []
+    for seq in _find(db, pattern, after):
+        if len(records) >= limit:
+            break
+        row = row_of(db, seq, wall)
+        if row is not None:
+            records.append(Record(*row))
+    return records
+
+
+def row_of(db: sqlite3.Connection, seq: int, wall: float) -> Row | None:
+    found: Row | None = db.execute(
+        "SELECT seq, subject, data, ts FROM log WHERE seq = ? AND (expires IS NULL OR expires > ?)", (seq, wall)
+    ).fetchone()
+    return found
+
+
+def _find(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
+    """The sequences of what matches, in order; dense patterns by walking the log, rare ones by the index."""
+    prefix = literal_prefix(pattern)
+    if prefix == pattern:
+        query = "SELECT seq FROM log WHERE subject = ? AND seq > ? ORDER BY seq"
+        return (seq for (seq,) in db.execute(query, (pattern, after)))
+    matches = any_of([pattern])
+    if prefix and _is_rare(db, prefix):
+        query = "SELECT seq, subject FROM log WHERE subject >= ? AND subject < ? AND seq > ?"
+        rows = db.execute(query, (*_range(prefix), after))
+        return iter(sorted(seq for seq, subject in rows if matches(subject)))
+    rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (after,))
+    return (seq for seq, subject in rows if matches(subject))
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """Between which subjects everything with this prefix lies: it ends with a dot, and '/' is the next character."""
+    return prefix, prefix[:-1] + "/"
+
+
+def _is_rare(db: sqlite3.Connection, prefix: str) -> bool:
+    query = "SELECT count(*) FROM (SELECT 1 FROM log WHERE subject >= ? AND subject < ? LIMIT ?)"
+    return bool(db.execute(query, (*_range(prefix), FEW)).fetchone()[0] < FEW)
+
+
+def purge(tx: Transaction, pattern: str, after: int, upto: int, limit: int) -> tuple[int, int | None]:
+    """Remove the oldest of what matches: how many were alive, and behind which sequence there may be more."""
+    found: list[int] = []
+    for seq in _find(tx.db, pattern, after):
+        if seq > upto or len(found) == limit:
+            break
+        found.append(seq)
+    alive = sum(row_of(tx.db, seq, tx.wall) is not None for seq in found)
+    remove(tx, found)
+    return alive, found[-1] if len(found) == limit else None
+
+
+def expire(tx: Transaction, limit: int) -> bool:
+    """Remove records whose time is over; whether there may be more."""
+    query = "SELECT seq FROM log WHERE expires <= ? ORDER BY expires LIMIT ?"
+    found = [seq for (seq,) in tx.db.execute(query, (tx.wall, limit))]
+    remove(tx, found)
+    return len(found) == limit
+
+
+def remove(tx: Transaction, seqs: Iterable[int]) -> None:
+    for seq in seqs:
+        tx.db.execute("DELETE FROM log WHERE seq = ?", (seq,))
+        owed = tx.db.execute("DELETE FROM pending WHERE seq = ? RETURNING consumer", (seq,)).fetchall()
+        tx.bereft.update(name for (name,) in owed)
+        tx.removed.append(seq)
+
+
+def scan(db: sqlite3.Connection, after: int, matches: Match, wanted: int, limit: int) -> tuple[list[int], int, bool]:
+    """Look for what matches, through at most `limit` rows: what it is, the last row seen, whether that was the end."""
+    found: list[int] = []
+    seen = after
+    if wanted <= 0:
+        return found, seen, False
+    rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+    for count, (seen, subject) in enumerate(rows, start=1):
+        if matches(subject):
+            found.append(seen)
+        if len(found) == wanted or count == limit:
+            rows.close()
+            return found, seen, False
+    return found, seen, True

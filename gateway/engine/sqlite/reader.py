@@ -1,0 +1,41 @@
+"""The thread that reads, so that a question never waits behind a commit.
+
+It sees every transaction whose caller was told: a commit is visible to each reading that begins after it.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gateway.engine.sqlite import file
+from gateway.engine.sqlite.ailments import explain
+from gateway.engine.sqlite.threads import Job
+from gateway.errors import EngineError
+
+
+class Reader:
+    """The duty of the reading thread."""
+
+    def __init__(self, path: Path, suffer: Callable[[sqlite3.Error], None]) -> None:
+        self._path = path
+        self._suffer = suffer
+
+    def open(self) -> None:
+        self._db = file.open_reader(self._path)
+
+    def serve(self, jobs: list[Job[sqlite3.Connection, Any]]) -> None:
+        for job in jobs:
+            try:
+                job.value = job.work(self._db)
+            except sqlite3.Error as error:
+                self._suffer(error)
+                job.error = EngineError(explain(error, self._path))
+            except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
+                job.error = error
+
+    def rest(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._db.close()

@@ -1,0 +1,87 @@
+"""The tables, their versions, and how to tell a journal from any other file.
+
+`log` is the journal. A consumer's place is two things: `floor`, up to which every record was handed out or did not
+concern it, and its rows in `pending`, those handed out and not acknowledged. So an append costs a consumer nothing,
+and a backlog of any length is one number.
+
+`AUTOINCREMENT` keeps a sequence from ever returning after a purge: compare-and-set relies on it.
+"""
+
+import sqlite3
+
+from gateway.errors import EngineError, EngineTooNew
+
+APPLICATION_ID = 0x68677731
+PAGE_SIZE = 4096
+
+# One entry a version, for ever; each is a tuple of statements. A journal of any older version becomes today's.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE log (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            subject TEXT NOT NULL,
+            ts REAL NOT NULL,
+            msg_id TEXT,
+            expires REAL,
+            data BLOB NOT NULL
+        ) STRICT""",
+        "CREATE INDEX log_subject ON log (subject, seq)",
+        "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
+        "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",
+        """CREATE TABLE consumer (
+            name TEXT PRIMARY KEY,
+            patterns TEXT NOT NULL,
+            floor INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID""",
+        """CREATE TABLE pending (
+            seq INTEGER NOT NULL,
+            consumer TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            due REAL NOT NULL,
+            PRIMARY KEY (seq, consumer)
+        ) STRICT, WITHOUT ROWID""",
+        "CREATE INDEX pending_due ON pending (consumer, due)",
+        "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
+    ),
+)
+
+
+def pragma(db: sqlite3.Connection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def is_blank(db: sqlite3.Connection) -> bool:
+    return pragma(db, "schema_version") == 0
+
+
+def check_kind(db: sqlite3.Connection, path: object) -> None:
+    """Refuse what is not a journal, or a later one than ours."""
+    if pragma(db, "application_id") != APPLICATION_ID:
+        raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
+    version = pragma(db, "user_version")
+    if version > len(MIGRATIONS):
+        raise EngineTooNew(
+            f"{path} has version {version}, this hermes-gateway knows {len(MIGRATIONS)}: "
+            "install the version that wrote it, or restore an older backup"
+        )
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a blank file or an older journal to today's version, in one transaction."""
+    if is_blank(db):
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+    mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise EngineError("the file system of the journal has no shared memory (a network share?); use a local disk")
+    version = pragma(db, "user_version")
+    if version == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute("COMMIT")

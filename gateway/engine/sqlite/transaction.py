@@ -1,0 +1,31 @@
+"""One commit in the making: what its operations see, and what they leave to be done once it stands."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+# Sequence, subject, data, time: a Record before anybody asked for one.
+Row = tuple[int, str, bytes, float]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """Operations of many callers, committed together or not at all.
+
+    What an operation remembers outside of the database it changes in `committed`, never at once: the transaction may
+    still be rolled back, and the operation be tried again in another.
+    """
+
+    db: sqlite3.Connection
+    wall: float
+    steady: float
+    appended: list[Row] = field(default_factory=list)
+    removed: list[int] = field(default_factory=list)
+    # Consumers that something was taken from, consumers that may have something to fetch.
+    bereft: set[str] = field(default_factory=set)
+    woken: set[str] = field(default_factory=set)
+    # How far consumers have come by now in this transaction, and whether that is the end of the log.
+    places: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    # Consumers whose depth is asked for; it is counted after the commit.
+    counted: set[str] = field(default_factory=set)
+    committed: list[Callable[[], None]] = field(default_factory=list)

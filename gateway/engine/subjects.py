@@ -1,0 +1,66 @@
+"""The grammar of subjects and patterns, and patterns made fast. `interface.matches` defines what they mean."""
+
+import re
+from collections.abc import Callable, Iterable
+
+from gateway.engine.interface import Put, Spec
+
+SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
+SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
+PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
+
+Match = Callable[[str], bool]
+
+
+def check_subject(subject: str) -> None:
+    if not SUBJECT.fullmatch(subject):
+        raise ValueError(
+            f"{subject!r} is no subject: it takes segments joined by dots, none empty, without space, '*' or '>'"
+        )
+
+
+def check_pattern(pattern: str) -> None:
+    if not PATTERN.fullmatch(pattern):
+        raise ValueError(
+            f"{pattern!r} is no pattern: it takes segments joined by dots, none empty; "
+            "'*' stands for a whole segment, '>' only at the end"
+        )
+
+
+def check_put(put: Put) -> None:
+    check_subject(put.subject)
+    if put.ttl is not None and put.ttl <= 0:
+        raise ValueError(f"a time to live of {put.ttl:g} s on {put.subject!r}: it must be above 0, or None for ever")
+
+
+def check_spec(spec: Spec) -> None:
+    if not spec.name:
+        raise ValueError("a consumer needs a name")
+    for pattern in spec.patterns:
+        check_pattern(pattern)
+    if not spec.patterns or spec.ack_wait <= 0 or spec.max_inflight < 1:
+        raise ValueError(
+            f"the consumer {spec.name!r} needs a pattern, an ack_wait above 0, a max_inflight of 1 or more"
+        )
+
+
+def any_of(patterns: Iterable[str]) -> Match:
+    """One test for several patterns."""
+    compiled = re.compile("|".join(map(_expression, patterns)) or r"(?!)", re.DOTALL)
+    return lambda subject: compiled.fullmatch(subject) is not None
+
+
+def literal_prefix(pattern: str) -> str:
+    """What every matching subject begins with, up to and with a dot; the whole pattern where nothing is open."""
+    segments = pattern.split(".")
+    for at, segment in enumerate(segments):
+        if segment in ("*", ">"):
+            return "".join(f"{known}." for known in segments[:at])
+    return pattern
+
+
+def _expression(pattern: str) -> str:
+    segments = ["[^.]*" if segment == "*" else re.escape(segment) for segment in pattern.split(".")]
+    if pattern == ">" or pattern.endswith(".>"):
+        segments[-1] = ".*"
+    return r"\.".join(segments)
