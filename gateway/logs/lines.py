@@ -1,0 +1,86 @@
+"""A line of the log, and how it looks: as JSON in the file, in words on a terminal, with its weight in the journal."""
+
+import calendar
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from gateway.logs.context import KEYS
+
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+_COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "1;31"}
+_WEIGHTS = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's, which journald reads
+
+
+class Line(NamedTuple):
+    """What was said, when, how grave it is, by whom, and in which session, turn and hook."""
+
+    time: float
+    level: str
+    logger: str
+    message: str
+    context: Mapping[str, str]
+    exception: str = ""
+
+
+Look: TypeAlias = Callable[[Line], str]
+
+
+def as_json(line: Line) -> str:
+    """One object; a program may rely on `time`, `level`, `logger` and `message`."""
+    told = {"time": _stamp(line.time), "level": line.level, "logger": line.logger, "message": line.message}
+    told |= line.context
+    if line.exception:
+        told["exception"] = line.exception
+    return json.dumps(told, ensure_ascii=False)
+
+
+def from_json(text: str) -> Line | None:
+    """The line that `as_json` wrote; None where somebody else, or half of it, was written."""
+    try:
+        told: Any = json.loads(text)
+        moment = _moment(told["time"])
+        context = {key: str(told[key]) for key in KEYS if key in told}
+        words = [str(told[key]) for key in ("level", "logger", "message")]
+        return Line(moment, words[0], words[1], words[2], context, str(told.get("exception", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def for_terminal(line: Line) -> str:
+    """For eyes, in colour."""
+    clock = time.strftime("%H:%M:%S", time.localtime(line.time))
+    level = f"\x1b[{_COLOURS[line.level]}m{line.level:<8}\x1b[0m" if line.level in _COLOURS else f"{line.level:<8}"
+    return f"\x1b[2m{clock}\x1b[0m {level} {_said(line, dim=True)}"
+
+
+def for_pipe(line: Line) -> str:
+    """For eyes, without colour, and with the day: who knows when it is read."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.time))
+    return f"{stamp} {line.level:<8} {_said(line)}"
+
+
+def for_journal(line: Line) -> str:
+    """journald stamps the time itself, and reads the weight of each line from its prefix."""
+    weight = _WEIGHTS.get(line.level, 6)
+    return "\n".join(f"<{weight}>{part}" for part in _said(line).split("\n"))
+
+
+def _said(line: Line, *, dim: bool = False) -> str:
+    where = " ".join(f"{key}={value}" for key, value in line.context.items())
+    if where and dim:
+        where = f"\x1b[2m{where}\x1b[0m"
+    said = f"{line.logger.removeprefix('gateway.')}: {line.message}{'  ' if where else ''}{where}"
+    # Each line of a traceback is set in, so that none can pass for a line of the log.
+    return "\n    | ".join([said, *line.exception.rstrip("\n").split("\n")]) if line.exception else said
+
+
+def _stamp(moment: float) -> str:
+    whole, part = divmod(round(moment * 1000), 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{part:03d}Z"
+
+
+def _moment(stamp: str) -> float:
+    return calendar.timegm(time.strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) + float(f"0{stamp[19:-1]}")

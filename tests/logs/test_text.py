@@ -1,0 +1,48 @@
+"""Text of strangers cannot act: no control characters, no line breaks, no turned writing, and it has an end."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.logs.text import block, one_line
+
+
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("abc\u202edcba", "abc\\u202edcba"),
+        ("a\u2028b", "a\\u2028b"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+        ("日本 👩‍👩‍👧 é שלום", "日本 👩‍👩‍👧 é שלום"),
+    ],
+)
+@pytest.mark.row("T29")
+def test_what_acts_is_escaped_and_what_is_read_stays(foreign: str, shown: str) -> None:
+    assert one_line(foreign) == shown
+
+
+@pytest.mark.row("T29")
+def test_a_long_text_is_cut_and_says_so() -> None:
+    shown = one_line("x" * 15_000, limit=100)
+    assert shown == "x" * 100 + "... (15,000 characters)"
+    assert block("a\n" * 20 + "why", limit=10).endswith("\nwhy")
+
+
+@given(st.text())
+def test_one_line_is_one_line_without_control_characters(text: str) -> None:
+    shown = one_line(text)
+    assert len(shown.splitlines()) <= 1
+    assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cs", "Zl", "Zp"}
+    shown.encode()
+
+
+@given(st.text())
+def test_a_block_breaks_only_where_the_text_did(text: str) -> None:
+    assert block(text).count("\n") == text.count("\n")
+    assert len(block(text).splitlines()) <= text.count("\n") + 1
