@@ -338,7 +338,7 @@ def delta_subject(session_key: str) -> str:
 
 
 def control_subject(session_key: str) -> str:
-    """Live only: `stop`, to whichever node runs the session's turn."""
+    """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
     return f"rt.ctl.{conv(session_key)}"
 
 

@@ -1,10 +1,7 @@
 """One session's lane: it looks at the journal, does the next thing that is due, and looks again.
 
-Doorbells only say "look". What is due, and in which order, comes from two chains: the session's (who holds which turn,
-what is answered, what is asked) and the inbound one after `upto`. So a doorbell that comes twice, late or out of order
-does no harm, and of all the doorbells of a conversation a lane holds one alone, unacknowledged until nothing is left to
-do; the others are acknowledged on the spot. That bounds what a flood in one conversation takes to one delivery, and
-leaves, after a crash, one delivery that brings the lane back.
+What is due, and in which order, comes from two chains: the session's (who holds which turn, what is answered, what is
+asked) and the inbound one after `upto`. Doorbells only say "look" (see `engine.doors`).
 """
 
 import logging
@@ -14,7 +11,8 @@ from dataclasses import dataclass
 import anyio
 
 from gateway import records
-from gateway.engine.interface import Delivery, Put
+from gateway.engine.doors import Doorbell
+from gateway.engine.interface import Put
 from gateway.errors import Conflict
 from gateway.lanes.hold import Hold, Job, outbound_put
 from gateway.lanes.surroundings import Surroundings, lease_key
@@ -44,19 +42,12 @@ class Lane:
         self.key = key
         self.scope = anyio.CancelScope()
         self.hold: Hold | None = None
+        self.bell = Doorbell()
         self.is_over = False
         self._is_leaving = False
         self._around = around
-        self._bell: Delivery | None = None
-        self._news = anyio.Event()
         self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
         self._error = ""
-
-    def ring(self, bell: Delivery) -> Delivery | None:
-        """Take a doorbell; returns the one that it makes superfluous."""
-        older, self._bell = self._bell, bell
-        self._news.set()
-        return older if older and older.record.seq != bell.record.seq else None
 
     def interrupt_before(self, seq: int) -> None:
         """The message at `seq` wants to be answered now: a turn that does not cover it ends."""
@@ -75,10 +66,6 @@ class Lane:
         if not self.hold:
             self.scope.cancel()
 
-    async def progress(self) -> None:
-        if self._bell:
-            await self._bell.progress()
-
     async def run(self) -> None:
         """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
         pause = 1.0
@@ -94,20 +81,14 @@ class Lane:
                     await anyio.sleep(pause)
                     pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def leave(self) -> None:
-        """Acknowledge the doorbell when all that it stood for is done, else let it ring again elsewhere."""
-        if self._bell:
-            await (self._bell.ack() if self.is_over else self._bell.nak())
-
     async def _pass(self) -> None:
-        self._news = anyio.Event()
+        self.bell.listen()
         session, todo = await self._look()
         match todo:
             case None:
-                self.is_over = not self._news.is_set()
+                self.is_over = not self.bell.is_news
             case Wait(seconds):
-                with anyio.move_on_after(seconds):
-                    await self._news.wait()
+                await self.bell.wait(seconds)
             case Job():
                 async with self._around.slots.slot(todo.person) as waited:
                     if waited:

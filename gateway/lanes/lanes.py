@@ -15,10 +15,10 @@ import anyio
 import anyio.abc
 
 from gateway import records
-from gateway.engine.interface import Engine, Lease, Put, Spec
+from gateway.engine.doors import Doors
+from gateway.engine.interface import Engine, Lease, Put, Record, Spec, Tail
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.doors import Doors
-from gateway.lanes.lane import PAGE
+from gateway.lanes.lane import PAGE, Lane
 from gateway.lanes.slots import Slots
 from gateway.lanes.surroundings import LaneSettings, Surroundings, lease_key
 from gateway.lanes.turn import Work, partial_entries
@@ -59,7 +59,7 @@ class Lanes:
         self._around = Surroundings(engine, sessions, work, settings, slots, node or uuid.uuid4().hex, clock)
         self._engine = engine
         self._sessions = sessions
-        self._doors = Doors(self._around)
+        self._doors = self._new_doors()
         self._tasks: anyio.abc.TaskGroup | None = None
 
     @property
@@ -120,11 +120,11 @@ class Lanes:
 
     async def interrupt(self, key: str) -> Literal["running", "waiting", "nothing"]:
         """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
-        if (lane := self._doors.lane(key)) and lane.stop():
+        if (lane := self._doors.worker(key)) and lane.stop():
             return "running"
         while (turn := (session := await self._sessions.open(key)).turn) is not None:
             if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key(turn.by)):
-                await self._engine.publish(records.control_subject(key), b"stop")
+                await self._engine.publish(records.control_subject(key), key.encode())
                 return "running"
             try:
                 await self._close(session, turn)
@@ -146,11 +146,11 @@ class Lanes:
             Spec(CONSUMER, (records.IN_SUBJECTS, records.BELL_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT)
         )
         lease = await self._engine.lease(lease_key(self._around.node), self._around.node, self._around.settings.lease)
-        self._doors = Doors(self._around)
+        self._doors = self._new_doors()
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._doors.hear_control, self._engine.tail("rt.ctl.*"))
+                self._tasks.start_soon(self._hear_control, self._engine.tail("rt.ctl.*"))
                 self._tasks.start_soon(self._doors.serve, consumer, self._tasks)
                 task_status.started()
                 await anyio.sleep_forever()
@@ -164,6 +164,23 @@ class Lanes:
         if self._tasks:
             self._tasks.cancel_scope.cancel()
         return not timer.cancelled_caught
+
+    def _new_doors(self) -> Doors[Lane]:
+        return Doors(_session_key, lambda key: Lane(key, self._around), self._look_at)
+
+    def _look_at(self, lane: Lane, record: Record) -> None:
+        """A message may want the running turn to end."""
+        kept = records.decode(record.data)
+        if isinstance(kept, records.Inbound):
+            session = self._sessions.peek(lane.key) or Session(lane.key)
+            if self._around.settings.interrupts(session, kept.message):
+                lane.interrupt_before(record.seq)
+
+    async def _hear_control(self, heard: Tail) -> None:
+        """Another node asks that a turn of ours be stopped."""
+        async for record in heard:
+            if lane := self._doors.worker(record.data.decode()):
+                lane.stop()
 
     async def _stay_alive(self, lease: Lease | None) -> None:
         """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
@@ -194,6 +211,11 @@ class Lanes:
         bell = records.encode(records.Bell(session_key=session.key))
         ring = Put(records.subject("bell", session.key), bell, ttl=records.DAY)
         await self._sessions.append(session, done, extra=[ring])
+
+
+def _session_key(record: Record) -> str | None:
+    kept = records.decode(record.data)
+    return kept.session_key if isinstance(kept, records.Inbound | records.Bell) else None
 
 
 def inbound_put(message: Message, key: str, bot: str, now: float) -> Put:

@@ -51,8 +51,8 @@ class LaneTurn:
 
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
-    prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first run. `turnover` is
-    there when a session begins with this turn.
+    prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first
+    run. `turnover` is there when a session begins with this turn.
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.

@@ -9,7 +9,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -84,8 +84,8 @@ class Sessions:
         now = self._clock()
         kept = tuple(one if one.at else msgspec.structs.replace(one, at=now) for one in kept)
         subject = records.subject("turn", session.key)
-        puts = [Put(subject, records.encode(one)) for one in kept]
-        puts[0] = replace(puts[0], expect=session.seq)
+        fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
+        puts = [Put(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         sequences = await self._engine.append(*puts, *extra)
         for one, seq in zip(kept, sequences, strict=False):
             session = apply(session, one, seq, now)
