@@ -1,0 +1,76 @@
+"""What can be known of a worker from outside: its memory, its last trouble, and where it hangs."""
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+LONGEST_DUMP = 64 << 10
+FULL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes: in main memory, the fair share of it, and what is this process's alone."""
+
+    rss: int
+    pss: int
+    private: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The last thing that went wrong; `at` is the wall clock."""
+
+    at: float
+    text: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """One look at a worker; `hangs` is the stack of each of its threads when it last was over its time."""
+
+    pid: int
+    started: float
+    memory: Memory | None
+    calls: int
+    trouble: Trouble | None
+    hangs: str
+
+
+def memory_of(pid: int) -> Memory | None:
+    """None where the system does not tell, or the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return None
+    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
+    private = kilobytes.get("Private_Dirty", 0) + kilobytes.get("Private_Clean", 0)
+    return Memory(kilobytes.get("Rss", 0) << 10, kilobytes.get("Pss", 0) << 10, private << 10)
+
+
+class DumpFile:
+    """A file in memory that a worker's interpreter writes its stacks to, by itself, even in the midst of C code."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("hook-stacks") if hasattr(os, "memfd_create") else _nameless()
+        self._seen = 0
+
+    def read(self) -> str:
+        """What was written since the last look."""
+        data = os.pread(self.descriptor, LONGEST_DUMP, self._seen)
+        self._seen += len(data)
+        if self._seen > FULL:  # the offset is one for both ends
+            os.ftruncate(self.descriptor, 0)
+            self._seen = os.lseek(self.descriptor, 0, os.SEEK_SET)
+        return data.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def _nameless() -> int:
+    descriptor, name = tempfile.mkstemp()
+    Path(name).unlink()
+    return descriptor

@@ -1,0 +1,125 @@
+"""What a hook prints and logs, in a file of its own, with the time of each line.
+
+However much is printed, the gateway reads so much a second and no more: what is over the rate is dropped, the log says
+how much, and the printer's own writes wait. Two files of bounded size are kept.
+"""
+
+import asyncio
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+RATE = 64 << 10  # bytes a second
+BURST = 1 << 20
+CHUNK = 1 << 16
+PAUSE = 0.005  # seconds between two reads of somebody who is over the rate
+LAST_READS = 16  # of what is still in the pipe when its writer is gone
+LARGEST = 4 << 20  # bytes in a file; then it becomes the older one of the two
+
+
+class Output:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._file: int | None = None
+        self._pipe: int | None = None
+        self._line = b""  # without its end so far
+        self._tokens = float(BURST)
+        self._at = self._loop.time()
+        self._dropped = 0
+
+    def attach(self, pipe: int) -> None:
+        """Read this pipe from now on, and own it."""
+        os.set_blocking(pipe, False)
+        self._pipe = pipe
+        self._loop.add_reader(pipe, self._read)
+
+    def note(self, text: str) -> None:
+        """What the gateway has to say of the hook, between what the hook says itself."""
+        self._take(text.encode("utf-8", "backslashreplace").rstrip(b"\n") + b"\n")
+
+    def close(self) -> None:
+        """Keep what is still in the pipe; whoever may write into it now is not heard any more."""
+        if self._pipe is not None:
+            self._loop.remove_reader(self._pipe)
+            with suppress(BlockingIOError):
+                for _ in range(LAST_READS):
+                    data = os.read(self._pipe, CHUNK)
+                    if not data:
+                        break
+                    self._take(data)
+            os.close(self._pipe)
+            self._pipe = None
+        self._end_line()
+        self._say_dropped()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _read(self) -> None:
+        if self._pipe is None:
+            return
+        try:
+            data = os.read(self._pipe, CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._loop.remove_reader(self._pipe)
+        elif not self._take(data):
+            self._loop.remove_reader(self._pipe)
+            self._loop.call_later(PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if self._pipe is not None:
+            self._loop.add_reader(self._pipe, self._read)
+
+    def _take(self, data: bytes) -> bool:
+        """Was it within the rate?"""
+        now = self._loop.time()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE)
+        self._at = now
+        if len(data) > self._tokens:
+            self._dropped += len(data)
+            return False
+        self._tokens -= len(data)
+        self._say_dropped()
+        *lines, self._line = (self._line + data).split(b"\n")
+        self._write(lines)
+        if len(self._line) > CHUNK:
+            self._end_line()
+        return True
+
+    def _end_line(self) -> None:
+        if self._line:
+            line, self._line = self._line, b""
+            self._write([line])
+
+    def _say_dropped(self) -> None:
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self._end_line()
+            self._write([b"... %d bytes dropped: more than %d kB a second ..." % (dropped, RATE >> 10)])
+
+    def _write(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S ").encode()
+        with suppress(OSError):  # a full disk costs the hook its log, and nobody else anything
+            os.write(self._open(), b"".join(stamp + line + b"\n" for line in lines))
+
+    def _open(self) -> int:
+        if self._file is not None and os.fstat(self._file).st_size >= LARGEST:
+            self._turn_over(self._file)
+            self._file = None
+        if self._file is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._file
+
+    def _turn_over(self, file: int) -> None:
+        """During a reload two workers write into one log: who comes second finds it turned over already."""
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_ino == os.fstat(file).st_ino:
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+        os.close(file)

@@ -1,0 +1,71 @@
+"""What is done about a call that is over its time, step by step, each harder than the one before.
+
+The task is cancelled; a handler that holds the loop is asked where it hangs, and made to let go; and what resists is
+killed. A handler that is cancelled properly never sees the second step.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+HELD = 0.1  # seconds from the cancellation until we take the loop for held
+WRITTEN = 0.03  # seconds to write down where it hangs
+GRACE = 1.0  # seconds from the cancellation to the kill
+
+
+class Holder(Protocol):
+    """The process that holds the call."""
+
+    def dump(self) -> None: ...
+
+    def free(self) -> None: ...
+
+    def kill(self, reason: str) -> None: ...
+
+
+class Overtime:
+    def __init__(self, holder: Holder, cancel: Callable[[], None], limit: float) -> None:
+        self._holder = holder
+        self._cancel = cancel
+        self._loop = asyncio.get_running_loop()
+        self._begun = self._loop.time()
+        self._timer = self._loop.call_later(limit, self.begin)
+        self.limit = limit
+        self.is_late = False
+        self.is_alone = True  # no other call ran beside it: what was started since then is this call's
+        self.why = f"was over its {limit:g} s"
+
+    @property
+    def age(self) -> float:
+        return self._loop.time() - self._begun
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more."""
+        if not self.is_late:
+            self.why = "was cancelled"
+            self.begin()
+
+    def begin(self) -> None:
+        """The time is over."""
+        if not self.is_late:
+            self.is_late = True
+            self._cancel()
+            self._next(HELD, self._dump)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _next(self, delay: float, step: Callable[[], None]) -> None:
+        self._timer.cancel()
+        self._timer = self._loop.call_later(delay, step)
+
+    def _dump(self) -> None:
+        self._holder.dump()
+        self._next(WRITTEN, self._free)
+
+    def _free(self) -> None:
+        self._holder.free()
+        self._next(GRACE - HELD - WRITTEN, self._kill)
+
+    def _kill(self) -> None:
+        self._holder.kill(f"{self.why} and did not let go")

@@ -1,0 +1,74 @@
+"""The program that becomes the nursery, or a worker where forking is not safe.
+
+Before anything else is imported, `gateway` becomes what hooks may see of it: a handler that says
+`from gateway.hooks import on` gets that, whether the daemon's own package is installed or not, and a handler that
+reaches for the daemon's insides is told what it may import instead.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).resolve().parent
+INSIDE = "gateway.hooks.wires.process"
+# A name without a file is a package that holds nothing itself.
+OFFERED: Mapping[str, Path | None] = {
+    "gateway": None,
+    "gateway.events": HERE.parents[2] / "events.py",
+    "gateway.hooks": HERE / "offered" / "hooks.py",
+    "gateway.session_context": HERE / "offered" / "session_context.py",
+    "gateway.hooks.wires": None,
+    INSIDE: HERE,
+}
+PACKAGES = frozenset({"gateway.hooks"})
+
+
+class Offer(MetaPathFinder):
+    """Finds the modules that hooks are offered, ahead of everything that may be installed."""
+
+    def __init__(self, modules: Mapping[str, Path | None]) -> None:
+        self._modules = dict(modules)
+
+    def add(self, modules: Mapping[str, Path | None]) -> None:
+        self._modules |= modules
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - the import system's signature
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        if name in self._modules:
+            return _spec(name, self._modules[name])
+        if name.startswith("gateway.") and not name.startswith(f"{INSIDE}."):
+            offered = ", ".join(sorted(m for m in self._modules if m.startswith("gateway.") and "wires" not in m))
+            raise ModuleNotFoundError(f"{name} is not there for hooks; of the gateway they may import {offered}")
+        return None
+
+
+def _spec(name: str, file: Path | None) -> ModuleSpec | None:
+    if file is None or file.is_dir():
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [] if file is None else [str(file)]
+        return spec
+    places: list[str] | None = [] if name in PACKAGES or file.name == "__init__.py" else None
+    return spec_from_file_location(name, file, submodule_search_locations=places)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """`nursery|worker` and its settings as JSON."""
+    role, settings = arguments[0], json.loads(arguments[1])
+    sys.path += [entry for entry in settings.pop("path", ()) if entry not in sys.path]
+    offer = Offer(OFFERED)
+    sys.meta_path.insert(0, offer)
+    importlib.import_module(f"{INSIDE}.{role}").main(settings, offer.add)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,149 @@
+"""What a hook may do through the gateway: `context.gateway.send(...)` and the like.
+
+The same call serves both kinds of handlers. In a plain `def` it returns the answer: nothing else can run on the loop
+then, so the call itself reads the wire until the answer is there. In a coroutine it returns a `Reply`, to be awaited
+or left: the request is on its way already.
+"""
+
+import asyncio
+import itertools
+import sys
+from collections.abc import Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from gateway.hooks.wires.process.link import Incoming, Link
+
+PREFIX = "gateway."
+LOOK = 100  # ms between two looks at an answer that another thread may have read
+
+
+class Reply:
+    """An answer that is on its way: `await` it, or take its `result()` in a thread."""
+
+    def __init__(self, future: "Future[Any]", requests: "Requests") -> None:
+        self._future = future
+        self._requests = requests
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.wrap_future(self._future).__await__()
+
+    def result(self) -> Any:
+        """Raises RuntimeError with what the gateway said when it refused."""
+        return self._requests.wait(self._future)
+
+
+class Requests:
+    """The requests of this worker that the gateway has not answered yet."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Future[Any]] = {}
+        self._in_plain_code = False
+        self.during: ContextVar[str] = ContextVar("during", default="")
+
+    @contextmanager
+    def plain_code(self) -> Generator[None, None, None]:
+        """Here the handler's own `def` holds the loop."""
+        self._in_plain_code = True
+        try:
+            yield
+        finally:
+            self._in_plain_code = False
+
+    def make(self, verb: str, params: dict[str, Any]) -> Any:
+        if not self._link.is_ours():
+            raise RuntimeError("a process that the hook forked cannot ask the gateway; ask in the hook itself")
+        number, future = next(self._numbers), Future[Any]()
+        self._open[number] = future
+        try:
+            message = {"jsonrpc": "2.0", "id": number, "method": PREFIX + verb, "params": params}
+            self._link.send(message | {"during": self.during.get()})
+        except BaseException:
+            del self._open[number]
+            raise
+        reply = Reply(future, self)
+        return reply.result() if self._must_wait() else reply
+
+    def _must_wait(self) -> bool:
+        if not self._link.in_loop_thread():
+            return not _runs_a_loop()
+        return self._in_plain_code or asyncio.current_task() is None
+
+    def wait(self, future: "Future[Any]") -> Any:
+        while self._link.in_loop_thread() and not future.done():
+            self._answer_all()
+            if not future.done():
+                self._link.wait(LOOK)
+        return future.result()
+
+    def _answer_all(self) -> None:
+        """Take the responses out of what has arrived; the rest is left for the loop."""
+        arrived = self._link.take()
+        self._link.arrived = [message for message in arrived if message.method is not None]
+        for message in arrived:
+            if message.method is None:
+                self.answer(message)
+
+    def answer(self, message: Incoming) -> None:
+        future = self._open.pop(message.id, None) if isinstance(message.id, int) else None
+        if future is None:
+            return
+        if message.error is not None:
+            text = str(message.error.get("message", "refused"))
+            print(f"the gateway refused: {text}", file=sys.stderr)  # noqa: T201 - nobody may be waiting for the answer
+            future.set_exception(RuntimeError(text))
+        else:
+            future.set_result(msgspec.json.decode(message.result))
+
+
+class Store:
+    """A small key-value store of this hook alone, which lasts."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._make = requests.make
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._make("store.get", {"key": key, "default": default})
+
+    def set(self, key: str, value: Any) -> Any:
+        return self._make("store.set", {"key": key, "value": value})
+
+    def delete(self, key: str) -> Any:
+        return self._make("store.delete", {"key": key})
+
+    def keys(self) -> Any:
+        return self._make("store.keys", {})
+
+
+class Gateway:
+    """What `uses:` in the manifest grants; the gateway refuses the rest, and says what to write there."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._make = requests.make
+        self.store = Store(requests)
+
+    def send(self, to: str, text: str, **more: Any) -> Any:
+        """Say something in a chat."""
+        return self._make("send", {"to": to, "text": text} | more)
+
+    def submit(self, text: str, **more: Any) -> Any:
+        """Give the agent something to do; `session` and `deliver` say where it works and who hears of it."""
+        return self._make("submit", {"text": text} | more)
+
+    def emit(self, name: str, /, **fields: Any) -> Any:
+        """Tell other hooks of an event of one's own."""
+        return self._make("emit", {"name": name, "fields": fields})
+
+
+def _runs_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""The worker's end of the wire: whole messages in both directions, whatever its handler does meanwhile.
+
+The daemon reads no faster than it can serve, and stops reading while we do not read its answers. So whoever writes
+must read: the thread of the loop does, while it waits for room. A handler may close our descriptor, and the next file
+that it opens may get the number: before each write the socket is compared with what it was.
+"""
+
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import msgspec
+
+LONGEST = 8 << 20  # bytes in a line; the daemon reads no longer one
+MOST_PARTS = 100_000  # values in a line, likewise
+MARKS = (b",", b":", b"[", b"{")
+CHUNK = 1 << 18
+PATIENCE = 20  # ms between two looks at whether others let us write
+
+# How a worker ends itself; the daemon shows it as the process's exit code.
+LOST_WIRE = 71
+BROKEN_WIRE = 72
+FORKED = 0
+
+
+class Incoming(msgspec.Struct):
+    """One line of the daemon: a call, a notice, or the response to a request of ours."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: dict[str, msgspec.Raw] = {}
+    meta: msgspec.Raw = msgspec.Raw(b"{}")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: dict[str, Any] | None = None
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no form for but handlers use all the same: subclasses of str and numbers, and paths."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+encode = msgspec.json.Encoder(enc_hook=plain).encode
+_decode = msgspec.json.Decoder(Incoming).decode
+
+
+class Link:
+    def __init__(self, descriptor: int) -> None:
+        self.left: Callable[[], object] = lambda: None  # called when something was read that the loop must act on
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.setblocking(False)
+        self._descriptor = descriptor
+        self._identity = self._look()
+        self._owner = os.getpid()
+        self._thread = threading.get_ident()
+        self._lock = threading.RLock()
+        self._rest = bytearray()
+        self.arrived: list[Incoming] = []  # read while writing; the loop takes it from here
+        self.is_busy = False  # a message is on its way in or out: whoever interrupts now would tear it
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            found = os.fstat(self._descriptor)
+        except OSError:
+            os._exit(LOST_WIRE)
+        return found.st_dev, found.st_ino
+
+    def is_ours(self) -> bool:
+        """Is this the worker, or a copy of it that a handler forked?"""
+        return os.getpid() == self._owner
+
+    def in_loop_thread(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def sever(self) -> None:
+        """In a copy that a handler forked: what it writes must not reach the daemon."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, self._descriptor, inheritable=False)
+        os.close(nothing)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Raises ValueError for an answer that is too long, TypeError and the like for what is no JSON."""
+        if not self.is_ours():
+            os._exit(FORKED)
+        data = encode(message)
+        if len(data) > LONGEST:
+            raise ValueError(f"{len(data) >> 20} MB are more than the {LONGEST >> 20} MB that an answer may have")
+        if len(data) > MOST_PARTS and sum(map(data.count, MARKS)) > MOST_PARTS:
+            raise ValueError(f"an answer may have {MOST_PARTS} values, and this one has more")
+        busy, self.is_busy = self.is_busy, True
+        try:
+            self._write(memoryview(data + b"\n"))
+        finally:
+            self.is_busy = busy
+
+    def _write(self, data: memoryview) -> None:
+        while not self._lock.acquire(timeout=PATIENCE / 1000):
+            self._make_room()
+        try:
+            if self._look() != self._identity:
+                os._exit(LOST_WIRE)
+            while data:
+                try:
+                    data = data[self._socket.send(data) :]
+                except BlockingIOError:
+                    self._poll(select.POLLOUT, PATIENCE)
+                    self._make_room()
+                except OSError:
+                    self._lost()
+        finally:
+            self._lock.release()
+
+    def _make_room(self) -> None:
+        if self.in_loop_thread():
+            self.read()
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.arrived:
+            self.left()
+
+    def read(self) -> None:
+        """Move what has arrived to `arrived`; in the loop's thread alone."""
+        busy, self.is_busy = self.is_busy, True
+        try:
+            data = self._socket.recv(CHUNK)
+            if not data:
+                self._lost()
+            self._rest += data
+            if b"\n" in data:
+                *lines, rest = bytes(self._rest).split(b"\n")
+                self._rest = bytearray(rest)
+                self.arrived += map(_decode, lines)
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(BROKEN_WIRE)
+        finally:
+            self.is_busy = busy
+
+    def wait(self, timeout: int) -> None:
+        """Until something has been read, or so many ms are over."""
+        if self._poll(select.POLLIN, timeout):
+            self.read()
+            self._tell()
+
+    def _poll(self, what: int, timeout: int) -> bool:
+        poll = select.poll()
+        poll.register(self._descriptor, what)
+        return bool(poll.poll(timeout))
+
+    def take(self) -> list[Incoming]:
+        taken, self.arrived = self.arrived, []
+        return taken
+
+    def _lost(self) -> NoReturn:
+        """The daemon is gone: nobody needs us."""
+        os.killpg(0, signal.SIGKILL)
+        os._exit(BROKEN_WIRE)

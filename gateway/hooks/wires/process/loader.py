@@ -1,0 +1,104 @@
+"""From a handler's file to what can be called.
+
+The module is `hermes_hook_<name>`, is in `sys.modules` before it runs (forward references of dataclasses and pydantic
+look there), and has the `__file__` that it was found under. It and its siblings are compiled from the very text that
+stands in the folder, never from byte code: a reload that meets an edit of the same second must not run what was there
+before.
+"""
+
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from gateway.events import Mark, marked
+
+
+class SourceOnly(SourceFileLoader):
+    """Reads no byte code."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own."""
+
+    handle: Callable[..., Any] | None
+    marked: Mapping[str, tuple[Callable[..., Any], Mark]]
+
+    def told(self) -> dict[str, Any]:
+        """The same as plain data, for the daemon."""
+        marks = [
+            {
+                "target": target,
+                "names": mark.names,
+                "order": mark.order,
+                "when": None if mark.when is None else dict(mark.when),
+                "on_error": mark.on_error,
+                "timeout": mark.timeout,
+            }
+            for target, (_, mark) in self.marked.items()
+        ]
+        return {"handle": self.handle is not None, "marks": marks}
+
+
+def load(name: str, file: Path) -> Handlers:
+    """Raises whatever the handler's code raises, and TypeError when there is nothing to call in it."""
+    source = file.read_bytes()
+    module = _module(f"hermes_hook_{name}", file)
+    _read_siblings_from_source(file.parent)
+    code = compile(source, str(file), "exec", dont_inherit=True)
+    _remember_text(str(file), source)
+    exec(code, module.__dict__)  # noqa: S102 - running the hook is what this process is for
+    return _handlers(module)
+
+
+def _module(name: str, file: Path) -> ModuleType:
+    module = ModuleType(name)
+    loader = SourceOnly(name, str(file))
+    module.__file__ = str(file)
+    module.__loader__ = loader
+    module.__spec__ = ModuleSpec(name, loader, origin=str(file))
+    sys.modules[name] = module
+    return module
+
+
+def _read_siblings_from_source(folder: Path) -> None:
+    """For whatever entries of `sys.path` a handler adds that lie in its folder."""
+    home = folder.resolve()
+
+    def finder(entry: str) -> FileFinder:
+        if not Path(entry).resolve().is_relative_to(home):
+            raise ImportError(f"{entry} does not belong to the hook")
+        return FileFinder(entry, (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceOnly, [".py"]))
+
+    sys.path_hooks.insert(0, finder)
+    for entry in [entry for entry in sys.path_importer_cache if Path(entry).is_relative_to(folder)]:
+        del sys.path_importer_cache[entry]
+
+
+def _remember_text(name: str, source: bytes) -> None:
+    """A traceback shows the lines that run, not those that an edit has put there since."""
+    text = source.decode("utf-8", "replace")
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+
+def _handlers(module: ModuleType) -> Handlers:
+    handle = getattr(module, "handle", None)
+    if handle is not None and not callable(handle):
+        raise TypeError(f"`handle` is {type(handle).__name__}, and must be a function handle(event_type, context)")
+    found: dict[str, tuple[Callable[..., Any], Mark]] = {}
+    for function, mark in marked(module):
+        name = getattr(function, "__name__", "hook")
+        found[name if name not in found else f"{name}#{len(found)}"] = (function, mark)
+    if handle is None and not found:
+        raise TypeError("nothing to call: define handle(event_type, context), or mark functions with @on(...)")
+    return Handlers(handle, found)

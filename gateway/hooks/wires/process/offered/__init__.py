@@ -1,0 +1,1 @@
+"""What a handler finds under the names `gateway.hooks` and `gateway.session_context`."""

@@ -1,0 +1,54 @@
+"""What is told of an exception: one line that names the place in the hook, and a traceback, both bounded.
+
+The exception is foreign: its text may be fifty megabytes, may be no text, and asking for it may raise.
+"""
+
+import itertools
+import traceback
+from pathlib import Path
+from typing import Any
+
+MESSAGE = 2_000
+TRACEBACK = 16_000
+FRAMES = 20
+PIECES = 200
+
+
+def described(error: BaseException, folder: Path) -> dict[str, Any]:
+    """`worn`: the process is not sound any more, and another one should take its place."""
+    message, text = _message(error), _traceback(error)
+    place = _place(error, folder)
+    if place:
+        message = f"{place}: {message}"
+    return {"message": message, "data": {"traceback": text, "worn": isinstance(error, MemoryError)}}
+
+
+def _sound(text: str) -> str:
+    """What no encoder refuses."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _message(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+    except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
+        return kind
+    return _sound(f"{kind}: {text[:MESSAGE]}" if text else kind)
+
+
+def _place(error: BaseException, folder: Path) -> str:
+    """Where in the hook's own code, as a person finds it."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}:{error.lineno or 1}:{error.offset or 1}"
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(name, line) for name, line in lines if Path(name).is_relative_to(folder)]
+    return f"{Path(own[-1][0]).relative_to(folder)}:{own[-1][1]}" if own else ""
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        told = traceback.TracebackException(type(error), error, error.__traceback__, limit=-FRAMES)
+        return _sound("".join(itertools.islice(told.format(), PIECES))[-TRACEBACK:])
+    except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
+        return ""

@@ -1,0 +1,197 @@
+"""One hook in its own process: a loop that lasts, and how it lets go of what holds it.
+
+The loop lives as long as the worker, so that clients, tasks and child processes of a handler do too. Every handler
+is called on it, a plain `def` as well: some of those create tasks. Each call has a copy of the context variables.
+
+When a call is over its time the daemon first cancels its task. If the loop is held it then sends a signal, whose
+handler raises `TimedOut` in whatever holds it: that frees a sleep, an endless loop or a long regular expression
+without losing the worker. What resists is killed from outside.
+"""
+
+import asyncio
+import atexit
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from gateway.hooks.wires.process.birth import FREE, Ends, Limits, furnish, settle
+from gateway.hooks.wires.process.calls import Calls, Hook
+from gateway.hooks.wires.process.capabilities import Requests
+from gateway.hooks.wires.process.context import Memory
+from gateway.hooks.wires.process.link import Incoming, Link
+from gateway.hooks.wires.process.loader import load
+from gateway.hooks.wires.process.report import described
+
+Offer = Callable[[Mapping[str, Path | None]], None]
+
+HELD = 0.05  # seconds; a loop that is held for less will come by itself
+LAST = 1.0  # seconds that background tasks have to end
+BROKEN = 3  # exit codes
+LOOP_BROKEN = 74
+
+
+class TimedOut(BaseException):
+    """The time of this call is over."""
+
+
+class Spec(msgspec.Struct):
+    """What the daemon says of the hook; the names are those of its `WorkerSpec`."""
+
+    name: str
+    handler: str
+    env: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    path: list[str] = []
+    modules: dict[str, str] = {}
+    memory: int | None = None
+    nice: int = 0
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.handler).parent
+
+
+class Watch(selectors.DefaultSelector):
+    """Knows since when the loop has been away from it."""
+
+    since: float | None = None
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.since = None
+        try:
+            return super().select(timeout)
+        finally:
+            self.since = time.monotonic()
+
+
+class Worker:
+    def __init__(self, spec: Spec, loop: asyncio.SelectorEventLoop, watch: Watch, link: Link, log: int) -> None:
+        self._spec = spec
+        self._loop = loop
+        self._watch = watch
+        self._link = link
+        self._log = log
+        link.left = lambda: loop.call_soon(self.dispatch)
+        self._requests = Requests(link)
+        self._memory = Memory()
+        self._is_done = False
+
+    def run(self) -> NoReturn:
+        signal.signal(FREE, self._let_go)
+        os.register_at_fork(after_in_child=self._in_fork)
+        self._loop.call_soon(self._boot)
+        while not self._is_done:
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt, TimedOut) as error:
+                self._tell("$trouble", error)  # of a background task
+            except BaseException as error:  # noqa: BLE001 - a handler broke the loop: nothing can run here any more
+                self._tell("$trouble", error)
+                os._exit(LOOP_BROKEN)
+        try:
+            atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's own end would wait for the hook's threads
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+
+    def _in_fork(self) -> None:
+        """A handler's own fork keeps neither the wire nor the loop's selector."""
+        self._link.sever()
+        if hasattr(self._watch, "fileno"):
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, self._watch.fileno(), inheritable=False)
+            os.close(nothing)
+        signal.set_wakeup_fd(-1)
+        signal.signal(FREE, signal.SIG_DFL)
+
+    def _let_go(self, *_: Any) -> None:
+        since = self._watch.since
+        if since is not None and time.monotonic() - since > HELD and not self._link.is_busy:
+            raise TimedOut
+
+    def _tell(self, what: str, error: BaseException) -> None:
+        try:
+            self._link.send({"jsonrpc": "2.0", "method": what, "params": described(error, self._spec.folder)})
+        except BaseException:  # noqa: BLE001 - nothing can be told any more
+            os._exit(LOOP_BROKEN)
+
+    def _boot(self) -> None:
+        """The handler is imported while the loop runs: some create tasks at import."""
+        try:
+            handlers = load(self._spec.name, Path(self._spec.handler))
+            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.told()})
+        except BaseException as error:  # noqa: BLE001 - importing a hook
+            self._tell("$broken", error)
+            os._exit(BROKEN)
+        hook = Hook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._log)
+        self._calls = Calls(hook, self._link, self._requests, self._memory)
+        self._loop.add_reader(self._link.fileno(), self._read)
+        self._read()
+
+    def _read(self) -> None:
+        self._link.read()
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        for message in self._link.take():
+            self._act(message)
+
+    def _act(self, message: Incoming) -> None:
+        match message.method:
+            case None:
+                self._requests.answer(message)
+            case "$cancel":
+                self._calls.cancel(msgspec.json.decode(message.params["call"]))
+            case "$stop":
+                self._last = self._loop.create_task(self._stop())
+            case "$kept":
+                self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.told()})
+            case "$adopt":
+                self._memory.adopt({name: msgspec.json.decode(value) for name, value in message.params.items()})
+            case _:
+                self._calls.begin(message)
+
+    async def _stop(self) -> None:
+        """What was begun is finished; what a handler left running is cancelled."""
+        await self._calls.finish()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LAST)
+        self._is_done = True
+        self._loop.stop()
+
+
+def begin(ends: Ends, nursery: int, processes: int | None, offer: Offer) -> NoReturn:
+    """In a fresh process: become the worker that the daemon wants, to the end."""
+    ends = settle(ends, nursery, processes)
+    watch = Watch()
+    loop = asyncio.SelectorEventLoop(watch)
+    asyncio.set_event_loop(loop)
+    link = Link(ends.wire)
+    spec = receive_spec(link)
+    furnish(spec.name, spec.env, Limits(spec.memory, spec.nice))
+    offer({name: Path(file) if file else None for name, file in spec.modules.items()})
+    sys.path[:0] = spec.path
+    sys.argv = [spec.handler]
+    Worker(spec, loop, watch, link, ends.log).run()
+
+
+def receive_spec(link: Link) -> Spec:
+    """The first line on the wire."""
+    while not link.arrived:
+        link.wait(-1)
+    return msgspec.json.decode(link.arrived.pop(0).params["spec"], type=Spec)
+
+
+def main(settings: dict[str, Any], offer: Offer) -> NoReturn:
+    """Where workers are not forked: a fresh interpreter."""
+    begin(Ends(*settings["ends"]), settings["nursery"], settings["limit"], offer)

@@ -1,0 +1,272 @@
+"""The gateway's handle on one worker: a process that runs one folder hook.
+
+A worker is made by the nursery, is ready when its handler has been imported, and is gone when its process and
+whatever that started have ended. A call that is over its time is ended without losing the worker where that can be
+done; otherwise the worker is gone, and says why. Who owns it makes the next one.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from gateway.hooks.wires.codec import Fault, Message, fields_of
+from gateway.hooks.wires.facts import WorkerFacts, memory_of
+from gateway.hooks.wires.life import Ask, Life
+from gateway.hooks.wires.output import Output
+from gateway.hooks.wires.overtime import WRITTEN, Overtime
+from gateway.hooks.wires.peer import Peer
+from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFailed
+
+BUFFER = 1 << 16
+ENDING = 0.05  # seconds that a process which closed its wire has to end by itself
+KEPT = 1.0  # seconds for a worker without a call to say what it keeps
+KILLED = 5.0  # seconds until a killed process is gone, on the busiest machine
+
+_encode = msgspec.json.Encoder().encode
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which hook a worker becomes, and what it finds around it."""
+
+    name: str  # its module is called hermes_hook_<name>
+    handler: str  # the file
+    env: Mapping[str, str] = {}  # all of it: nothing else is there
+    options: Mapping[str, Any] = {}
+    path: tuple[str, ...] = ()  # where its own dependencies were installed
+    modules: Mapping[str, str] = {}  # modules offered to it, by name, each with its file; "" is an empty package
+    memory: int | None = 512 << 20  # bytes of data; None: no limit
+    nice: int = 5
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
+
+    target: str
+    names: tuple[str, ...]
+    order: float
+    when: dict[str, Any] | None
+    on_error: str
+    timeout: float | None
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
+
+    handle: bool
+    marks: tuple[Marked, ...]
+
+
+class Pipe(asyncio.BufferedProtocol):
+    """Carries bytes from the socket to the peer."""
+
+    def __init__(self, peer: Peer, closed: Callable[[], None]) -> None:
+        self._peer = peer
+        self._closed = closed
+        self._buffer = memoryview(bytearray(BUFFER))
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._peer.received(self._buffer[:nbytes])
+
+    def pause_writing(self) -> None:
+        self._peer.choke()
+
+    def resume_writing(self) -> None:
+        self._peer.ease()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._closed()
+
+
+class Worker:
+    """One hook's process. Made by `Nursery.start`."""
+
+    def __init__(self, spec: WorkerSpec, ask: Ask, output: Output, serve: Capability, tasks: TaskGroup) -> None:
+        self.spec = spec
+        self.life = Life(ask, output, self._ended)
+        self.peer = Peer(serve, tasks, self._noticed, self.life.kill)
+        self._running: dict[int, Overtime] = {}
+        self._settled = anyio.Event()
+        self._transport: asyncio.Transport | None = None
+        self._warned: set[tuple[str, str]] = set()
+        self._loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
+        self.is_worn = False  # it ran out of memory once: another one should take its place
+
+    @property
+    def gone(self) -> Gone:
+        return self.life.gone
+
+    @property
+    def loaded(self) -> Loaded:
+        return self._loaded.result()
+
+    async def connect(self, sock: socket.socket) -> None:
+        """Take this end of the wire, and say at the other which hook it is."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_unix_connection(lambda: Pipe(self.peer, self._closed), sock=sock)
+        self.peer.attach(self._transport, self._transport)
+        self.peer.tell("$start", {"spec": self.spec})
+
+    async def arise(self, timeout: float) -> None:
+        """Wait until the handler is imported. Raises HookFailed with the reason, and then nothing of it is left."""
+        try:
+            with anyio.fail_after(timeout):
+                await asyncio.shield(self._loaded)
+        except TimeoutError:
+            raise await self._hung(timeout) from None
+        except BaseException:
+            await self._end("its start was given up")
+            raise
+
+    async def _hung(self, timeout: float) -> HookFailed:
+        self.life.dump()
+        await anyio.sleep(WRITTEN)
+        stacks = self.life.look()
+        why = f"its import was not done after {timeout:g} s"
+        await self._end(why)
+        return HookFailed(why, kind="timeout", traceback=stacks)
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
+        if self.gone:
+            raise self._died()
+        number, pending = self.peer.call(name, fields_of(fields), _encode(meta), self._over)
+        running = Overtime(self.life, partial(self.peer.tell, "$cancel", {"call": number}), timeout)
+        self._keep_company(number, running)
+        try:
+            message = await pending.future
+        except asyncio.CancelledError:
+            running.abandon()
+            raise
+        except HookFailed as failed:
+            raise self._late(running) if running.is_late else failed from None
+        if running.is_late:
+            raise self._late(running)
+        return self._answer(name, meta, message)
+
+    async def stop(self, grace: float = 2.0) -> None:
+        """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
+        self.life.is_stopping = True
+        self.peer.tell("$stop")
+        try:
+            with anyio.move_on_after(grace):
+                await self.gone.wait()
+        finally:
+            await self._end("it did not stop within its time")
+
+    async def drain(self) -> None:
+        """Wait until every call has its answer."""
+        while self._running:
+            await self._settled.wait()
+
+    async def hand_over(self, successor: "Worker") -> None:
+        """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
+        if self.gone:
+            return
+        _, pending = self.peer.call("$kept", b"{}", b"{}", lambda _: None)
+        with anyio.move_on_after(KEPT), suppress(HookFailed):
+            kept = await pending.future
+            if isinstance(kept.result, dict):
+                successor.peer.tell("$adopt", kept.result)
+
+    def facts(self) -> WorkerFacts:
+        memory = None if self.gone else memory_of(self.life.pid)
+        life = self.life
+        return WorkerFacts(life.pid, life.started, memory, len(self._running), life.trouble, life.hangs)
+
+    async def _end(self, why: str) -> None:
+        if not self.gone:
+            self.life.kill(why)
+            with anyio.move_on_after(KILLED, shield=True):
+                await self.gone.wait()
+
+    def _keep_company(self, number: int, running: Overtime) -> None:
+        if self._running:
+            for each in (running, *self._running.values()):
+                each.is_alone = False
+        else:
+            self._settled = anyio.Event()
+        self._running[number] = running
+
+    def _over(self, number: int) -> None:
+        running = self._running.pop(number)
+        running.end()
+        if running.is_late and not self.gone:
+            self.life.look()
+            if running.is_alone:
+                self.life.prune(running.age)
+        if not self._running:
+            self._settled.set()
+
+    def _answer(self, name: str, meta: CallMeta, message: Message) -> Answer:
+        if message.error is not None:
+            raise self._failed(message.error)
+        for field in message.refused:
+            if (name, field) not in self._warned:
+                self._warned.add((name, field))
+                self.life.output.note(f"{name}: {field!r} cannot be changed there; the change is dropped")
+        allowed = message.changed.keys() if meta.writable is None else set(meta.writable)
+        changed = {field: value for field, value in message.changed.items() if field in allowed}
+        return Answer(
+            message.result,
+            changed,
+            message.ask,
+            refused=message.refused,
+            turn_bag=message.turn_bag,
+            session_bag=message.session_bag,
+        )
+
+    def _failed(self, fault: Fault) -> HookFailed:
+        data = fault.data if isinstance(fault.data, dict) else {}
+        self.is_worn = self.is_worn or data.get("worn") is True
+        traceback = str(data.get("traceback", ""))
+        self.life.note(fault.message, traceback)
+        return HookFailed(fault.message, kind="raised", traceback=traceback)
+
+    def _late(self, running: Overtime) -> HookFailed:
+        self.life.note(running.why, self.life.hangs)
+        return HookFailed(running.why, kind="timeout", traceback=self.life.hangs)
+
+    def _died(self) -> HookFailed:
+        trouble = self.life.trouble
+        return HookFailed(self.gone.reason, kind="died", traceback=trouble.traceback if trouble else "")
+
+    def _noticed(self, message: Message) -> None:
+        """What the worker says of itself; or what its handler wrote on our wire, which may be anything."""
+        try:
+            if message.method == "$ready":
+                self._load(msgspec.convert(message.params, Loaded))
+            else:
+                fault = msgspec.convert(message.params, Fault)
+                failed = self._failed(fault)
+                if message.method == "$broken":
+                    self._load(failed)
+        except msgspec.ValidationError as error:
+            self.life.kill(f"it wrote no message of ours: {error}")
+
+    def _load(self, what: Loaded | HookFailed) -> None:
+        if self._loaded.done():
+            return
+        if isinstance(what, Loaded):
+            self._loaded.set_result(what)
+        else:
+            self._loaded.set_exception(what)
+            self._loaded.exception()  # nobody may be waiting any more
+
+    def _closed(self) -> None:
+        """The socket's other end is closed: the process has ended, or should."""
+        asyncio.get_running_loop().call_later(ENDING, self.life.kill, "it closed the wire to the gateway")
+
+    def _ended(self) -> None:
+        self._load(self._died())
+        self.peer.close(self._died)
+        if self._transport is not None:
+            self._transport.abort()
