@@ -1,7 +1,10 @@
 """What was said in a session, as the model sees it: entries in the shape of a chat, immutable and JSON-able."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -43,3 +46,41 @@ class Usage:
             self.calls + other.calls,
             self.cost + other.cost,
         )
+
+
+def as_message(entry: Entry) -> dict[str, Any]:
+    """The entry as hooks see it: a plain dict, without what is empty."""
+    message: dict[str, Any] = {"role": entry.role, "content": entry.content}
+    if entry.tool_calls:
+        message["tool_calls"] = [as_call(call) for call in entry.tool_calls]
+    if entry.role == "tool":
+        message |= {"call_id": entry.call_id, "name": entry.name}
+    if entry.error:
+        message["error"] = True
+    return message
+
+
+def as_call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "name": call.name, "args": call.args}
+
+
+def entry_from(message: Any) -> Entry:
+    """The entry that a hook left behind.
+
+    Raises:
+        ValueError: it is no message; the text says what is wrong with it.
+    """
+    if isinstance(message, str):
+        return Entry("user", message)
+    if isinstance(message, Mapping) and message.get("content", "") is None:
+        message = {**message, "content": ""}
+    return msgspec.convert(message, Entry)
+
+
+def call_from(call: Any) -> ToolCall:
+    """The tool call that a hook left behind.
+
+    Raises:
+        ValueError: it is no call; the text says what is wrong with it.
+    """
+    return msgspec.convert(call, ToolCall)

@@ -1,0 +1,35 @@
+"""An agent: a frozen record of what somebody configured. It has, it does not do; `run_turn` does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.agent.model import Model
+from gateway.agent.skills import Skill
+from gateway.agent.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one run of an agent may go; 0 means without limit."""
+
+    hops: int = 50
+    tokens: int = 0
+    seconds: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope."""
+
+    name: str
+    model: Model
+    instructions: str = ""
+    description: str = ""
+    tools: tuple[Tool, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    agents: tuple["Agent", ...] = ()
+    limits: Limits = Limits()
+    model_name: str = ""
+    transfers: bool = True
+    hooks: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,193 @@
+"""One answer of the model: asked for, streamed through the interceptors, judged by them, asked for again if need be."""
+
+import logging
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from gateway.agent.model import Answer, ModelRequest, ToolSpec
+from gateway.agent.node import Node, through
+from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, around, wait
+from gateway.events import Deny, End
+from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
+
+log = logging.getLogger(__name__)
+
+
+async def call_llm(run: Run, request: ModelRequest) -> Answer:
+    """The model's answer to the request, as the interceptors leave it. An error that they leave is raised."""
+    node = Node(
+        "call_llm",
+        "call_llm",
+        lambda: _ask(run, request),
+        _shown,
+        _answer_from,
+        lambda text: _denied(run, text),
+    )
+    answer: Answer = await through(run, node)
+    return answer
+
+
+async def _ask(run: Run, request: ModelRequest) -> Answer:
+    for attempt in range(RETRIES + 1):
+        run.partial = ""
+        done = await around(run, _operation(run, request))
+        answer = _judged(run, done)
+        if done.retry is None or run.finish is not None:
+            break
+        if attempt == RETRIES:
+            log.warning("llm:after asked for another answer %d times in a row; this one is taken", RETRIES)
+            break
+        run.ports.discard()
+        if done.retry.message:
+            await run.add(Entry("user", done.retry.message))
+            request = replace(request, messages=(*request.messages, run.entries[-1]))
+        await wait(done.retry)
+    if done.error is not None:
+        raise done.error
+    return answer
+
+
+def _operation(run: Run, request: ModelRequest) -> Operation:
+    def ask() -> dict[str, Any]:
+        return {
+            "messages": [as_message(entry) for entry in request.messages],
+            "system": request.system,
+            "tools": [msgspec.to_builtins(spec) for spec in request.tools],
+            "model": request.name or run.agent.model.name,
+            "hop": run.hop,
+            "tokens": estimate(request),
+            "result": None,
+        }
+
+    async def act(event: Fields | None) -> Answer:
+        changed = request if event is None else _changed(request, event, run.agent.model.name)
+        run.offered = frozenset(spec.name for spec in changed.tools)
+        return await _stream(run, changed)
+
+    def tell(done: Done) -> dict[str, Any]:
+        answer = _answer_of(run, done)
+        return {
+            "content": answer.content,
+            "tool_calls": [as_call(call) for call in answer.tool_calls],
+            "stop": done.left or answer.stop or ("error" if done.error else ""),
+            "usage": msgspec.to_builtins(answer.usage),
+            "hop": run.hop,
+        }
+
+    return Operation("llm:before", "llm:after", ask, act, tell)
+
+
+def _answer_of(run: Run, done: Done) -> Answer:
+    """What there is of an answer: the model's, a hook's, the text that denies it, or what came before it broke off."""
+    if done.given:
+        return _answer_from(done.value)
+    if isinstance(done.value, Answer):
+        return done.value
+    if isinstance(done.outcome, Deny):
+        return Answer(done.outcome.text, stop="denied")
+    return Answer(done.outcome.reply if isinstance(done.outcome, End) else run.partial)
+
+
+def _judged(run: Run, done: Done) -> Answer:
+    answer = _answer_of(run, done)
+    run.usage += answer.usage
+    if done.after is not None:
+        answer = _rewritten(answer, done.after)
+    if not run.end(done.outcome, "llm:before") and isinstance(done.outcome, Deny):
+        _denied(run, answer.content)
+    run.end(done.verdict, "llm:after", fallback=answer.content)
+    return answer
+
+
+def _rewritten(answer: Answer, after: Fields) -> Answer:
+    try:
+        calls = tuple(call_from(call) for call in after.get("tool_calls") or ())
+    except ValueError as error:
+        log.warning("llm:after left tool calls that are none (%s); the model's own are kept", error)
+        calls = answer.tool_calls
+    return replace(answer, content=str(after.get("content") or ""), tool_calls=calls)
+
+
+def _denied(run: Run, text: str) -> Answer:
+    if run.finish is None:
+        run.finish = Finish(text, "denied", "denied")
+    return Answer(text, stop="denied")
+
+
+async def _stream(run: Run, request: ModelRequest) -> Answer:
+    calls: list[ToolCall] = []
+    usage, stop, index = Usage(calls=1), "", 0
+    async with aclosing(run.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
+        async for chunk in chunks:
+            if chunk.text:
+                _pass_on(run, await _filtered(run, chunk.text, index))
+                index += 1
+            if run.finish is not None:
+                break
+            calls += chunk.tool_calls
+            usage = replace(chunk.usage, calls=1) if chunk.usage else usage
+            stop = chunk.stop or stop
+    return Answer(run.partial, tuple(calls), usage, stop)
+
+
+async def _filtered(run: Run, text: str, index: int) -> str:
+    if not run.ports.wants("llm:chunk"):
+        return text
+    event, outcome = await run.fire("llm:chunk", {"chunk": text, "text": run.partial, "index": index, "hop": run.hop})
+    if outcome is not None:
+        run.end(outcome, "llm:chunk")
+        return ""
+    left = event.get("chunk")
+    return "" if left is None else str(left)
+
+
+def _pass_on(run: Run, text: str) -> None:
+    if not text:
+        return
+    run.partial += text
+    if run.streams:
+        run.ports.delta(text)
+
+
+def _changed(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
+    """The request as the interceptors left it. System messages among the messages join the system prompt."""
+    try:
+        entries = [entry_from(message) for message in event.get("messages") or ()]
+        tools = tuple(msgspec.convert(spec, ToolSpec) for spec in event.get("tools") or ())
+    except ValueError as error:
+        log.warning("llm:before left a request that is none (%s); the original is sent", error)
+        return request
+    system = [str(event.get("system") or ""), *(entry.content for entry in entries if entry.role == "system")]
+    model = str(event.get("model") or "")
+    return ModelRequest(
+        messages=tuple(entry for entry in entries if entry.role != "system"),
+        system="\n".join(part for part in system if part),
+        tools=tools,
+        name=request.name if model == default else model,
+        options=request.options,
+    )
+
+
+def _shown(answer: Answer) -> dict[str, Any]:
+    return {"content": answer.content, "tool_calls": [as_call(call) for call in answer.tool_calls]}
+
+
+def _answer_from(value: Any) -> Answer:
+    """An answer that a hook gave: a text, or a mapping with `content` and `tool_calls`."""
+    if isinstance(value, Answer):
+        return value
+    if isinstance(value, dict):
+        calls = tuple(call_from(call) for call in value.get("tool_calls") or ())
+        return Answer(str(value.get("content") or ""), calls, stop="result")
+    return Answer("" if value is None else str(value), stop="result")
+
+
+def estimate(request: ModelRequest) -> int:
+    """About how many tokens the request has: four characters each, as no provider's own count is at hand."""
+    characters = len(request.system)
+    characters += sum(len(entry.content) + 40 * len(entry.tool_calls) for entry in request.messages)
+    characters += sum(len(spec.description) + 200 for spec in request.tools)
+    return characters // 4

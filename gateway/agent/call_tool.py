@@ -1,0 +1,197 @@
+"""One tool call: decided by the interceptors, checked, approved, written down, run, and judged by the interceptors.
+
+No error leaves it: an unknown tool, bad arguments, a refusal and a failure are results for the model, which can do
+better then. Only a pause, a cancellation and a journal that refuses to write go through.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
+from gateway.agent.tools import Tool, ToolContext, check_args, find_tool
+from gateway.errors import AgentError
+from gateway.events import Deny, End, Pause, Question, is_yes
+from gateway.records import ToolFinished, ToolStarted
+from gateway.transcript import Entry, ToolCall
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_OUTCOME = (
+    "This call was started before the gateway was interrupted, and its outcome is unknown: "
+    "it may or may not have taken effect. Check before you do it again."
+)
+STOPPED = "The person stopped this before it was finished; it may have taken effect."
+ENDED = "Not run: the turn was ended."
+
+
+class Refused(AgentError):
+    """A person was asked and did not agree."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A call on its way: what the model asked for, and what became of it."""
+
+    asked: ToolCall
+    tools: tuple[Tool, ...]
+    duration: float | None = None
+    message: str = ""  # what a Retry of a hook wants the model to be told
+    denied: str = ""
+    name: str = ""
+    args: dict[str, Any] = field(default_factory=dict)
+
+
+async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
+    """The result of the call for the model, recorded; and what a hook's Retry wants to tell it besides."""
+    call = Call(asked, tools)
+    for attempt in range(RETRIES + 1):
+        call.name, call.args, call.denied, call.duration = asked.name, dict(asked.args), "", None
+        done = await around(run, _operation(run, call))
+        if done.retry is None or run.finish is not None:
+            break
+        if attempt == RETRIES:
+            log.warning("tool:after asked for %s again %d times; the last result is taken", asked.name, RETRIES)
+            break
+        call.message = done.retry.message or call.message
+        await wait(done.retry)
+    run.end(done.outcome, "tool:before", "Stopped by hook.")
+    run.end(done.verdict, "tool:after", "Stopped by hook.")
+    entry = _entry_of(call, done)
+    await run.record(ToolFinished(turn_id=run.ports.turn_id, call_id=asked.id, entry=entry))
+    return entry, call.message
+
+
+def failed(asked: ToolCall, text: str) -> Entry:
+    """The result of a call that was not done."""
+    return Entry("tool", text, call_id=asked.id, name=asked.name, error=True)
+
+
+def _operation(run: Run, call: Call) -> Operation:
+    tool = find_tool(call.tools, call.name)
+
+    def ask() -> dict[str, Any]:
+        fields = {"tool": call.name, "args": call.args, "impl": tool, "result": None}
+        return fields | {"call_id": call.asked.id, "hop": run.hop}
+
+    async def act(event: Fields | None) -> Any:
+        if run.finish is not None:
+            raise AgentError(ENDED)
+        chosen = tool
+        if event is not None:
+            call.name, call.args = str(event.get("tool")), event.get("args") or {}
+            impl = event.get("impl")
+            chosen = impl if impl is not tool else find_tool(call.tools, call.name)
+        return await _perform(run, call, _usable(call, chosen))
+
+    def tell(done: Done) -> dict[str, Any]:
+        call.denied = _denial(done)
+        fields: dict[str, Any] = {"tool": call.name, "args": call.args, "result": done.value, "duration": call.duration}
+        fields |= {"denied": call.denied or None, "call_id": call.asked.id, "hop": run.hop}
+        return fields | ({"stop": done.left} if done.left else {})
+
+    return Operation("tool:before", "tool:after", ask, act, tell)
+
+
+def _denial(done: Done) -> str:
+    if isinstance(done.outcome, Deny):
+        return done.outcome.text or "A hook did not allow this call."
+    if isinstance(done.outcome, End):
+        return ENDED
+    return str(done.error) if isinstance(done.error, Refused) else ""
+
+
+def _usable(call: Call, chosen: Any) -> Tool:
+    if isinstance(chosen, Tool):
+        return chosen
+    if callable(chosen):
+        return Tool(call.name, "", {}, _as_tool(chosen))
+    names = sorted(tool.name for tool in call.tools)
+    near = get_close_matches(call.name, names, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names) or 'none'}"
+    raise AgentError(f"there is no tool {call.name!r}{hint}")
+
+
+def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolContext], Awaitable[Any]]:
+    async def call(args: dict[str, Any], context: ToolContext) -> Any:
+        value = function(args, context)
+        return await value if isinstance(value, Awaitable) else value
+
+    return call
+
+
+async def _perform(run: Run, call: Call, tool: Tool) -> Any:
+    args = check_args(tool, call.args)
+    turn_id, call_id = run.ports.turn_id, call.asked.id
+    before = run.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
+    if before is not None and not (tool.repeatable or before.repeatable):
+        raise AgentError(UNKNOWN_OUTCOME)
+    if tool.asks:
+        _approve(run, call, tool, args)
+    started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
+    await run.record(started)
+    ports = run.ports
+    context = ToolContext(call_id, run.agent.name, ports.turn, ports.session, ports.facts, _asker(run, call))
+    began = time.perf_counter()
+    try:
+        return await tool.call(args, context)
+    except Pause:  # who asks has not acted yet, and starts again with the answer
+        await run.record(msgspec.structs.replace(started, repeatable=True))
+        raise
+    finally:
+        call.duration = time.perf_counter() - began
+
+
+def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
+    """Go on when a person agreed: now, for this session, or for ever. Whatever is not clearly a yes refuses."""
+    subject = tool.subject(args) if tool.subject else ""
+    keys = (tool.name, f"{tool.name}:{subject}")
+    if any(run.ports.approvals.get(key) in ("session", "always") for key in keys):
+        return
+    answer = _asker(run, call)(f"May I run {tool.name}: {subject or _briefly(args)}", "approve")
+    if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
+        run.ports.approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
+        return
+    if not (is_yes(answer) or (isinstance(answer, str) and answer.strip().lower() == "once")):
+        raise Refused(f"The person did not allow {tool.name} to run.")
+
+
+def _asker(run: Run, call: Call) -> Callable[[str, str], Any]:
+    def ask(prompt: str, name: str) -> Any:
+        key = f"{call.asked.id}/{call.name}/{name}"
+        if (answer := run.ports.answers.get(key)) is not None:
+            return answer
+        raise Pause((Question(key, prompt, call.name, key),))
+
+    return ask
+
+
+def _briefly(args: dict[str, Any]) -> str:
+    text = as_text(args)
+    return text if len(text) <= 300 else text[:300] + "..."
+
+
+def _entry_of(call: Call, done: Done) -> Entry:
+    """What the model is told: a result that a hook left, the denial, or the error in words."""
+    result = done.after.get("result") if done.after is not None else done.value
+    denied = _denial(done)
+    text = as_text(result) if result is not None else denied
+    if done.error is not None and result is None:
+        text = denied or str(done.error) or type(done.error).__name__
+    unhandled = done.error is not None or bool(denied and result is None)
+    return Entry("tool", text, call_id=call.asked.id, name=call.asked.name, error=unhandled)
+
+
+def as_text(value: Any) -> str:
+    """A tool's value as the model reads it: text as it is, everything else as JSON, or at least as words."""
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value).decode()
+    except TypeError:
+        return str(value)

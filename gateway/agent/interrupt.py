@@ -1,0 +1,50 @@
+"""The node at which a turn waits for a person: what is shown to them, and what their answer becomes."""
+
+from dataclasses import replace
+from typing import Any
+
+from gateway.agent.node import Node, through
+from gateway.agent.run import Done, Fields, Operation, Run, around
+from gateway.events import Deny, Question
+
+
+async def put(run: Run, question: Question) -> tuple[Question, Any]:
+    """The question as the interceptors leave it, and an answer when one of them gave or refused it."""
+    node = Node(
+        "interrupt",
+        question.name,
+        lambda: _shown(run, question),
+        lambda put: put[1],
+        lambda left: (question, left),
+        lambda _: (question, False),
+    )
+    shown: tuple[Question, Any] = await through(run, node)
+    return shown
+
+
+async def _shown(run: Run, question: Question) -> tuple[Question, Any]:
+    fields, outcome = await run.fire("interrupt:before", {"name": question.name, "value": question.prompt})
+    if isinstance(outcome, Deny):
+        return question, False
+    return replace(question, prompt=str(fields.get("value") or question.prompt)), None
+
+
+async def answered(run: Run, name: str, prompt: str, response: Any) -> Any:
+    """The person's answer as the interceptors leave it. The node runs from its start again, now with an answer."""
+
+    def ask() -> dict[str, Any]:
+        return {"name": name, "value": prompt}
+
+    async def act(_: Fields | None) -> Any:
+        return response
+
+    def tell(done: Done) -> dict[str, Any]:
+        return {"name": name, "value": prompt, "response": False if isinstance(done.outcome, Deny) else done.value}
+
+    async def wait() -> Any:
+        done = await around(run, Operation("interrupt:before", "interrupt:after", ask, act, tell))
+        if done.error is not None:
+            raise done.error
+        return tell(done)["response"] if done.after is None else done.after.get("response")
+
+    return await through(run, Node("interrupt", name, wait, lambda left: left, lambda left: left, lambda _: False))

@@ -1,0 +1,135 @@
+"""The loop of model and tools, until there is a reply or a limit is reached.
+
+At the last hop that the limits allow the model gets no tools, so that it must say what it has; if it still wants some,
+the person is told that it got no further.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.agent.call_agent import Start, agent_tools
+from gateway.agent.call_llm import call_llm
+from gateway.agent.call_tools import Batch, add_results, call_tools
+from gateway.agent.load_skill import skill_tools
+from gateway.agent.model import Answer, ModelRequest
+from gateway.agent.run import Finish, Run
+from gateway.agent.skills import skills_prompt
+from gateway.agent.tools import Tool
+from gateway.records import LlmStep
+from gateway.transcript import Entry, ToolCall, Usage
+
+NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
+TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
+
+
+async def converse(run: Run, start: Start) -> Finish:
+    """Ask the model, run its tools, ask again; what ends it is returned."""
+    tools = (*run.agent.tools, *skill_tools(run), *agent_tools(run, start))
+    first = run.hop
+    while run.finish is None:
+        is_last = 0 < run.limits.hops <= run.hop - first + 1
+        entry = await _next_answer(run, () if is_last else tools)
+        if entry is None:
+            break
+        if not entry.tool_calls:
+            run.finish = Finish(entry.content, said=True, stop="hops" if is_last and run.hop > first else "end_turn")
+            break
+        await _use_tools(run, entry.tool_calls, tools)
+        _limit(run, first)
+        run.hop += 1
+    assert run.finish is not None
+    return run.finish
+
+
+async def _next_answer(run: Run, tools: Sequence[Tool]) -> Entry | None:
+    """The assistant's next entry: from the records of an earlier life, or from the model; None when a hook ended it."""
+    if known := run.replay.answers.get(run.hop):
+        run.usage += known.usage
+        run.entries.append(known.entry)
+        return known.entry
+    before = run.usage
+    answer = await call_llm(run, _request(run, tools))
+    if run.finish is not None:
+        return None
+    entry = await run.add(Entry("assistant", answer.content, _with_ids(run, answer)))
+    used = Usage(
+        run.usage.input_tokens - before.input_tokens,
+        run.usage.output_tokens - before.output_tokens,
+        run.usage.calls - before.calls,
+        run.usage.cost - before.cost,
+    )
+    await run.record(LlmStep(turn_id=run.ports.turn_id, hop=run.hop, entry=entry, usage=used))
+    run.partial = ""
+    run.resumed = False
+    return entry
+
+
+async def _use_tools(run: Run, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
+    batch = await call_tools(run, calls, tools)
+    await add_results(run, batch)
+    if run.transferred is not None and run.finish is None:
+        run.entries.extend(run.transferred.entries)
+        status, stop = run.transferred.status, run.transferred.stop
+        run.finish = Finish(run.transferred.reply, status, stop, run.transferred.hook_ended, said=True)
+    if not run.is_behind:
+        _step(run, calls, batch)
+        run.resumed = False
+
+
+def _step(run: Run, calls: tuple[ToolCall, ...], batch: Batch) -> None:
+    if not run.ports.wants("agent:step"):
+        return
+    done = [
+        {"name": call.name, "result": entry.content, "arguments": msgspec.json.encode(call.args).decode()}
+        for call, entry in zip(calls, batch.results, strict=True)
+    ]
+    names = [call.name for call in calls]
+    run.ports.emit("agent:step", agent=run.agent.name, iteration=run.hop + 1, tool_names=names, tools=done)
+
+
+def _limit(run: Run, first: int) -> None:
+    if run.finish is not None:
+        return
+    tokens = run.usage.input_tokens + run.usage.output_tokens
+    if 0 < run.limits.tokens <= tokens:
+        run.finish = Finish(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
+    elif 0 < run.limits.hops <= run.hop - first + 1:
+        run.finish = Finish(NO_FURTHER.format(run.limits.hops), stop="hops")
+
+
+def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:
+    said = (*run.view, *run.entries[run.base :])
+    parts = [run.agent.instructions, skills_prompt(run.agent.skills), run.note]
+    parts += [entry.content for entry in said if entry.role == "system"]
+    return ModelRequest(
+        messages=_with_context(run, tuple(entry for entry in said if entry.role != "system")),
+        system="\n".join(part for part in parts if part),
+        tools=tuple(tool.spec for tool in tools),
+        name=run.model_name,
+        options=run.options,
+    )
+
+
+def _with_context(run: Run, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """What hooks add stands behind the person's message, for the model alone: the prompt before it stays cached."""
+    if not run.context:
+        return messages
+    place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), None)
+    if place is None:
+        return messages
+    text = "\n\n".join([messages[place].content, *run.context])
+    return (*messages[:place], Entry("user", text), *messages[place + 1 :])
+
+
+def _with_ids(run: Run, answer: Answer) -> tuple[ToolCall, ...]:
+    """Each call gets an id that no other of the turn has: results, records and questions are matched by it."""
+    used = {call.id for entry in run.entries for call in entry.tool_calls}
+    calls: list[ToolCall] = []
+    for number, call in enumerate(answer.tool_calls):
+        id_ = call.id if not run.prefix else f"{run.prefix}{call.id}"
+        if not call.id or id_ in used:
+            id_ = f"{run.prefix}call_{run.hop}_{number}"
+        used.add(id_)
+        calls.append(ToolCall(id_, call.name, call.args))
+    return tuple(calls)

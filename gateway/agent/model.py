@@ -1,0 +1,61 @@
+"""What a language model is to the turn: something that streams an answer to a request."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gateway.transcript import Entry, ToolCall, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as it is offered to a model: `schema` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call of a model. `name` asks for another model of the same provider than the configured one.
+
+    `options` are what a provider may understand besides: temperature, top_p, max_tokens.
+    """
+
+    messages: tuple[Entry, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    name: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of an answer. Tool calls come whole, usage and the reason of the stop with the last chunk."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    stop: str = ""
+
+
+class Model(Protocol):
+    """A model streams; what goes wrong is a `ModelError`, whoever the provider is."""
+
+    @property
+    def name(self) -> str: ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """An async generator; closing it early gives up the call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said, once it has said all of it."""
+
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    stop: str = ""

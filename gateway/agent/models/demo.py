@@ -1,0 +1,130 @@
+"""The demo model: no language model at all, but one that shows every part of the gateway without a key or a network.
+
+It is deterministic: the same words give the same answer. It reads the last thing that the person said, wants the tools
+that fit, and reports what they gave back; what it does not recognise it says so, and how a real model is connected.
+"""
+
+import random
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from gateway.agent.model import Chunk, ModelRequest
+from gateway.transcript import Entry, ToolCall, Usage
+
+CONNECT = "`hermes-gateway setup model`"
+WORDS = re.compile(r"\S+\s*|\s+")
+SUM = re.compile(r"[-+(]*\d[\d\s.()]*(?:[-+*/%^\u00d7\u00f7]+[\s(+-]*\d[\d\s.()]*)+")
+ASK = re.compile(r"\b(?:ask|delegate)\b.*?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+REMEMBER = re.compile(r"\bremember\b(?: that)?\s+(.+)", re.IGNORECASE | re.DOTALL)
+RECALL = re.compile(r"\bdo you remember\b|\brecall\b", re.IGNORECASE)
+COUNT = re.compile(r"\bcount\b(?: slowly)?(?: to)?\s*(\d+)?", re.IGNORECASE)
+SIMPLE = (
+    ("time", re.compile(r"\b(what|current|tell)\b.*\b(time|date|day)\b", re.IGNORECASE)),
+    ("recall", RECALL),
+    ("list_hooks", re.compile(r"\bhooks?\b", re.IGNORECASE)),
+    ("load_skill", re.compile(r"\bskills?\b", re.IGNORECASE)),
+    ("fail_on_purpose", re.compile(r"\bfail\b", re.IGNORECASE)),
+)
+TRY = (
+    "what time is it",
+    "what is 12 * (3 + 4)",
+    "remember that my bicycle is green",
+    "what do you remember",
+    "which hooks are running",
+    "read a skill",
+    "ask the helper to introduce itself",
+    "count to 20 slowly (and /stop me)",
+    "fail on purpose",
+)
+GREETINGS = ("Hello!", "Hi there!", "Good to see you!")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """Streams word by word, `delay` seconds apart. `connect` is the command that connects a real model."""
+
+    delay: float = 0.03
+    seed: int = 0
+    connect: str = CONNECT
+
+    @property
+    def name(self) -> str:
+        return "demo"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The answer, a word at a time; tool calls and usage with the last chunk."""
+        calls = tuple(self._wanted(request))
+        text = "" if calls else self._reply(request)
+        for word in WORDS.findall(text):
+            yield Chunk(word)
+            if self.delay > 0:
+                await anyio.sleep(self.delay)
+        spent = sum(len(entry.content) for entry in request.messages) + len(request.system)
+        usage = Usage(spent // 4, max(len(text) // 4, 1))
+        yield Chunk(tool_calls=calls, usage=usage, stop="tool_calls" if calls else "stop")
+
+    def _wanted(self, request: ModelRequest) -> Iterator[ToolCall]:
+        """The tools that the person's words ask for, once: after their results comes the answer."""
+        said, results = _last_exchange(request.messages)
+        if results or not said:
+            return
+        offered = {spec.name: spec for spec in request.tools}
+        for number, (name, args) in enumerate(_intents(said)):
+            if name not in offered:
+                continue
+            if key := {"delegate": "agent", "load_skill": "skill"}.get(name):
+                args = {key: offered[name].schema["properties"][key]["enum"][0], **args}
+            yield ToolCall(f"demo_{len(request.messages)}_{number}", name, args)
+
+    def _reply(self, request: ModelRequest) -> str:
+        said, results = _last_exchange(request.messages)
+        if results:
+            return "\n".join(_report(entry) for entry in results)
+        words = said.lower()
+        if re.search(r"\b(hi|hello|hey|good (morning|evening|day))\b", words):
+            greeting = random.Random(f"{self.seed}:{words}").choice(GREETINGS)  # noqa: S311 - variety, not secrecy
+            return f"{greeting} {self._about()}"
+        if re.search(r"\b(help|what can you do|who are you)\b", words):
+            return f"{self._about()}\n\nYou can try:\n" + "\n".join(f"- {words}" for words in TRY)
+        if "introduce" in words:
+            return "I am a sub-agent of the demo: another agent gave me this task, and gets my answer."
+        return f"{self._about()} I do not know what to do with that; `help` lists what I can do."
+
+    def _about(self) -> str:
+        return f"I am the demo model, which only follows a few fixed phrases. {self.connect} connects a real one."
+
+
+def _last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
+    """What the person said last, and the tool results since."""
+    results: list[Entry] = []
+    for entry in reversed(messages):
+        if entry.role == "tool":
+            results.insert(0, entry)
+        elif entry.role == "user":
+            return entry.content, results
+    return "", results
+
+
+def _intents(said: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tools that these words want. A text for another agent or for memory is not searched for further wishes."""
+    if found := ASK.search(said):
+        yield "delegate", {"task": found[1].strip() or "Introduce yourself."}
+    elif (found := REMEMBER.search(said)) and not RECALL.search(said):
+        yield "remember", {"text": found[1].strip()[:2000]}
+    elif found := COUNT.search(said):
+        yield "count_slowly", {"to": min(int(found[1] or 10), 60)}
+    else:
+        yield from ((name, {}) for name, words in SIMPLE if words.search(said))
+        yield from (("calculate", {"expression": found[0].strip()}) for found in SUM.finditer(said))
+
+
+def _report(entry: Entry) -> str:
+    if entry.error:
+        return f"The tool `{entry.name}` did not do it: {entry.content}"
+    said = {"time": "It is {}.", "calculate": "The result is {}.", "recall": "I remember:\n{}"}
+    before, _, after = said.get(entry.name, "{}").partition("{}")
+    return f"{before}{entry.content}{after}"

@@ -1,0 +1,82 @@
+"""The agent that a fresh gateway has: the demo model with real tools, a sample skill and a sub-agent."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import anyio
+import msgspec
+
+from gateway.agent.agent import Agent
+from gateway.agent.models.arithmetic import compute
+from gateway.agent.models.demo import DemoModel
+from gateway.agent.skills import Skill, find_skills
+from gateway.agent.toolbox.memory import Memory, memory_tools
+from gateway.agent.tools import Tool, tool_from
+from gateway.errors import AgentError
+
+ListHooks: TypeAlias = Callable[[], str | Awaitable[str]]
+
+SKILLS = Path(__file__).parent / "demo_skills"
+
+
+def demo_agent(
+    *, memory: Memory, hooks: ListHooks, name: str = "demo", delay: float = 0.03, tick: float = 1.0, connect: str = ""
+) -> Agent:
+    """The demo: `hooks` says which hooks there are, `tick` is the time between two numbers of the slow count."""
+    model = DemoModel(delay, connect=connect) if connect else DemoModel(delay)
+    helper = Agent("helper", model, description="a sub-agent that introduces itself", tools=(tool_from(time),))
+    return Agent(
+        name,
+        model,
+        description="the built-in demo",
+        tools=(*demo_tools(hooks, tick), *memory_tools(memory)),
+        skills=demo_skills(),
+        agents=(helper,),
+    )
+
+
+def demo_skills() -> tuple[Skill, ...]:
+    return find_skills((SKILLS,)).skills
+
+
+def demo_tools(hooks: ListHooks, tick: float = 1.0) -> tuple[Tool, ...]:
+    """The tools of the demo beside memory, skills and sub-agents."""
+
+    async def list_hooks() -> str:
+        """Say which hooks are running."""
+        listed = hooks()
+        return listed if isinstance(listed, str) else await listed
+
+    async def count_slowly(to: Annotated[int, msgspec.Meta(ge=1, le=60)]) -> str:
+        """Count up, a number at a time, so that there is something to stop."""
+        for _ in range(to):
+            await anyio.sleep(tick)
+        return f"Counted to {to}: " + ", ".join(str(number) for number in range(1, to + 1)) + "."
+
+    return (
+        tool_from(time, repeatable=True),
+        tool_from(calculate, repeatable=True),
+        tool_from(list_hooks, repeatable=True),
+        tool_from(count_slowly, repeatable=True),
+        tool_from(fail_on_purpose, repeatable=True),
+    )
+
+
+async def time() -> str:
+    """Say what time it is where the gateway runs."""
+    return datetime.now().astimezone().strftime("%A, %d %B %Y, %H:%M:%S %Z")
+
+
+async def calculate(expression: str) -> str:
+    """Compute arithmetic: numbers, + - * / // % ^ and brackets."""
+    try:
+        return compute(expression)
+    except ValueError as error:
+        raise AgentError(str(error)) from None
+
+
+async def fail_on_purpose() -> str:
+    """Fail, so that one can see what becomes of a failing tool."""
+    raise AgentError("this tool always fails, on purpose")

@@ -1,0 +1,149 @@
+"""A model that says what a script says: the test double of everything that needs a model.
+
+    turns:
+      - user: weather                 # when the person's last message contains this; any case
+        answers:                      # the first answer of the turn, the one after its tool results, ...
+          - tool_calls: [{name: get_weather, args: {city: Paris}}]
+          - text: It is 18 degrees and sunny.
+      - text: Good morning.           # without `user`: said once, in order
+      - chunks: [Good, " ", night]    # as it streams; `delay` seconds before each
+        delay: 50ms
+      - error: {kind: rate, message: slow down}
+      - text: half a sentence
+        error: {kind: network}        # after what was said
+
+A turn with `user` is chosen by what was said, as often as it is said: it holds across restarts. The others are said in
+their order. When a script has no answer, that is a `ModelError` of kind `script`, which names the file.
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.agent.model import Chunk, ModelRequest
+from gateway.errors import ConfigError, ModelError
+from gateway.located import Duration, bind, read_yaml
+from gateway.transcript import Entry, ToolCall, Usage
+
+WORDS = re.compile(r"\S+\s*|\s+")
+
+
+class ScriptedCall(msgspec.Struct, frozen=True):
+    """A tool call; without an id it gets one."""
+
+    name: str
+    args: dict[str, Any] = {}
+    id: str = ""
+
+
+class ScriptedError(msgspec.Struct, frozen=True):
+    """A failure, by the kinds of `ModelError`."""
+
+    kind: str = "other"
+    message: str = "the script says so"
+    retry_after: float | None = None
+
+
+class ScriptedUsage(msgspec.Struct, frozen=True):
+    """What the answer is said to have cost."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One answer: text (or chunks of it), tool calls, and perhaps an error at its end."""
+
+    text: str = ""
+    chunks: tuple[str, ...] = ()
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    delay: Duration = Duration(0)
+    error: ScriptedError | None = None
+    usage: ScriptedUsage = ScriptedUsage()
+    stop: str = ""
+
+
+class Turn(Answer, frozen=True):
+    """An answer, or several in a row, perhaps only to certain words."""
+
+    user: str = ""
+    answers: tuple[Answer, ...] = ()
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script as it is written."""
+
+    turns: tuple[Turn, ...]
+
+
+class ScriptModel:
+    """Plays a script; `requests` are those that it was asked, for whoever wants to look."""
+
+    def __init__(self, turns: Sequence[Turn], source: str = "the script") -> None:
+        self.name = "script"
+        self.requests: list[ModelRequest] = []
+        self._keyed = [(turn.user.lower(), _answers(turn)) for turn in turns if turn.user]
+        self._queue = [answer for turn in turns if not turn.user for answer in _answers(turn)]
+        self._said = 0
+        self._source = source
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The answer that the script has for this request."""
+        self.requests.append(request)
+        answer = self._choose(request.messages)
+        for text in answer.chunks or WORDS.findall(answer.text):
+            if answer.delay:
+                await anyio.sleep(answer.delay)
+            yield Chunk(text)
+        if answer.error:
+            wrong = answer.error
+            raise ModelError(wrong.message, kind=wrong.kind, retry_after=wrong.retry_after)
+        calls = tuple(
+            ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, dict(call.args))
+            for number, call in enumerate(answer.tool_calls)
+        )
+        usage = Usage(answer.usage.input_tokens, answer.usage.output_tokens, cost=answer.usage.cost)
+        yield Chunk(tool_calls=calls, usage=usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
+
+    def _choose(self, messages: Sequence[Entry]) -> Answer:
+        place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
+        said = messages[place].content if messages else ""
+        before = sum(entry.role == "assistant" for entry in messages[place:])
+        for words, answers in self._keyed:
+            if words in said.lower():
+                if before < len(answers):
+                    return answers[before]
+                raise self._lost(f"no answer number {before + 1} to {words!r}")
+        if self._said == len(self._queue):
+            raise self._lost(f"nothing more to say; it was asked {said[:80]!r}")
+        self._said += 1
+        return self._queue[self._said - 1]
+
+    def _lost(self, what: str) -> ModelError:
+        return ModelError(f"{self._source} has {what}", kind="script")
+
+
+def script(*turns: str | dict[str, Any]) -> ScriptModel:
+    """A script from Python: a string is a text, a mapping is a turn as in the file."""
+    return ScriptModel([msgspec.convert({"text": turn} if isinstance(turn, str) else turn, Turn) for turn in turns])
+
+
+def read_script(path: Path) -> ScriptModel:
+    """The script in a file.
+
+    Raises:
+        ConfigError: it is none; every fault is named with its place.
+    """
+    turns, findings = bind(read_yaml(path), Script)
+    if turns is None:
+        raise ConfigError("\n".join(str(finding) for finding in findings))
+    return ScriptModel(turns.turns, str(path))
+
+
+def _answers(turn: Turn) -> Sequence[Answer]:
+    return turn.answers or (turn,)

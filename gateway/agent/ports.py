@@ -1,0 +1,107 @@
+"""What a turn is given of the world, and what it gives back. It knows no session, no platform and no database."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeAlias
+
+from anyio import CancelScope
+
+from gateway.agent.agent import Agent
+from gateway.agent.skills import Skill
+from gateway.events import Event, Question
+from gateway.records import Step
+from gateway.transcript import Entry, Usage
+
+TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "paused"]
+
+
+class Run(Protocol):
+    """Fires an event at its interceptors and observers; raises what a hook with `on_error: raise` raised, or Pause."""
+
+    def __call__(self, name: str, /, **fields: Any) -> Awaitable[Event]: ...
+
+
+class Emit(Protocol):
+    """Tells the observers of an event, and waits for none of them."""
+
+    def __call__(self, name: str, /, **fields: Any) -> None: ...
+
+
+async def record_nothing(step: Step) -> None:
+    """For turns that need not survive a crash."""
+
+
+def hide(text: str) -> None:
+    """For turns that nobody watches."""
+
+
+async def no_tools(_action: str, _skill: Skill) -> Sequence[str]:
+    """For turns whose skills bring nothing but their text."""
+    return ()
+
+
+def nothing() -> None:
+    """For watchers who do not mind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The world of one turn.
+
+    run, emit, wants: the hooks, in the turn's scope.
+    record: awaited after each answer of the model, before each tool and after it; raising ends the turn at once.
+    delta: text of the reply as it leaves the interceptors. discard: what was streamed of the present answer is void,
+        since the model is asked again.
+    steps, answers, asked, resumed: what is known of an earlier run of the same turn: its records, the person's answers
+        by question id or name, the prompts of those questions, and whether there was such a run at all. The answers are
+        those that the hooks' scope reads; an interceptor of a question may change them.
+    stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
+    approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
+    turn, session, facts: the bags and the common fields that tools see.
+    on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
+        went with it.
+    enter: the ports of a sub-agent, in which its own hooks hear its events too.
+    """
+
+    run: Run
+    emit: Emit
+    wants: Callable[[str], bool]
+    record: Callable[[Step], Awaitable[None]] = record_nothing
+    delta: Callable[[str], None] = hide
+    discard: Callable[[], None] = nothing
+    turn_id: str = ""
+    steps: Sequence[Step] = ()
+    answers: MutableMapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
+    resumed: bool = False
+    stop: CancelScope = field(default_factory=CancelScope)
+    approvals: MutableMapping[str, str] = field(default_factory=dict)
+    turn: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = no_tools
+    enter: "Callable[[Agent, Ports], Ports] | None" = None  # quoted: the class is not there yet
+
+
+def enter(ports: Ports, agent: Agent, turn_id: str) -> Ports:
+    """The ports of a sub-agent's run: a turn of its own within the turn, as far as its records are concerned."""
+    inner = replace(ports, turn_id=turn_id, stop=CancelScope())
+    return ports.enter(agent, inner) if ports.enter else inner
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What came of a turn. With `questions`, the turn is paused: it is run again once they are answered.
+
+    entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
+    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `tokens`, `seconds`, or the status.
+    """
+
+    reply: str = ""
+    entries: tuple[Entry, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    status: TurnStatus = "ok"
+    error: str = ""
+    hook_ended: str = ""
+    questions: tuple[Question, ...] = ()
+    stop: str = "end_turn"

@@ -1,0 +1,151 @@
+"""Skills: folders with a SKILL.md, disclosed in three steps.
+
+The model is always told a skill's name and description; it loads the text when the task wants it; and the files beside
+it are read by the text's own advice. Finding skills reads their front matter alone, and runs nothing.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import AgentError
+from gateway.located import Finding, Mapping, Place, Scalar, parse_yaml
+
+FILE = "SKILL.md"
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+LONGEST_NAME, LONGEST_DESCRIPTION = 64, 1024
+LONGEST_FILE = 200_000
+FENCE = b"---"
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What is known of a skill before it is loaded."""
+
+    name: str
+    description: str
+    folder: Path
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """The skills in some folders, and what is wrong with those that were left out."""
+
+    skills: tuple[Skill, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def find_skills(roots: Iterable[Path]) -> Skills:
+    """The skills below these folders; where two have one name, the first root's counts. A missing root has none."""
+    skills: dict[str, Skill] = {}
+    findings: list[Finding] = []
+    for root in roots:
+        for folder in _folders(root):
+            skill = read_skill(folder, findings)
+            if skill is None:
+                continue
+            if skill.name in skills and skills[skill.name].folder != folder:
+                place = Place(str(folder / FILE), 1, 1)
+                what = f"the skill {skill.name!r} is there already: {skills[skill.name].folder}"
+                findings.append(Finding(place, what, "rename one of the two", "warning"))
+            skills.setdefault(skill.name, skill)
+    return Skills(tuple(skills.values()), tuple(findings))
+
+
+def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
+    """The skill in a folder, or None; what is wrong with it joins the findings."""
+    path = folder / FILE
+    try:
+        head, _ = _parts(path)
+    except AgentError as error:
+        findings.append(Finding(Place(str(path), 1, 1), str(error), "begin the file with --- name and description ---"))
+        return None
+    tree = parse_yaml(b"\n" + head, str(path))  # the fence is the file's first line, so that places are the file's
+    root = tree.root if isinstance(tree.root, Mapping) else Mapping(Place(str(path), 1, 1))
+    faults = [*tree.findings, *_faults(root, folder)]
+    findings += faults
+    if any(fault.severity == "error" for fault in faults):
+        return None
+    return Skill(folder.name, _text(root, "description"), folder, _version(root))
+
+
+def read_content(skill: Skill) -> str:
+    """The text of a skill, as the model is given it: without the front matter, with the place of its files.
+
+    Raises:
+        AgentError: it cannot be read any more.
+    """
+    _, body = _parts(skill.folder / FILE)
+    files = sorted(_files(skill.folder))[:100]
+    beside = f"\n\nFiles of this skill, in {skill.folder}: {', '.join(files)}" if files else ""
+    return body.decode("utf-8", "replace").strip() + beside
+
+
+def skills_prompt(skills: Sequence[Skill]) -> str:
+    """What the model is told of the skills that it can load."""
+    if not skills:
+        return ""
+    lines = [f"- {skill.name}: {skill.description}" for skill in skills]
+    return "\n".join(["Skills that you can load with load_skill when they fit the task:", *lines])
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        found = sorted(root.iterdir())
+    except OSError:
+        return []
+    hidden = (".", "_")
+    return [folder for folder in found if not folder.name.startswith(hidden) and (folder / FILE).is_file()]
+
+
+def _files(folder: Path) -> Iterable[str]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in files:
+            if name != FILE and not name.startswith("."):
+                yield str((Path(place) / name).relative_to(folder))
+
+
+def _parts(path: Path) -> tuple[bytes, bytes]:
+    """Front matter and body of a file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_FILE + 1)
+    except OSError as error:
+        raise AgentError(f"the skill cannot be read: {error.strerror}") from None
+    if len(data) > LONGEST_FILE:
+        raise AgentError(f"the skill is longer than {LONGEST_FILE:,} bytes")
+    lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
+    if not lines or lines[0].rstrip() != FENCE:
+        raise AgentError("the skill has no front matter")
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if end is None:
+        raise AgentError("the front matter has no end")
+    return b"\n".join(lines[1:end]), b"\n".join(lines[end + 1 :])
+
+
+def _faults(root: Mapping, folder: Path) -> Iterable[Finding]:
+    name, description = root.get("name"), _text(root, "description")
+    place = name.place if name else root.place
+    if _text(root, "name") != folder.name:
+        yield Finding(place, f"the skill's name is not that of its folder, {folder.name!r}", "give both one name")
+    if not NAME.match(folder.name) or len(folder.name) > LONGEST_NAME:
+        remedy = f"use lower-case letters, digits and single hyphens, at most {LONGEST_NAME} characters"
+        yield Finding(place, "this is no name for a skill", remedy)
+    if not description or len(description) > LONGEST_DESCRIPTION:
+        node = root.get("description")
+        remedy = f"say what the skill does and when to use it, in at most {LONGEST_DESCRIPTION} characters"
+        yield Finding(node.place if node else root.place, "the skill has no usable description", remedy)
+
+
+def _text(root: Mapping, key: str) -> str:
+    node = root.get(key)
+    return node.text.strip() if isinstance(node, Scalar) else ""
+
+
+def _version(root: Mapping) -> str:
+    metadata = root.get("metadata")
+    return _text(root, "version") or (_text(metadata, "version") if isinstance(metadata, Mapping) else "")

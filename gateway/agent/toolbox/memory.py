@@ -1,0 +1,86 @@
+"""Remember and recall: short texts that a person wants kept, each person's own."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import anyio.to_thread
+import msgspec
+
+from gateway.agent.tools import Tool, ToolContext, tool_from
+
+LONGEST = 2000
+MOST = 50
+
+
+class Memory(Protocol):
+    """Keeps texts by owner. What `recall` finds best comes first; without a query, the newest."""
+
+    async def remember(self, owner: str, text: str) -> None: ...
+    async def recall(self, owner: str, query: str) -> Sequence[str]: ...
+
+
+class FileMemory:
+    """A file of JSON lines for each owner, in a folder of the gateway's own. A line is written whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def remember(self, owner: str, text: str) -> None:
+        await anyio.to_thread.run_sync(self._append, owner, text)
+
+    async def recall(self, owner: str, query: str) -> Sequence[str]:
+        texts = await anyio.to_thread.run_sync(self._read, owner)
+        words = set(query.lower().split())
+        scored = [(len(words & set(text.lower().split())), place, text) for place, text in enumerate(texts)]
+        found = [text for score, _, text in sorted(scored, reverse=True) if score or not words]
+        return found[:MOST]
+
+    def _append(self, owner: str, text: str) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        line = msgspec.json.encode({"text": text}) + b"\n"
+        file = os.open(self._path(owner), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, line)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def _read(self, owner: str) -> list[str]:
+        try:
+            lines = self._path(owner).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        texts = []
+        for line in lines:
+            try:
+                texts.append(str(msgspec.json.decode(line)["text"]))
+            except (msgspec.DecodeError, KeyError, TypeError):
+                continue  # torn by a power cut; the others are whole
+        return list(dict.fromkeys(reversed(texts)))[::-1]
+
+    def _path(self, owner: str) -> Path:
+        return self._folder / f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.jsonl"
+
+
+def memory_tools(memory: Memory) -> tuple[Tool, Tool]:
+    """`remember` and `recall` on this memory."""
+
+    async def remember(text: Annotated[str, msgspec.Meta(max_length=LONGEST)], context: ToolContext) -> str:
+        """Keep a short text for this person, beyond this conversation."""
+        await memory.remember(owner_of(context), text)
+        return f"Remembered: {text}"
+
+    async def recall(context: ToolContext, query: str = "") -> str:
+        """Find what was remembered for this person; without a query, the newest of it."""
+        found = await memory.recall(owner_of(context), query)
+        return "\n".join(found) or "Nothing is remembered about that."
+
+    return tool_from(remember), tool_from(recall, repeatable=True)
+
+
+def owner_of(context: ToolContext) -> str:
+    """Whose memory it is: a person's on a network, by the network's own id."""
+    return f"{context.facts.get('platform', '')}:{context.facts.get('user_id', '')}"

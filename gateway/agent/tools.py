@@ -1,0 +1,174 @@
+"""What a tool is: a function with a name, a description and a schema, from a typed signature or from elsewhere.
+
+Arguments are checked before a tool is called: against the signature where there is one, else against the JSON schema
+that came with the tool. What is wrong with them is told to the model, with the parameters there are.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, get_type_hints
+
+import msgspec
+
+from gateway.agent.model import ToolSpec
+from gateway.agent.schema import check
+from gateway.errors import AgentError
+
+Ask: TypeAlias = Callable[[str, str], Any]
+RAW = "__raw__"  # the argument under which a model's text stands when it was no JSON object
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool knows of the turn that it runs in.
+
+    `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
+    `ask(prompt, name)` answers what the person said, or pauses the turn until there is an answer.
+    """
+
+    call_id: str = ""
+    agent: str = ""
+    turn: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    ask: Ask | None = None
+
+
+ToolCallable: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that a model may have done.
+
+    `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
+    first; `subject` says what a lasting approval covers (without it: every call of this tool).
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    call: ToolCallable
+    repeatable: bool = False
+    asks: bool = False
+    subject: Callable[[dict[str, Any]], str] | None = None
+    accept: Callable[[dict[str, Any]], None] | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, self.schema)
+
+
+class ArgumentError(AgentError):
+    """The model's arguments do not fit the tool; `parameters` are those that there are."""
+
+    def __init__(self, message: str, parameters: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.parameters = parameters
+
+
+def check_args(tool: Tool, args: Any) -> dict[str, Any]:
+    """The arguments, if the tool can be called with them.
+
+    Raises:
+        ArgumentError: they do not fit; the text tells the model how they would.
+    """
+    fault = None
+    if not isinstance(args, dict):
+        fault = f"the arguments must be an object, not {type(args).__name__}"
+    elif RAW in args:
+        fault = f"the arguments are not a JSON object: {str(args[RAW])[:200]}"
+    else:
+        try:
+            (tool.accept or _schema_check(tool))(args)
+        except ValueError as error:
+            fault = str(error)
+    if fault is None:
+        return dict(args)
+    parameters = tool.schema.get("properties") or {}
+    raise ArgumentError(f"{tool.name}: {fault}. Parameters: {describe_parameters(tool.schema)}", parameters)
+
+
+def describe_parameters(schema: Mapping[str, Any]) -> str:
+    """`path (string, required), limit (integer)`: a schema in words that a small model understands too."""
+    required = schema.get("required") or ()
+    words = [
+        f"{name} ({_type_of(part)}{', required' if name in required else ''})"
+        for name, part in (schema.get("properties") or {}).items()
+    ]
+    return ", ".join(words) or "none"
+
+
+def tool(
+    *,
+    name: str = "",
+    repeatable: bool = False,
+    asks: bool = False,
+    subject: Callable[[dict[str, Any]], str] | None = None,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of an async function: its docstring is the description, its typed parameters are the schema.
+
+    A parameter named `context` gets the `ToolContext` and is hidden from the model.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        return tool_from(function, name=name, repeatable=repeatable, asks=asks, subject=subject)
+
+    return make
+
+
+def tool_from(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    repeatable: bool = False,
+    asks: bool = False,
+    subject: Callable[[dict[str, Any]], str] | None = None,
+) -> Tool:
+    """The tool that a typed function is."""
+    name = name or getattr(function, "__name__", type(function).__name__)
+    struct, wants_context = _signature(function, name)
+
+    def accept(args: dict[str, Any]) -> None:
+        msgspec.convert(args, struct, strict=False)
+
+    async def call(args: dict[str, Any], context: ToolContext) -> Any:
+        given = msgspec.structs.asdict(msgspec.convert(args, struct, strict=False))
+        return await function(**given, **({"context": context} if wants_context else {}))
+
+    schema = msgspec.json.schema(struct)
+    schema = {**schema["$defs"].pop(name), **({"$defs": schema["$defs"]} if schema["$defs"] else {})}
+    schema.pop("title", None)
+    return Tool(name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept)
+
+
+def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
+    return next((tool for tool in tools if tool.name == name), None)
+
+
+def _signature(function: Callable[..., Any], name: str) -> tuple[type[msgspec.Struct], bool]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: list[Any] = []
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        if parameter.name == "context":
+            continue
+        if parameter.name not in hints:
+            raise TypeError(f"the tool {name!r}: its parameter {parameter.name!r} needs a type")
+        default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
+        fields.append((parameter.name, hints[parameter.name], *default))
+    return msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True), "context" in parameters
+
+
+def _schema_check(tool: Tool) -> Callable[[dict[str, Any]], None]:
+    return lambda args: check(args, tool.schema)
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(str(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_type_of(part) for part in schema["anyOf"])
+    kind = schema.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
