@@ -27,7 +27,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         return say(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
         return talk_lines(home.socket, sys.stdin, args.session)
-    return converse(home.root, home.socket, args.session)
+    return converse(home, args.session)
 
 
 def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:

@@ -1,0 +1,22 @@
+"""The box that `run` prints once the gateway serves: where it is, what it has, how it is stopped."""
+
+import textwrap
+from collections.abc import Sequence
+
+from gateway.cli.output import columns
+
+WIDTH = 100
+
+
+def boxed(title: str, fields: Sequence[tuple[str, str]]) -> str:
+    """A frame around names and values; long values go on in the next line."""
+    names = max(columns(name) for name, _ in fields)
+    inner = WIDTH - 4
+    lines: list[str] = []
+    for name, value in fields:
+        folded = textwrap.wrap(value, inner - names - 2, break_on_hyphens=False) or [""]
+        lines += [f"{label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)]
+    widest = max(columns(line) for line in [*lines, title])
+    top = f"╭─ {title} " + "─" * (widest - columns(title) - 1) + "╮"
+    rows = [f"│ {line}{' ' * (widest - columns(line))} │" for line in lines]
+    return "\n".join([top, *rows, "╰" + "─" * (widest + 2) + "╯"])

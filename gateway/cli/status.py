@@ -1,0 +1,71 @@
+"""`hermes-gateway status`: what the gateway is doing, or that it is not running (exit 3)."""
+
+import argparse
+import time
+from typing import Any
+
+from gateway.cli.output import show_fields, show_json, show_table
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit, NotRunning
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    try:
+        with Client(home.socket) as client:
+            facts = client.call("status")
+    except NotRunning:
+        return down(home, as_json=args.json)
+    if args.json:
+        show_json({"running": True, **facts})
+    else:
+        show(facts)
+    return int(Exit.OK)
+
+
+def down(home: Home, *, as_json: bool) -> int:
+    if as_json:
+        show_json({"running": False, "home": str(home.root)})
+    else:
+        show_fields([("gateway", "not running"), ("home", home.root), ("next", "hermes-gateway run")])
+    return int(Exit.NOT_RUNNING)
+
+
+def show(facts: dict[str, Any]) -> None:
+    """The one-screen answer to: is it well?"""
+    show_fields(
+        [
+            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {ago(facts['since'])}"),
+            ("home", facts["home"]),
+            ("model", facts["model"]),
+            ("memory", f"{facts['memory_kb'] // 1024} MB"),
+            ("hooks", hooks_in_words(facts["hooks"])),
+            ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
+            ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
+            ("configuration", facts["configuration"]),
+        ]
+    )
+    print()
+    rows = [(part["name"], part["state"], part["detail"], part["restarts"]) for part in facts["parts"]]
+    show_table(("part", "state", "", "restarts"), rows)
+    if facts["platforms_off"]:
+        off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
+        print(f"\noff: {off}")
+    for trouble in facts["attention"]:
+        print(f"! {trouble}")
+
+
+def hooks_in_words(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
+
+
+def ago(since: float) -> str:
+    seconds = max(0, int(time.time() - since))
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
