@@ -1,0 +1,98 @@
+"""What a started program costs: time until it is ready, memory of all its processes, time until it is gone."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 60.0
+Ready = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One run of a daemon: seconds, and megabytes of all its processes together while it had nothing to do."""
+
+    ready: float
+    stop: float
+    rss: float
+    pss: float
+    processes: int
+    modules: int
+
+
+@contextlib.contextmanager
+def notified(path: Path) -> Iterator[Ready]:
+    """Whether READY=1 has come to the datagram socket at `path`."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.bind(str(path))
+        inbox.settimeout(0.001)
+
+        def ready() -> bool:
+            with contextlib.suppress(TimeoutError):
+                return b"READY=1" in inbox.recv(4096).split(b"\n")
+            return False
+
+        yield ready
+    path.unlink()
+
+
+def live(command: Sequence[str], environment: Mapping[str, str], ready: Ready, said: Path, idle: float) -> Life:
+    """Start it, let it be idle for a while, stop it with SIGTERM."""
+    with said.open("wb") as output:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        try:
+            wait(ready, process, said)
+            took = time.perf_counter() - begun
+            time.sleep(idle)
+            family = [process.pid, *descendants(process.pid)]
+            rss, pss = memory(family)
+            stopping = time.perf_counter()
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE)
+            stopped = time.perf_counter() - stopping
+        finally:
+            for pid in [process.pid, *descendants(process.pid)] if process.poll() is None else []:
+                os.kill(pid, signal.SIGKILL)
+    modules = said.read_bytes().count(b"import time:")
+    return Life(took, stopped, rss, pss, len(family), modules)
+
+
+def wait(ready: Ready, process: subprocess.Popen[bytes], said: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"it never became ready (exit code {process.poll()}):\n{said.read_text(errors='replace')}")
+
+
+def descendants(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        return [found for child in children for found in (child, *descendants(child))]
+    return []
+
+
+def memory(pids: Sequence[int]) -> tuple[float, float]:
+    """Megabytes: resident, counted for each process; and proportional, where what is shared counts once."""
+    totals = {"Rss": 0, "Pss": 0}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                name, _, value = line.partition(":")
+                if name in totals:
+                    totals[name] += int(value.split()[0])
+    return totals["Rss"] / 1024, totals["Pss"] / 1024
+
+
+def seconds(command: Sequence[str], environment: Mapping[str, str]) -> float:
+    """How long a command that ends by itself takes."""
+    begun = time.perf_counter()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - begun
