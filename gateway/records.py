@@ -191,24 +191,25 @@ class Intent(Kept, tag="intent", frozen=True, kw_only=True):
     """Written before the call that sends part `part`: if no `Sent` follows, the outcome is unknown.
 
     `out` is the reply's sequence (0: a stream, its reply is not written yet). The last record of a place's send
-    journal is enough to go on: everything below `out` is settled, and `message_ids` has all parts so far.
+    journal is enough to go on: everything below `out` is settled, and `message_ids` has the network's own ids of each
+    part so far.
     """
 
     out: int
     reply_id: str = ""
     part: int = 0
     attempt: int = 1
-    message_ids: tuple[str, ...] = ()
+    message_ids: tuple[tuple[str, ...], ...] = ()
 
 
 class Sent(Kept, tag="sent", frozen=True, kw_only=True):
-    """The network has part `part`; `message_ids` are the network's own, of all parts so far."""
+    """The network has part `part`, and with `last` the whole reply."""
 
     out: int
     reply_id: str = ""
     part: int = 0
     attempts: int = 1
-    message_ids: tuple[str, ...] = ()
+    message_ids: tuple[tuple[str, ...], ...] = ()
     last: bool = True
 
 
@@ -220,7 +221,7 @@ class Failed(Kept, tag="failed", frozen=True, kw_only=True):
     reply_id: str = ""
     part: int = 0
     attempts: int = 1
-    message_ids: tuple[str, ...] = ()
+    message_ids: tuple[tuple[str, ...], ...] = ()
     permanent: bool = True
     retry_at: float = 0.0
     strikes: int = 0

@@ -101,6 +101,9 @@ class Doors(Generic[W]):
     def worker(self, key: str) -> W | None:
         return self._workers.get(key)
 
+    def count(self, is_so: Callable[[W], bool]) -> int:
+        return sum(map(is_so, self._workers.values()))
+
     async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup) -> None:
         """Take doorbells until the doors are closed; the workers run in the task group given."""
         with self._scope:

@@ -1,0 +1,143 @@
+"""The outbox: every reply that is owed, to its network. One consumer and one desk a platform: none waits for another.
+
+A reply is owed once its record is in the journal; from then on it is delivered or its failure is told, whatever happens
+to the process. How far a place is served stands in the place's own send journal, never in acknowledgements.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+
+from gateway import records
+from gateway.engine.doors import Doors
+from gateway.engine.interface import Engine, Put, Record, Spec
+from gateway.messages import Reply
+from gateway.outbox.carrier import Carrier
+from gateway.outbox.desk import Desk, Told
+from gateway.outbox.route import Route
+from gateway.outbox.settings import OutboxSettings, Prepare, Tell, as_it_is, tell_nobody
+from gateway.outbox.stream import Line, Stream
+
+log = logging.getLogger(__name__)
+
+MAX_INFLIGHT = 10_000  # places that hold a doorbell
+GLANCE = 0.02
+
+
+class Office:
+    """A platform that is served now."""
+
+    def __init__(self, desk: Desk, doors: Doors[Route], tasks: anyio.abc.TaskGroup) -> None:
+        self.desk = desk
+        self.doors = doors
+        self.tasks = tasks
+
+    async def beat(self) -> None:
+        while True:
+            await anyio.sleep(self.desk.settings.ack_wait / 3)
+            await self.doors.progress()
+
+
+class Outbox:
+    """Delivers replies. `carry` serves one platform until it is cancelled."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: OutboxSettings | None = None,
+        *,
+        prepare: Prepare = as_it_is,
+        on_sent: Tell = tell_nobody,
+        on_failed: Tell = tell_nobody,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._engine = engine
+        self._settings = settings or OutboxSettings()
+        self._told = Told(prepare, on_sent, on_failed)
+        self._clock = clock
+        self._offices: dict[str, Office] = {}
+
+    async def carry(
+        self, carrier: Carrier, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
+        desk = Desk(self._engine, carrier, self._settings, self._told, self._clock)
+        consumer = await self._engine.consumer(
+            Spec(
+                consumer_name(carrier.platform),
+                (records.out_of_platform(carrier.platform),),
+                self._settings.ack_wait,
+                MAX_INFLIGHT,
+            )
+        )
+        doors: Doors[Route] = Doors(_place, lambda where: Route(where, desk))
+        try:
+            async with anyio.create_task_group() as tasks:
+                office = self._offices[carrier.platform] = Office(desk, doors, tasks)
+                tasks.start_soon(office.beat)
+                tasks.start_soon(doors.serve, consumer, tasks)
+                task_status.started()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    desk.hurry()
+        finally:
+            self._offices.pop(carrier.platform, None)
+
+    def hold(self, platform: str) -> None:
+        """The platform is down: its replies wait, without tries, until `go`."""
+        if office := self._offices.get(platform):
+            office.desk.hold()
+
+    def go(self, platform: str) -> None:
+        if office := self._offices.get(platform):
+            office.desk.go()
+
+    async def post(self, reply: Reply, session_key: str = "", turn_id: str = "") -> int:
+        """Owe somebody a reply that belongs to no turn's end; the sequence under which it is owed."""
+        outbound = records.Outbound(reply=reply, session_key=session_key, turn_id=turn_id, at=self._clock())
+        subject = records.out_subject(reply.address, session_key)
+        return (await self._engine.append(Put(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)))[0]
+
+    def stream(self, reply: Reply) -> Stream | None:
+        """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.
+
+        Nobody need close it: the delivery of the reply does.
+        """
+        office = self._offices.get(reply.address.platform)
+        if office is None or not office.desk.carrier.can_edit:
+            return None
+        desk = office.desk
+        stream = Stream(reply, Line(desk.engine, desk.carrier, desk.settings.edit_pause, desk.opened))
+        desk.streams[reply.id] = stream
+        office.tasks.start_soon(stream.run)
+        return stream
+
+    async def depth(self, platform: str) -> int:
+        """How many doorbells wait: a place that has something to send counts as one, at least."""
+        return await self._engine.depth(consumer_name(platform))
+
+    async def drain(self, limit: float) -> bool:
+        """Until everything is sent that can be sent now, at most `limit` seconds; whether it was."""
+        with anyio.move_on_after(limit) as timer:
+            for platform, office in list(self._offices.items()):
+                # The journal tells nobody that a consumer has become empty, so one looks.
+                while office.desk.is_open and await self.depth(platform) > office.doors.count(_is_pausing):  # noqa: ASYNC110
+                    await anyio.sleep(GLANCE)
+        return not timer.cancelled_caught
+
+
+def consumer_name(platform: str) -> str:
+    return f"out-{records.platform_token(platform)}"
+
+
+def _place(record: Record) -> str:
+    """`gw.out.<platform>.<token>.<conv>` -> `<platform>.<token>`."""
+    return record.subject.removeprefix("gw.out.").rpartition(".")[0]
+
+
+def _is_pausing(route: Route) -> bool:
+    return route.is_pausing

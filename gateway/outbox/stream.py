@@ -1,0 +1,117 @@
+"""An answer that is shown while it is written: a placeholder, then edits of it.
+
+The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id. So whoever delivers
+the finished reply, after a crash too, makes the placeholder the reply instead of sending it a second time; and a turn
+that runs again goes on in the same placeholder. Showing is best effort: what fails here is left to the delivery.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import anyio
+
+from gateway import records
+from gateway.engine.interface import Engine, Put
+from gateway.errors import AdapterError, EngineError
+from gateway.messages import Reply
+from gateway.outbox.carrier import Carrier
+from gateway.outbox.position import Ids
+
+log = logging.getLogger(__name__)
+
+FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a stream writes to and where it notes it."""
+
+    engine: Engine
+    carrier: Carrier
+    pause: float
+    opened: Callable[[], Awaitable[None]]
+
+
+class Stream:
+    """Shows a reply as it grows. `show` is plain, so that no network can slow the writer down."""
+
+    def __init__(self, reply: Reply, line: Line) -> None:
+        self.reply = reply
+        self._line = line
+        self._subject = records.sent_subject(records.place(reply.address), reply.id)
+        self._text = ""
+        self._ids: Ids | None = None
+        self._failures = 0
+        self._news = anyio.Event()
+        self._closing = anyio.Event()
+        self._ended = anyio.Event()
+
+    def show(self, text: str) -> None:
+        """The whole text so far; of several within the network's pace only the last is shown."""
+        self._text = text
+        self._news.set()
+
+    async def close(self) -> None:
+        """Show no more; returns when no call is under way."""
+        self._closing.set()
+        self._news.set()
+        await self._ended.wait()
+
+    async def run(self) -> None:
+        try:
+            while not self._closing.is_set() and self._failures < FAILURES:
+                await self._news.wait()
+                self._news = anyio.Event()
+                await self._line.opened()
+                if self._text and not self._closing.is_set():
+                    await self._try(replace(self.reply, text=self._text))
+                    await self._breathe(self._line.pause)
+        finally:
+            self._ended.set()
+
+    async def _try(self, reply: Reply) -> None:
+        try:
+            await self._bring(reply)
+            self._failures = 0
+        except AdapterError as error:
+            self._failures = FAILURES if error.permanent else self._failures + 1
+            log.info("a piece of reply %s is not shown: %s", reply.id, error)
+            await self._breathe(error.retry_after or self._line.pause)
+        except EngineError as error:
+            self._failures += 1
+            log.info("a piece of reply %s is not shown: %s", reply.id, error)
+        except Exception:  # an SDK's own fault; the delivery will show it to whom it concerns
+            self._failures = FAILURES
+            log.exception("reply %s is no longer shown while it is written", reply.id)
+
+    async def _bring(self, reply: Reply) -> None:
+        """The last part that is shown is edited, further ones are sent."""
+        if self._ids is None:
+            self._ids = await self._known()
+        for part in range(max(0, len(self._ids) - 1), self._line.carrier.parts(reply)):
+            if part < len(self._ids):
+                await self._line.carrier.edit(reply, part, self._ids[part])
+            else:
+                await self._send(reply, part, self._ids)
+
+    async def _send(self, reply: Reply, part: int, ids: Ids) -> None:
+        await self._note(records.Intent(out=0, reply_id=reply.id, part=part, message_ids=ids))
+        with anyio.CancelScope(shield=True):
+            new = await self._line.carrier.send(reply, part, records.token(f"{reply.id}:{part}"))
+            self._ids = (*ids, new)
+            await self._note(records.Sent(out=0, reply_id=reply.id, part=part, message_ids=self._ids, last=False))
+
+    async def _known(self) -> Ids:
+        """What an earlier run of the same turn has shown already."""
+        last = await self._line.engine.last(self._subject)
+        kept = records.decode(last.data) if last else None
+        return kept.message_ids if isinstance(kept, records.Sent | records.Intent) else ()
+
+    async def _note(self, kept: records.Intent | records.Sent) -> None:
+        await self._line.engine.append(Put(self._subject, records.encode(kept), ttl=records.DAY))
+
+    async def _breathe(self, seconds: float) -> None:
+        """The network's pace; a close need not wait for it."""
+        with anyio.move_on_after(seconds):
+            await self._closing.wait()
