@@ -1,0 +1,212 @@
+"""How a code block of the documentation is tried: Python runs, shell commands run and say what they are said to say,
+YAML is read by whoever reads it in earnest, which its first line names: `# HOOK.yaml` or `# config.yaml`.
+
+A block that cannot be tried is passed over, visibly in the source and with its reason, by a line before it:
+`<!-- skip: next "reason" -->`.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import yaml
+from sybil import Document, Example
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
+from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
+
+from gateway.config.home import Home
+from gateway.config.loading import load
+from gateway.hooks.folders.reading import read_manifest
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+PATIENCE = 60.0
+END = re.compile(r"\x1e(\d+)\n\Z")
+# Blocks that are looked at, and not tried.
+PICTURES = {"text", "mermaid"}
+
+
+class Shell:
+    """One bash for one page: a home of its own, the program on its PATH, and `./x` and the samples where it stands.
+
+    A command that ends in `&` goes on until the page is done; the next one waits until it says that it is ready.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._said, self._behind = place / "said", place / "behind"
+        desk = place / "desk"
+        desk.mkdir()
+        (desk / "x").write_text(f'#!/bin/sh\nexec {ROOT}/x "$@"\n')
+        (desk / "x").chmod(0o755)
+        (desk / "sample_hooks").symlink_to(ROOT / "sample_hooks")
+        self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._inbox.bind(str(place / "notify"))
+        with self._said.open("wb") as said:
+            self._bash = subprocess.Popen(
+                ["bash", "--norc", "--noprofile"],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                cwd=desk,
+                env=self._environment(),
+                start_new_session=True,
+            )
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self._place),
+            "HERMES_HOME": str(self._place / ".hermes"),
+            "NOTIFY_SOCKET": str(self._place / "notify"),
+            "LANG": "C.UTF-8",
+            "NO_COLOR": "1",
+        }
+
+    def run(self, command: str) -> tuple[str, int]:
+        """What it said, with the page's home written as `~`, and its exit code."""
+        assert self._bash.stdin
+        is_behind = command.rstrip().endswith("&")
+        before = len(self._text())
+        aside = f">{self._behind} 2>&1" if is_behind else ""
+        self._bash.stdin.write(f"{{ {command}\n}} </dev/null {aside}\nprintf '\\036%s\\n' $?\n".encode())
+        self._bash.stdin.flush()
+        wait_until(lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end")
+        if is_behind:
+            self._inbox.settimeout(PATIENCE)
+            while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
+                pass
+        said = self._behind.read_text() if is_behind else self._text()[before:]
+        ended = END.search(self._text(), before)
+        return END.sub("", said).replace(str(self._place), "~"), int(ended[1]) if ended else -1
+
+    def _text(self) -> str:
+        return self._said.read_text("utf-8", "replace")
+
+    def close(self) -> None:
+        """What was started goes, first asked and then told."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._bash.pid, signal.SIGTERM)
+            wait_until(lambda: not is_alive(self._bash), "", 10)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._bash.pid, signal.SIGKILL)
+        self._bash.communicate()
+        self._inbox.close()
+
+
+def is_alive(leader: subprocess.Popen[bytes]) -> bool:
+    """Whether anybody is left of the group."""
+    leader.poll()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, 0)
+        return True
+    return False
+
+
+def wait_until(done: Callable[[], bool], otherwise: str, within: float = PATIENCE) -> None:
+    deadline = time.monotonic() + within
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert done() or not otherwise, otherwise
+
+
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """Each command of a block, behind its `$ `, with the lines that are said to follow."""
+    parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n?", block, flags=re.MULTILINE)
+    assert not parts[0].strip(), "a console block begins with `$ ` and a command"
+    yield from zip(parts[1::2], parts[2::2], strict=True)
+
+
+def is_like(shown: str, said: str) -> bool:
+    """Whether the output is as shown, `...` standing for anything; ends of lines and of the whole count for nothing."""
+    wanted, found = (re.sub(r"[ \t]+$", "", text.strip(), flags=re.MULTILINE) for text in (shown, said))
+    return bool(re.fullmatch(".*".join(map(re.escape, wanted.split("..."))), found, re.DOTALL))
+
+
+class Page:
+    """One document and where it is tried; `try_all` raises at the first block that is not as it should be."""
+
+    def __init__(self, path: Path, place: Path) -> None:
+        self._place = place
+        self._shell: Shell | None = None
+        parsers = {"python": self._python, "console": self._console, "yaml": self._yaml, "json": self._json}
+        tried = [CodeBlockParser(language, evaluate) for language, evaluate in parsers.items()]
+        self._document = Document.parse(str(path), *tried, SkipParser())
+        self._known = {*parsers, *PICTURES}
+
+    def unknown_blocks(self) -> list[str]:
+        """Blocks in a language that nobody here tries."""
+        lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
+        found = [(region.lexemes["language"].strip(), region.start) for region in lexer(self._document)]
+        where = self._document.line_column
+        return [f"{where(start)}: `{language}`" for language, start in found if language not in self._known]
+
+    def unexplained_skips(self) -> list[str]:
+        return re.findall(r"<!-- skip: \w+ *-->", self._document.text)
+
+    def try_all(self) -> None:
+        try:
+            for example in self._document.examples():
+                with contextlib.suppress(unittest.SkipTest):
+                    self._try(example)
+        finally:
+            if self._shell:
+                self._shell.close()
+
+    def _try(self, example: Example) -> None:
+        try:
+            example.evaluate()
+        except (Exception, SystemExit) as error:
+            error.add_note(f"{example.path}:{example.line}")
+            raise
+
+    def _python(self, example: Example) -> None:
+        padding = "\n" * (example.line + example.parsed.line_offset)
+        exec(compile(padding + example.parsed, example.path, "exec", dont_inherit=True), example.namespace)
+
+    def _console(self, example: Example) -> None:
+        self._shell = self._shell or Shell(self._place)
+        for command, shown in commands(example.parsed):
+            said, code = self._shell.run(command)
+            assert shown.strip() or code == 0, f"$ {command}\nends with {code} and says:\n{said}"
+            assert not shown.strip() or is_like(shown, said), f"$ {command}\nsays, with exit code {code}:\n{said}"
+
+    def _json(self, example: Example) -> None:
+        json.loads(example.parsed)
+
+    def _yaml(self, example: Example) -> None:
+        name = example.parsed.partition("\n")[0].removeprefix("#").strip()
+        assert name, "the first line of a YAML block is a comment that names its file"
+        place = self._place / f"line-{example.line}"
+        match name.rpartition("/")[2]:
+            case "HOOK.yaml":
+                read_as_manifest(place, example.parsed)
+            case "config.yaml":
+                read_as_config(place, example.parsed)
+            case _:
+                yaml.safe_load(example.parsed)
+
+
+def read_as_manifest(place: Path, text: str) -> None:
+    place.mkdir()
+    (place / "HOOK.yaml").write_text(text)
+    reading = read_manifest(place)
+    assert not reading.findings, "\n".join(map(str, reading.findings))
+
+
+def read_as_config(place: Path, text: str) -> None:
+    home = Home(place)
+    home.ours.mkdir(parents=True, mode=0o700)
+    home.config.touch(0o600)
+    home.config.write_text(text)
+    configuration = load(home, {"HOME": str(place)})
+    assert not configuration.warnings, configuration.warnings

@@ -1,0 +1,114 @@
+"""The documentation is true: what it shows runs, where it points is something, and what there is has its heading."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs_blocks import Page, is_like
+
+ROOT = Path(__file__).parent.parent
+TRIED = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*TRIED, *sorted(path for path in ROOT.glob("*.md") if path not in TRIED)]
+LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def prose(path: Path) -> str:
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", path.read_text("utf-8")))
+
+
+def headings(path: Path) -> list[str]:
+    return re.findall(r"^#{1,6} +(.+?) *#*$", FENCE.sub("", path.read_text("utf-8")), re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """What can stand behind the `#` of a link: headings in lower case, without punctuation, counted when alike."""
+    found: dict[str, int] = {}
+    for heading in headings(path):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        found[slug] = found.get(slug, 0) + 1
+    return {slug if number == 0 else f"{slug}-{number}" for slug, count in found.items() for number in range(count)}
+
+
+@pytest.mark.process
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", TRIED, ids=name)
+def test_every_code_block_does_what_the_page_says(path: Path, tmp_path: Path) -> None:
+    Page(path, tmp_path).try_all()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_every_code_block_is_of_a_kind_that_is_tried(path: Path, tmp_path: Path) -> None:
+    page = Page(path, tmp_path)
+    assert (page.unknown_blocks(), page.unexplained_skips()) == ([], [])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_every_link_into_the_repository_leads_somewhere(path: Path) -> None:
+    lost = []
+    for link in LINK.findall(prose(path)):
+        if not re.match(r"[a-z]+:", link):
+            place, _, anchor = link.partition("#")
+            target = (path.parent / place) if place else path
+            is_there = target.exists() and (not anchor or anchor in anchors(target))
+            lost += [] if is_there else [link]
+    assert lost == []
+
+
+def test_a_wrong_block_is_found_with_its_line(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    with pytest.raises(AssertionError) as caught:
+        Page(page, tmp_path).try_all()
+    assert caught.value.__notes__ == [f"{page}:7"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        ("$ echo one\ntwo", "says, with exit code 0:\none"),
+        ("$ false", "ends with 1"),
+        ("$ cd /nowhere-at-all", "No such file"),
+        ("echo one", "begins with"),
+    ],
+)
+def test_a_command_that_does_otherwise_is_found(block: str, complaint: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```console\n{block}\n```\n")
+    with pytest.raises(AssertionError, match=complaint):
+        Page(page, tmp_path).try_all()
+
+
+@pytest.mark.process
+def test_a_page_is_one_shell_in_a_home_of_its_own(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```console\n$ mkdir there && cd there\n$ A=1\n```\n\n```console\n$ pwd; echo $A\n~/desk/there\n1\n```\n"
+    )
+    Page(page, tmp_path).try_all()
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["# HOOK.yaml\nevents: [agent:strat]\n", "# ~/.hermes/hermes-gateway/config.yaml\ngateway: {shutdown: 3}\n", ""],
+)
+def test_yaml_is_read_in_earnest(block: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```yaml\n{block}```\n")
+    with pytest.raises(Exception, match=r"suggest|agent:start|shutdown|first line"):
+        Page(page, tmp_path).try_all()
+
+
+@pytest.mark.parametrize(
+    ("shown", "said", "alike"),
+    [("up ... s", "up 3.2 s \n", True), ("a\n...\nz", "a\nb\nc\nz", True), ("a", "ab", False), ("a...z", "a", False)],
+)
+def test_three_dots_stand_for_anything(shown: str, said: str, alike: bool) -> None:
+    assert is_like(shown, said) is alike
