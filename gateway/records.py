@@ -25,7 +25,7 @@ IN_SUBJECTS = "gw.in.*"
 BELL_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
-DEAD_TURNS = "gw.dead.turns"
+DEAD_TURNS = "gw.dead.turns.*"
 
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
@@ -296,7 +296,7 @@ def conv(session_key: str) -> str:
     return token(session_key)
 
 
-def subject(kind: Literal["in", "turn", "bell", "sum"], session_key: str) -> str:
+def subject(kind: Literal["in", "turn", "bell", "sum", "dead.turns"], session_key: str) -> str:
     return f"gw.{kind}.{conv(session_key)}"
 
 

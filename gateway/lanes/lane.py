@@ -255,4 +255,4 @@ def _dead(key: str, job: Job, at: int, reason: str, now: float) -> Put:
         data=inbound,
         at=now,
     )
-    return Put(records.DEAD_TURNS, records.encode(dead))
+    return Put(records.subject("dead.turns", key), records.encode(dead))

@@ -1,4 +1,7 @@
-"""Sessions: conversations under their keys, folded from the journal."""
+"""Sessions: conversations under their keys, folded from the journal.
+
+What only some need is imported from its module: `verbs`, `removal`, `export`, `search`.
+"""
 
 from gateway.sessions.cache import Sessions
 from gateway.sessions.keys import DEFAULT_RULES, KeyRules, new_session_id, platform_of, session_key

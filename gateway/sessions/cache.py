@@ -70,6 +70,9 @@ class Sessions:
         await self._keep(session, summarised)
         return session
 
+    def now(self) -> float:
+        return self._clock()
+
     def peek(self, key: str) -> Session | None:
         """The session as it was last seen, if it is in memory: for looks that must not wait."""
         held = self._held.get(key)
@@ -110,7 +113,7 @@ class Sessions:
         found: dict[str, Session] = {}
         async for session in self._states(Session(key)):
             if not session.session_id:
-                found.clear()
+                found.clear()  # forgotten
             else:
                 found.pop(session.session_id, None)
                 found[session.session_id] = session

@@ -1,0 +1,72 @@
+"""A session on paper: as JSON, which keeps everything, and as Markdown, which a person reads."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from gateway.sessions.session import Session
+from gateway.transcript import Entry
+
+FORMAT = 1
+
+
+def as_json(session: Session) -> str:
+    """All that the session holds, but not what is still under way."""
+    whole = {
+        "format": FORMAT,
+        "session_id": session.session_id,
+        "session_key": session.key,
+        "title": session.title,
+        "platform": session.platform,
+        "user_id": session.user_id,
+        "began": _time(session.began),
+        "last_active": _time(session.last_active),
+        "settings": session.settings,
+        "bag": session.bag,
+        "usage": session.usage,
+        "turns": session.turns,
+        "entries": session.entries,
+    }
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
+
+
+def as_markdown(session: Session) -> str:
+    """The conversation, a heading a speaker; tool calls and their results in fences that their content cannot break."""
+    head = [f"# {session.title or session.session_id}", ""]
+    facts = {
+        "session": session.session_id,
+        "key": session.key,
+        "began": _time(session.began),
+        "last active": _time(session.last_active),
+        "model": session.model,
+    }
+    head += [f"- {name}: {value}" for name, value in facts.items() if value]
+    return "\n".join([*head, *(line for entry in session.entries for line in _spoken(entry))]) + "\n"
+
+
+def _spoken(entry: Entry) -> list[str]:
+    if entry.role == "tool":
+        return ["", f"### {entry.name or 'tool'}{' (failed)' if entry.error else ''}", "", *_fence(entry.content)]
+    lines = ["", f"## {entry.role.capitalize()}"]
+    if entry.content:
+        lines += ["", entry.content]
+    for call in entry.tool_calls:
+        lines += ["", f"calls `{call.name}`", "", *_fence(_pretty(call.args), "json")]
+    return lines
+
+
+def _fence(text: str, language: str = "") -> list[str]:
+    lines = [line.lstrip() for line in text.splitlines()]
+    longest = max((len(line) - len(line.lstrip("`")) for line in lines), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return [ticks + language, text, ticks]
+
+
+def _pretty(args: dict[str, Any]) -> str:
+    return json.dumps(args, ensure_ascii=False, indent=2)
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds") if at else ""

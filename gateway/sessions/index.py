@@ -1,0 +1,235 @@
+"""The projection that sessions are searched in: a SQLite file of its own, folded from the turn journal, dispensable.
+
+How far it has read stands in the same file and moves in the same transaction as what was read, so nothing is indexed
+twice and nothing is left out, whenever the process ends. A file of another shape, or a damaged one, is thrown away and
+folded anew. Words are found by `unicode61`; texts in scripts that put no spaces between words, by trigrams besides.
+
+Everything here is synchronous and runs in a thread.
+"""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from gateway import records
+from gateway.engine.interface import Record
+from gateway.sessions.keys import platform_of
+from gateway.sessions.words import has_no_spaces
+from gateway.transcript import Entry
+
+log = logging.getLogger(__name__)
+
+SHAPE = 1
+INDEXED_LENGTH = 100_000
+SCHEMA = """
+CREATE TABLE progress(upto INTEGER NOT NULL);
+INSERT INTO progress VALUES (0);
+CREATE TABLE session(
+    conv TEXT NOT NULL, id TEXT NOT NULL, key TEXT NOT NULL, platform TEXT NOT NULL, user_id TEXT NOT NULL,
+    reason TEXT NOT NULL, origin TEXT NOT NULL, title TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '',
+    began REAL NOT NULL, last_active REAL NOT NULL, is_current INTEGER NOT NULL DEFAULT 1,
+    sizes TEXT NOT NULL DEFAULT '[]', turns INTEGER NOT NULL DEFAULT 0, entries INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (conv, id)
+);
+CREATE INDEX session_by_activity ON session(last_active);
+CREATE TABLE turn(
+    conv TEXT NOT NULL, session TEXT NOT NULL, at REAL NOT NULL, status TEXT NOT NULL, entries INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, calls INTEGER NOT NULL, cost REAL NOT NULL
+);
+CREATE INDEX turn_by_session ON turn(conv, session);
+CREATE TABLE entry(
+    id INTEGER PRIMARY KEY, conv TEXT NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL,
+    at REAL NOT NULL, content TEXT NOT NULL, grams INTEGER NOT NULL
+);
+CREATE INDEX entry_by_session ON entry(conv, session, turn);
+CREATE VIRTUAL TABLE words USING fts5(content, content='entry', content_rowid='id', tokenize='unicode61');
+CREATE VIRTUAL TABLE grams USING fts5(content, content='entry', content_rowid='id', tokenize='trigram');
+CREATE TRIGGER entry_added AFTER INSERT ON entry BEGIN
+    INSERT INTO words(rowid, content) VALUES (new.id, new.content);
+    INSERT INTO grams(rowid, content) SELECT new.id, new.content WHERE new.grams;
+END;
+CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
+    INSERT INTO words(words, rowid, content) VALUES ('delete', old.id, old.content);
+    INSERT INTO grams(grams, rowid, content) SELECT 'delete', old.id, old.content WHERE old.grams;
+END;
+"""
+PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON", f"user_version={SHAPE}")
+
+
+class Index:
+    """The file, and how records change it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.db = _opened(path)
+
+    @property
+    def upto(self) -> int:
+        """The sequence of the last record that is folded in."""
+        return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
+
+    def fold(self, page: Sequence[Record]) -> list[Record]:
+        """Fold records in, all in one transaction; those are returned which ended a chain for forgetting."""
+        forgotten = []
+        with self.db:
+            for record in page:
+                kept = records.decode(record.data)
+                if change := CHANGES.get(type(kept)):
+                    change(self.db, record.subject.rpartition(".")[2], kept, kept.at or record.ts)
+                if isinstance(kept, records.Done) and kept.status == "forgotten":
+                    forgotten.append(record)
+            self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
+        return forgotten
+
+    def clear(self) -> None:
+        """Begin again with nothing."""
+        self.db.close()
+        _remove(self.path)
+        self.db = _opened(self.path)
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return _connected(path)
+    except (sqlite3.DatabaseError, _OtherShape) as error:
+        log.warning("the search index %s is built anew: %s", path, error)
+        _remove(path)
+        return _connected(path)
+
+
+class _OtherShape(Exception):
+    """The file was made by another version."""
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
+    try:
+        (shape,) = db.execute("PRAGMA user_version").fetchone()
+        if shape not in (0, SHAPE):
+            raise _OtherShape(f"its shape is {shape}, ours {SHAPE}")
+        for pragma in PRAGMAS:
+            db.execute(f"PRAGMA {pragma}")
+        if not shape:
+            db.executescript(SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    path.chmod(0o600)
+    return db
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _current(db: sqlite3.Connection, conv: str) -> tuple[str, list[int]] | None:
+    """The id of a chain's current session, and how many entries each of its turns added."""
+    found = db.execute("SELECT id, sizes FROM session WHERE conv = ? AND is_current", (conv,)).fetchone()
+    return (found[0], json.loads(found[1])) if found else None
+
+
+def _resize(db: sqlite3.Connection, conv: str, session: str, sizes: Sequence[int], at: float) -> None:
+    db.execute(
+        "UPDATE session SET last_active = ?, sizes = ?, turns = ?, entries = ? WHERE conv = ? AND id = ?",
+        (at, json.dumps(sizes), len(sizes), sum(sizes), conv, session),
+    )
+
+
+def _open(db: sqlite3.Connection, conv: str, kept: records.Opened, at: float) -> None:
+    start = kept.carried or records.Carried()
+    platform = kept.platform or platform_of(kept.session_key)
+    db.execute("UPDATE session SET is_current = 0 WHERE conv = ?", (conv,))
+    added = db.execute(
+        "INSERT OR IGNORE INTO session(conv, id, key, platform, user_id, reason, origin, began, last_active)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (conv, kept.session_id, kept.session_key, platform, kept.user_id, kept.reason, kept.origin, at, at),
+    )
+    settings = (str(start.settings.get("title") or ""), str(start.settings.get("model") or ""))
+    db.execute(
+        "UPDATE session SET is_current = 1, title = ?, model = ? WHERE conv = ? AND id = ?",
+        (*settings, conv, kept.session_id),
+    )
+    _resize(db, conv, kept.session_id, start.turns, at)
+    if added.rowcount:
+        first = 0
+        for number, size in enumerate(start.turns, 1):
+            _add(db, (conv, kept.session_id, number), start.entries[first : first + size], at)
+            first += size
+
+
+def _claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -> None:
+    db.execute("UPDATE session SET last_active = ? WHERE conv = ? AND is_current", (at, conv))
+
+
+def _end(db: sqlite3.Connection, conv: str, kept: records.Done, at: float) -> None:
+    if kept.status == "forgotten":
+        for table in ("entry", "turn", "session"):
+            db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
+        return
+    if not (current := _current(db, conv)):
+        return
+    session, sizes = current
+    used = kept.usage
+    db.execute(
+        "INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            conv,
+            session,
+            at,
+            kept.status,
+            len(kept.entries),
+            used.input_tokens,
+            used.output_tokens,
+            used.calls,
+            used.cost,
+        ),
+    )
+    if kept.entries:
+        sizes.append(len(kept.entries))
+        _add(db, (conv, session, len(sizes)), kept.entries, at)
+    _resize(db, conv, session, sizes, at)
+
+
+def _undo(db: sqlite3.Connection, conv: str, kept: records.Undone, at: float) -> None:
+    if not (current := _current(db, conv)):
+        return
+    session, sizes = current
+    left = sizes[: max(0, len(sizes) - kept.turns)]
+    db.execute("DELETE FROM entry WHERE conv = ? AND session = ? AND turn > ?", (conv, session, len(left)))
+    _resize(db, conv, session, left, at)
+
+
+def _change(db: sqlite3.Connection, conv: str, kept: records.Changed, _at: float) -> None:
+    if kept.name in ("title", "model"):
+        db.execute(
+            f"UPDATE session SET {kept.name} = ? WHERE conv = ? AND is_current",  # noqa: S608 - one of two names
+            (str(kept.value or ""), conv),
+        )
+
+
+def _add(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
+    """What people and the agent said; results of tools are theirs alone, and too long."""
+    said = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
+    db.executemany(
+        "INSERT INTO entry(conv, session, turn, role, at, content, grams) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(*where, role, at, text, has_no_spaces(text)) for role, text in said if text.strip()],
+    )
+
+
+CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
+    {
+        records.Opened: _open,
+        records.Claim: _claim,
+        records.Done: _end,
+        records.Undone: _undo,
+        records.Changed: _change,
+    }
+)

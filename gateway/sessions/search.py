@@ -1,0 +1,232 @@
+"""Finding sessions: lists, full text and statistics, from a projection that follows the journal."""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from gateway import records
+from gateway.engine.interface import Engine, Record
+from gateway.errors import EngineError
+from gateway.sessions.index import Index
+from gateway.sessions.removal import sweep
+from gateway.sessions.words import Terms, snippet, terms
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+PACE = 0.5
+PAUSE = 5.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place in one session where a search found its words."""
+
+    session_id: str
+    session_key: str
+    title: str
+    role: str
+    at: float
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A session in a list."""
+
+    session_id: str
+    session_key: str
+    platform: str
+    user_id: str
+    title: str
+    model: str
+    began: float
+    last_active: float
+    is_current: bool
+    turns: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What a platform, a day or everything comes to."""
+
+    name: str
+    sessions: int
+    turns: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    total: Sum
+    platforms: tuple[Sum, ...]
+    days: tuple[Sum, ...]  # newest first
+
+
+class Search:
+    """Follows the journal while it runs; every question reads on first, so the answer is as new as the journal."""
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self._engine = engine
+        self._path = path
+        self._index: Index | None = None
+        self._one_at_a_time = anyio.Lock()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep up with the journal until cancelled."""
+        heard = self._engine.tail(records.TURN_SUBJECTS)
+        task_status.started()
+        try:
+            await self._keep_up()
+            async for record in heard:
+                if record.seq == 0 or record.seq > await self._ask(lambda index: index.upto):
+                    await self._keep_up()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self.close()
+
+    async def rebuild(self) -> int:
+        """Throw the projection away and fold the whole journal anew; how many records were read."""
+        await self._ask(Index.clear)
+        return await self._read_on()
+
+    async def find(self, query: str, *, key: str = "", limit: int = 20) -> list[Hit]:
+        """Where all the words of a query stand together, the newest first; under one session key, or anywhere."""
+        await self._read_on()
+        wanted = terms(query)
+        if not wanted.plain:
+            return []
+        return await self._ask(lambda index: _found(index.db, wanted, key, limit))
+
+    async def sessions(self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0) -> list[Row]:
+        """Sessions, those last used first."""
+        await self._read_on()
+        return await self._ask(lambda index: _listed(index.db, key, platform, limit, skip))
+
+    async def where(self, prefix: str) -> list[Row]:
+        """The sessions whose id begins so: how a person names one."""
+        await self._read_on()
+        return await self._ask(lambda index: _rows(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix)))
+
+    async def statistics(self, days: int = 30) -> Statistics:
+        await self._read_on()
+        return await self._ask(lambda index: _counted(index.db, days))
+
+    async def close(self) -> None:
+        async with self._one_at_a_time:
+            if self._index:
+                await anyio.to_thread.run_sync(self._index.close)
+                self._index = None
+
+    async def _keep_up(self) -> None:
+        try:
+            await self._read_on()
+            await anyio.sleep(PACE)  # what comes meanwhile is read in one go
+        except (EngineError, sqlite3.Error, OSError) as error:
+            log.warning("the search index does not keep up now: %s", error)
+            await anyio.sleep(PAUSE)
+
+    async def _read_on(self) -> int:
+        count = 0
+        while True:
+            after = await self._ask(lambda index: index.upto)
+            page = await self._engine.read(records.TURN_SUBJECTS, after, PAGE)
+            if page:
+                await self._fold(after, page)
+                count += len(page)
+            if len(page) < PAGE:
+                return count
+
+    async def _fold(self, after: int, page: Sequence[Record]) -> None:
+        forgotten = await self._ask(lambda index: index.fold(page) if index.upto == after else [])
+        for record in forgotten:
+            # A crash may have come between the end of a chain and its removal; this finishes it.
+            kept = records.decode(record.data)
+            assert isinstance(kept, records.Done)
+            await sweep(self._engine, record.subject.rpartition(".")[2], record.seq, kept.upto)
+
+    async def _ask(self, question: Callable[[Index], T]) -> T:
+        """In a thread, one at a time: nothing synchronous on the loop."""
+        async with self._one_at_a_time:
+            return await anyio.to_thread.run_sync(self._answer, question)
+
+    def _answer(self, question: Callable[[Index], T]) -> T:
+        self._index = self._index or Index(self._path)
+        try:
+            return question(self._index)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            log.warning("the search index %s is damaged and built anew: %s", self._path, error)
+            self._index.clear()
+            return question(self._index)
+
+
+def _found(db: sqlite3.Connection, wanted: Terms, key: str, limit: int) -> list[Hit]:
+    conditions, values = [], list[Any]()
+    if wanted.words:
+        conditions.append("entry.id IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(wanted.words)
+    if wanted.grams:
+        conditions.append("entry.id IN (SELECT rowid FROM grams WHERE grams MATCH ?)")
+        values.append(wanted.grams)
+    for term in wanted.short:
+        conditions.append("entry.grams AND instr(entry.content, ?) > 0")
+        values.append(term)
+    if key:
+        conditions.append("session.key = ?")
+        values.append(key)
+    found = db.execute(
+        "SELECT session.id, key, title, role, entry.at, content FROM entry"  # noqa: S608 - the conditions are ours
+        " JOIN session ON session.conv = entry.conv AND session.id = entry.session"
+        f" WHERE {' AND '.join(conditions or ['0'])} ORDER BY entry.at DESC, entry.id DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [
+        Hit(session_id, session_key, title, role, at, snippet(content, wanted.plain))
+        for session_id, session_key, title, role, at, content in found
+    ]
+
+
+def _listed(db: sqlite3.Connection, key: str, platform: str, limit: int, skip: int) -> list[Row]:
+    where = "WHERE (? = '' OR key = ?) AND (? = '' OR platform = ?) ORDER BY last_active DESC, id DESC LIMIT ? OFFSET ?"
+    return _rows(db, where, (key, key, platform, platform, limit, skip))
+
+
+def _rows(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Row]:
+    columns = "id, key, platform, user_id, title, model, began, last_active, is_current, turns, entries"
+    found = db.execute(f"SELECT {columns} FROM session {where}", values)  # noqa: S608 - our own words
+    rows = [Row(*row) for row in found]
+    return [replace(row, is_current=bool(row.is_current)) for row in rows]
+
+
+def _counted(db: sqlite3.Connection, days: int) -> Statistics:
+    (total,) = _sums(db, "'all'", "")
+    (sessions,) = db.execute("SELECT COUNT(*) FROM session").fetchone()
+    platforms = _sums(db, "platform", "GROUP BY 1 ORDER BY 3 DESC")
+    by_day = _sums(db, "date(turn.at, 'unixepoch')", f"GROUP BY 1 ORDER BY 1 DESC LIMIT {int(days)}")
+    return Statistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
+
+
+SUMS = """
+SELECT {name}, COUNT(DISTINCT turn.conv || turn.session), COUNT(turn.at), COALESCE(SUM(status = 'failed'), 0),
+    COALESCE(SUM(input_tokens), 0), COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cost), 0)
+FROM turn JOIN session ON session.conv = turn.conv AND session.id = turn.session {group}
+"""
+
+
+def _sums(db: sqlite3.Connection, name: str, group: str) -> list[Sum]:
+    return [Sum(*row) for row in db.execute(SUMS.format(name=name, group=group))]
