@@ -1,0 +1,194 @@
+"""Tells which hook folders were touched, a moment after it happened, when a burst of writes is over.
+
+It tells too much rather than too little: whoever is told looks at the contents, and finds them changed or not. A source
+that does not exist yet, or was removed, is waited for. Where the system has no more watches to give, the folders are
+looked at several times a second instead, and `trouble` says so.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
+
+from gateway.hooks.folders.discovery import Source, hooks_in, is_passed_over
+
+STEP = 12  # ms between two looks at what the system has noticed
+AT_ONCE, FOREVER = 1, 0  # ms that it gathers changes, ms that it waits for one
+CALM = 0.015  # seconds without a write until a burst is over
+LONGEST = 0.2  # seconds that a burst may last
+POLL = 0.4  # seconds between two looks at the files themselves, where the system notices nothing
+
+log = logging.getLogger(__name__)
+
+Touched = frozenset[Path]
+
+
+class Watcher:
+    """`run` until cancelled; `told` gets the paths of the folders that were touched, or have come or gone.
+
+    Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
+    """
+
+    def __init__(self, sources: Sequence[Path], told: Callable[[Touched], None], polls: bool = False) -> None:
+        self._sources = tuple(sources)
+        self._told = told
+        self._dirty: set[Path] = set()
+        self._woken = anyio.Event()
+        self.polls = polls
+        self.trouble = ""
+        self.is_watching = anyio.Event()
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tell)
+            while not self.polls:
+                await self._watch()
+            await self._poll()
+
+    async def _watch(self) -> None:
+        """Until a source comes or goes: then there is another set of places to watch."""
+        present = [source for source in self._sources if source.is_dir()]
+        missing = [source for source in self._sources if source not in present]
+        try:
+            async with anyio.create_task_group() as tasks:
+                standing = [anyio.Event() for places in (present, missing) if places]
+                if missing:
+                    tasks.start_soon(self._await_sources, missing, tasks.cancel_scope, standing[-1])
+                if present:
+                    tasks.start_soon(self._follow, present, tasks.cancel_scope, standing[0])
+                for each in standing:
+                    await each.wait()
+                if self.is_watching.is_set():
+                    self._touch(_folders_of(present))  # what happened while no watch stood
+                self.is_watching.set()
+        except* FileNotFoundError:
+            pass  # a source went between two looks: the next set of places is another one
+        except* (OSError, WatchfilesRustInternalError) as failed:
+            self.polls = True
+            self.trouble = (
+                f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every {POLL:g} s "
+                "instead; raise fs.inotify.max_user_watches or fs.inotify.max_user_instances"
+            )
+            log.warning("%s", self.trouble)
+
+    async def _poll(self) -> None:
+        """Look at the files themselves."""
+        before = await anyio.to_thread.run_sync(_seen_in, self._sources)
+        if self.is_watching.is_set():
+            self._touch(before)
+        self.is_watching.set()
+        while True:
+            await anyio.sleep(POLL)
+            after = await anyio.to_thread.run_sync(_seen_in, self._sources)
+            self._touch(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+            before = after
+
+    async def _follow(self, sources: list[Path], scope: anyio.CancelScope, standing: anyio.Event) -> None:
+        async for burst in self._bursts(sources, True, standing):
+            self._touch(self._touched(burst))
+            if any(not source.is_dir() for source in sources):
+                scope.cancel()
+
+    async def _await_sources(self, missing: list[Path], scope: anyio.CancelScope, standing: anyio.Event) -> None:
+        nearest = sorted({_nearest(source) for source in missing})
+        async for _ in self._bursts(nearest, False, standing):
+            if any(source.is_dir() or _nearest(source) not in nearest for source in missing):
+                scope.cancel()
+
+    async def _bursts(self, places: list[Path], deep: bool, standing: anyio.Event) -> AsyncIterator[set[str]]:
+        """Paths that were touched. The first element is empty: from then on the watch stands."""
+        names = [str(place) for place in places]
+        notify = await anyio.to_thread.run_sync(RustNotify, names, False, False, 0, deep, True)
+        standing.set()
+        yield set()
+        stop = threading.Event()
+        try:
+            while True:
+                found = await anyio.to_thread.run_sync(
+                    notify.watch, AT_ONCE, STEP, FOREVER, stop, abandon_on_cancel=True
+                )
+                if isinstance(found, set):
+                    yield {path for _, path in found}
+        finally:
+            stop.set()  # within a step the thread lets go of the watch, and with it goes the watch itself
+
+    def _touched(self, paths: Iterable[str]) -> set[Path]:
+        found = {folder for path in paths if (folder := self._folder_of(Path(path)))}
+        # A folder that is linked to from two places is watched once: a change in one is a change in both.
+        real = {folder.resolve() for folder in found if folder.is_symlink()}
+        if real:
+            found |= {folder for folder in _folders_of(self._sources) if folder.resolve() in real}
+        return found
+
+    def _folder_of(self, path: Path) -> Path | None:
+        for source in self._sources:
+            if path != source and path.is_relative_to(source):
+                name = path.relative_to(source).parts[0]
+                return None if is_passed_over(name) else source / name
+        return None
+
+    def _touch(self, folders: Iterable[Path]) -> None:
+        self._dirty.update(folders)
+        if self._dirty:
+            self._woken.set()
+
+    async def _tell(self) -> None:
+        while True:
+            await self._woken.wait()
+            with anyio.move_on_after(LONGEST):
+                while (rest := CALM - _age(self._dirty)) > 0:  # noqa: ASYNC110 - a quiet file system sets no event
+                    await anyio.sleep(rest)
+            self._woken = anyio.Event()
+            dirty, self._dirty = self._dirty, set()
+            self._told(frozenset(dirty))
+
+
+def _seen_in(sources: Iterable[Path]) -> dict[Path, object]:
+    """The folders, and of each what changes when it does."""
+    found: dict[Path, object] = {}
+    for folder in (folder for source in sources for folder in hooks_in(Source(source, ""))):
+        try:
+            inside = [(entry.name, *_written(entry)) for entry in folder.path.iterdir()]
+        except OSError:
+            inside = []
+        found[folder.path] = (folder, sorted(inside))
+    return found
+
+
+def _written(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _age(folders: Iterable[Path]) -> float:
+    """Seconds since the last write into these folders, as their own times tell: the notices come in steps."""
+    newest = 0.0
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                times = [entry.stat().st_mtime for entry in entries]
+            newest = max(newest, folder.stat().st_mtime, *times)
+        except OSError:
+            continue
+    return time.time() - newest
+
+
+def _folders_of(sources: Iterable[Path]) -> set[Path]:
+    found: set[Path] = set()
+    for source in sources:
+        try:
+            found.update(entry for entry in source.iterdir() if not is_passed_over(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def _nearest(path: Path) -> Path:
+    """The nearest folder above that exists."""
+    return next((parent for parent in path.parents if parent.is_dir()), Path("/"))

@@ -1,0 +1,176 @@
+"""Whatever happens to a hook folder is told within moments, a burst once; and a source may come, go and come again."""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.hooks.folders.watcher import Watcher
+
+
+class Seen:
+    """What a watcher told."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.bursts: list[set[str]] = []
+
+    def told(self, folders: frozenset[Path]) -> None:
+        self.times.append(time.monotonic())
+        self.bursts.append({folder.name for folder in folders})
+
+    async def until(self, what: Callable[[], bool]) -> None:
+        with anyio.fail_after(5):
+            while not what():  # noqa: ASYNC110 - the watcher's caller is what is tested
+                await anyio.sleep(0.005)
+
+    async def name(self, name: str) -> None:
+        await self.until(lambda: any(name in burst for burst in self.bursts))
+        self.bursts.clear()
+
+
+@asynccontextmanager
+async def watched(*sources: Path, polls: bool = False) -> AsyncIterator[tuple[Watcher, Seen]]:
+    seen = Seen()
+    watcher = Watcher(sources, seen.told, polls)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watcher.run)
+        with anyio.fail_after(5):
+            await watcher.is_watching.wait()
+        yield watcher, seen
+        tasks.cancel_scope.cancel()
+
+
+def write(path: Path, text: str = "x") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+async def test_what_is_dropped_changed_renamed_and_removed_is_told(tmp_path: Path) -> None:
+    source, outside = tmp_path / "hooks", tmp_path / "outside"
+    source.mkdir()
+    async with watched(source) as (_, seen):
+        write(source / "a" / "HOOK.yaml")
+        await seen.name("a")
+        write(source / "a" / "lib" / "deep.py")
+        await seen.name("a")
+        (source / "a").rename(source / "b")
+        await seen.name("b")
+        write(outside / "c" / "HOOK.yaml")
+        (outside / "c").rename(source / "c")
+        await seen.name("c")
+        write(source / "c" / "handler.py", "y")
+        await seen.name("c")
+        (source / "c").rename(outside / "c")
+        await seen.name("c")
+        shutil.rmtree(source / "b")
+        await seen.name("b")
+
+
+async def test_a_burst_of_writes_is_told_when_it_is_over(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "handler.py")
+    async with watched(tmp_path) as (_, seen):
+        for n in range(5):
+            write(tmp_path / "a" / "handler.py", str(n))
+            last = time.monotonic()
+            await anyio.sleep(0.005)
+        await seen.name("a")
+        assert last <= seen.times[0] < last + 1
+
+
+async def test_folders_that_are_no_hooks_are_not_told(tmp_path: Path) -> None:
+    async with watched(tmp_path) as (_, seen):
+        for name in (".git", "_off", "old.bak"):
+            write(tmp_path / name / "handler.py")
+        write(tmp_path / "a" / "handler.py")
+        await seen.until(lambda: bool(seen.bursts))
+        assert seen.bursts == [{"a"}]
+
+
+async def test_a_linked_folder_is_told_under_every_name_it_has(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "handler.py")
+    source = tmp_path / "hooks"
+    source.mkdir()
+    for name in ("one", "two"):
+        (source / name).symlink_to(tmp_path / "elsewhere")
+    async with watched(source) as (_, seen):
+        write(tmp_path / "elsewhere" / "handler.py", "y")
+        await seen.until(lambda: set().union(*seen.bursts) == {"one", "two"})
+
+
+async def test_a_source_may_come_go_and_come_again(tmp_path: Path) -> None:
+    source = tmp_path / "home" / "hooks"
+    async with watched(source) as (_, seen):
+        for _ in range(3):
+            write(source / "a" / "handler.py")
+            await seen.name("a")
+            write(source / "a" / "handler.py", "y")
+            await seen.name("a")
+            shutil.rmtree(tmp_path / "home")
+            await seen.name("a")
+
+
+async def test_one_source_may_be_there_and_another_not(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    async with watched(first, second) as (_, seen):
+        write(first / "a" / "handler.py")
+        await seen.name("a")
+        write(second / "b" / "handler.py")
+        await seen.name("b")
+        write(first / "a" / "handler.py", "y")
+        await seen.name("a")
+
+
+async def test_polling_tells_the_same_a_little_later(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "handler.py")
+    async with watched(tmp_path, polls=True) as (_, seen):
+        write(tmp_path / "a" / "handler.py", "something else")
+        await seen.name("a")
+
+
+EXHAUSTED = """
+import os, resource, sys
+from pathlib import Path
+import anyio
+from gateway.hooks.folders.watcher import Watcher
+source = Path(sys.argv[1])
+
+async def main():
+    await anyio.to_thread.run_sync(len, "")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        os.close(taken.pop())
+        os.close(taken.pop())
+    told = anyio.Event()
+    watcher = Watcher([source], lambda folders: told.set())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watcher.run)
+        await watcher.is_watching.wait()
+        (source / "a").mkdir()
+        (source / "a" / "HOOK.yaml").touch()
+        with anyio.fail_after(10):
+            await told.wait()
+        print(watcher.polls, watcher.trouble)
+        tasks.cancel_scope.cancel()
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.process
+def test_without_watches_left_it_looks_itself_and_says_so(tmp_path: Path) -> None:
+    """Its descriptors are used up but for two, as many as reading a folder takes."""
+    program = [sys.executable, "-c", EXHAUSTED, str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=20)
+    assert done.stdout.startswith("True the system gives no more watches"), done.stderr
