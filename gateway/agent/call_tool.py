@@ -164,8 +164,8 @@ def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
 def _asker(run: Run, call: Call) -> Callable[[str, str], Any]:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
-        if (answer := run.ports.answers.get(key)) is not None:
-            return answer
+        if key in run.ports.answers:
+            return run.ports.answers[key]  # None: nobody answered in time
         raise Pause((Question(key, prompt, call.name, key),))
 
     return ask

@@ -5,11 +5,14 @@ from typing import Any
 
 from gateway.agent.node import Node, through
 from gateway.agent.run import Done, Fields, Operation, Run, around
-from gateway.events import Deny, Question
+from gateway.events import Deny, Pause, Question
 
 
 async def put(run: Run, question: Question) -> tuple[Question, Any]:
-    """The question as the interceptors leave it, and an answer when one of them gave or refused it."""
+    """The question as the interceptors leave it, and an answer when one of them gave or refused it.
+
+    An interceptor that asks about the asking changes nothing.
+    """
     node = Node(
         "interrupt",
         question.name,
@@ -18,7 +21,10 @@ async def put(run: Run, question: Question) -> tuple[Question, Any]:
         lambda left: (question, left),
         lambda _: (question, False),
     )
-    shown: tuple[Question, Any] = await through(run, node)
+    try:
+        shown: tuple[Question, Any] = await through(run, node)
+    except Pause:
+        return question, None
     return shown
 
 
@@ -47,4 +53,7 @@ async def answered(run: Run, name: str, prompt: str, response: Any) -> Any:
             raise done.error
         return tell(done)["response"] if done.after is None else done.after.get("response")
 
-    return await through(run, Node("interrupt", name, wait, lambda left: left, lambda left: left, lambda _: False))
+    try:
+        return await through(run, Node("interrupt", name, wait, lambda left: left, lambda left: left, lambda _: False))
+    except Pause:
+        return response

@@ -207,7 +207,7 @@ async def around(run: Run, operation: Operation) -> Done:
     except BaseException as leaving:
         done.left = "paused" if isinstance(leaving, Pause) else "interrupted"
         if run.ports.wants(operation.after):
-            await run.fire_leaving(operation.after, operation.tell(done))
+            await run.fire_leaving(operation.after, {"error": None, **operation.tell(done)})
         raise
     if run.ports.wants(operation.after):
         told = as_fields(done.error)

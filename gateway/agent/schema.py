@@ -5,6 +5,7 @@ patterns in particular, since a regular expression from outside could hold the l
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 TYPES: Mapping[str, Callable[[Any], bool]] = {
@@ -21,8 +22,13 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
 DEPTH = 32
 
 
-def check(value: Any, schema: Any, place: str = "$", depth: int = 0) -> None:
+def check(value: Any, schema: Any) -> None:
     """Raises ValueError, naming the place, when the value cannot be what the schema describes."""
+    with suppress(TypeError, AttributeError):  # a schema that is none forbids nothing
+        _check(value, schema, "$", 0)
+
+
+def _check(value: Any, schema: Any, place: str, depth: int) -> None:
     if not isinstance(schema, Mapping) or depth > DEPTH:
         return
     _check_kind(value, schema, place)
@@ -31,7 +37,7 @@ def check(value: Any, schema: Any, place: str = "$", depth: int = 0) -> None:
         _check_object(value, schema, place, depth)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            check(item, schema.get("items"), f"{place}[{number}]", depth + 1)
+            _check(item, schema.get("items"), f"{place}[{number}]", depth + 1)
 
 
 def _check_kind(value: Any, schema: Mapping[str, Any], place: str) -> None:
@@ -64,7 +70,7 @@ def _check_choices(value: Any, schema: Mapping[str, Any], place: str, depth: int
         faults = []
         for choice in choices:
             try:
-                check(value, choice, place, depth + 1)
+                _check(value, choice, place, depth + 1)
             except ValueError as error:
                 faults.append(str(error))
         if len(faults) == len(choices):
@@ -80,7 +86,7 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], place: str, 
         raise ValueError(f"unknown {', '.join(map(repr, unknown))} at {place}")
     for name, part in properties.items():
         if name in value:
-            check(value[name], part, f"{place}.{name}", depth + 1)
+            _check(value[name], part, f"{place}.{name}", depth + 1)
 
 
 def _kind_of(value: Any) -> str:
