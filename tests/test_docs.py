@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs_blocks import Page, is_like
+from tests.reference import PAGES as REFERENCE
+from tests.reference import page
 
 ROOT = Path(__file__).parent.parent
 TRIED = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -45,8 +47,16 @@ def test_every_code_block_does_what_the_page_says(path: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_every_code_block_is_of_a_kind_that_is_tried(path: Path, tmp_path: Path) -> None:
-    page = Page(path, tmp_path)
-    assert (page.unknown_blocks(), page.unexplained_skips()) == ([], [])
+    tried = Page(path, tmp_path)
+    assert (tried.unknown_blocks(), tried.unexplained_skips()) == ([], [])
+
+
+@pytest.mark.parametrize("listed", REFERENCE)
+def test_every_setting_event_and_command_is_listed(listed: str) -> None:
+    """`./x reference` writes these pages, with a heading for each."""
+    path = ROOT / listed
+    assert path.is_file()
+    assert path.read_text("utf-8") == page(listed), "written anew by ./x reference"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
@@ -62,11 +72,11 @@ def test_every_link_into_the_repository_leads_somewhere(path: Path) -> None:
 
 
 def test_a_wrong_block_is_found_with_its_line(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    shown = tmp_path / "page.md"
+    shown.write_text("# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
     with pytest.raises(AssertionError) as caught:
-        Page(page, tmp_path).try_all()
-    assert caught.value.__notes__ == [f"{page}:7"]
+        Page(shown, tmp_path).try_all()
+    assert caught.value.__notes__ == [f"{shown}:7"]
 
 
 @pytest.mark.process
@@ -80,19 +90,19 @@ def test_a_wrong_block_is_found_with_its_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_that_does_otherwise_is_found(block: str, complaint: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"```console\n{block}\n```\n")
+    shown = tmp_path / "page.md"
+    shown.write_text(f"```console\n{block}\n```\n")
     with pytest.raises(AssertionError, match=complaint):
-        Page(page, tmp_path).try_all()
+        Page(shown, tmp_path).try_all()
 
 
 @pytest.mark.process
 def test_a_page_is_one_shell_in_a_home_of_its_own(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
+    shown = tmp_path / "page.md"
+    shown.write_text(
         "```console\n$ mkdir there && cd there\n$ A=1\n```\n\n```console\n$ pwd; echo $A\n~/desk/there\n1\n```\n"
     )
-    Page(page, tmp_path).try_all()
+    Page(shown, tmp_path).try_all()
 
 
 @pytest.mark.parametrize(
@@ -100,10 +110,10 @@ def test_a_page_is_one_shell_in_a_home_of_its_own(tmp_path: Path) -> None:
     ["# HOOK.yaml\nevents: [agent:strat]\n", "# ~/.hermes/hermes-gateway/config.yaml\ngateway: {shutdown: 3}\n", ""],
 )
 def test_yaml_is_read_in_earnest(block: str, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"```yaml\n{block}```\n")
+    shown = tmp_path / "page.md"
+    shown.write_text(f"```yaml\n{block}```\n")
     with pytest.raises(Exception, match=r"suggest|agent:start|shutdown|first line"):
-        Page(page, tmp_path).try_all()
+        Page(shown, tmp_path).try_all()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""`./x reference`: writes the pages that list what there is, from the tables that the code lives by.
+
+A setting, an event or a command that is added there is in the documentation after this, under a heading of its own;
+a test fails as long as a page is not what would be written.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from gateway.catalogue import EVERY, POINTS, TURN, Field, Point
+from gateway.cli import COMMANDS, PROGRAM, command_parser
+from gateway.commands import BUILT_IN, Command
+from gateway.config.reference import Row, rows
+
+ROOT = Path(__file__).parent.parent
+
+CONFIGURATION = """\
+# Configuration
+
+Behaviour stands in `$HERMES_HOME/hermes-gateway/config.yaml`, secrets stand in `$HERMES_HOME/.env` (which is shared
+with Hermes) or come from the environment. What is set in several places counts in this order: the command line, the
+environment of the process, systemd's credentials, `.env`, `config.yaml`, the default. `${VARIABLE}` in `config.yaml`
+takes a value from outside, `${VARIABLE:-otherwise}` with a value for when there is none.
+
+Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
+A mistake is found when the file is read, with its line, its column and what would be right; a running gateway
+goes on with the configuration that it has. Durations are written as `30s`, `5m`, `24h` or `7d`, sizes as `10MB`.
+"""
+EVENTS = """\
+# Events
+
+Everything that a hook can be told of. A hook in a folder lists names under `events:` to observe, or under
+`intercepts:` to decide; `*` as the last segment of a name stands for all the rest. A field marked *writable* can be
+changed by an interceptor; the outcomes are what an interceptor may answer besides.
+"""
+COMMAND_LINE = f"""\
+# Commands
+
+## On a terminal
+
+`{PROGRAM} COMMAND`. Before the command, `--home DIR` chooses another home than `$HERMES_HOME`. What is meant for
+programs (`--json`) is one object on the standard output, with a `schema_version`; all else that is said goes to the
+standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 75 restart wanted, 78 wrong configuration.
+"""
+
+
+def table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for line in lines:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
+    yield ""
+
+
+def sentence(text: str) -> str:
+    """With a capital, unless it opens with code, and a full stop."""
+    text = text.strip()
+    return text if not text else f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?' else '.'}"
+
+
+def configuration() -> Iterator[str]:
+    yield CONFIGURATION
+    for section, settings in groupby(rows(), lambda row: row.name.partition(".")[0]):
+        yield f"## {section}\n"
+        for row in settings:
+            yield from setting(row)
+
+
+def setting(row: Row) -> Iterator[str]:
+    if "." in row.name:
+        yield f"### {row.name}\n"
+    yield f"{sentence(row.does)}\n"
+    facts = [row.kind, f"by default `{row.default}`" if row.default else "", *(f"`{name}`" for name in row.variables)]
+    yield f"{' · '.join(filter(None, facts))}\n"
+
+
+def events() -> Iterator[str]:
+    yield EVENTS
+    yield "## Fields of every event\n"
+    yield from fields(EVERY)
+    yield "## Fields of every event of a turn\n"
+    yield from fields(TURN)
+    for domain, points in groupby(POINTS.values(), lambda point: point.name.partition(":")[0]):
+        yield f"## {domain}\n"
+        for point in points:
+            yield from event(point)
+
+
+def event(point: Point) -> Iterator[str]:
+    yield f"### {point.name}\n"
+    shared = (
+        " It has the [fields of every event of a turn](#fields-of-every-event-of-a-turn) too." if point.in_turn else ""
+    )
+    yield f"{sentence(point.doc)}{shared}\n"
+    if point.fields:
+        yield from fields(point.fields)
+    if point.outcomes:
+        yield f"Outcomes: {', '.join(f'`{outcome}`' for outcome in sorted(point.outcomes))}.\n"
+
+
+def fields(listed: tuple[Field, ...]) -> Iterator[str]:
+    lines = [
+        (
+            f"`{field.name}`",
+            field.type,
+            "writable" if field.writable else "",
+            field.doc + (" (in code only)" if field.live else ""),
+        )
+        for field in listed
+    ]
+    yield from table(("field", "type", "", "what it is"), lines)
+
+
+def commands() -> Iterator[str]:
+    yield COMMAND_LINE
+    for name, (module, does) in COMMANDS.items():
+        yield f"### {PROGRAM} {name}\n"
+        yield f"{sentence(does)}\n"
+        yield from arguments(command_parser(name, importlib.import_module(module)))
+    yield "## In a chat\n"
+    yield "A message that begins with `/` and one of these words; where slashes do not reach, `!` does.\n"
+    for command in BUILT_IN:
+        if not command.hidden:
+            yield from chat_command(command)
+
+
+def arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options of a command, then its commands below, each with a heading."""
+    lines, below = [], dict[str, tuple[argparse.ArgumentParser, str]]()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            said = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            below |= {name: (parser, said.get(name, "")) for name, parser in action.choices.items() if name in said}
+        elif action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
+            lines.append((f"`{spelling(action)}`", (action.help or "") % vars(action)))
+    if lines:
+        yield from table(("argument", "what it does"), lines)
+    for inner, does in below.values():
+        yield f"#### {inner.prog}\n"
+        yield f"{sentence(inner.description or does)}\n"
+        yield from arguments(inner)
+
+
+def spelling(action: argparse.Action) -> str:
+    """`-n, --lines N`, or the name of what is given without an option."""
+    value = action.metavar if isinstance(action.metavar, str) else (action.dest.upper() if action.nargs != 0 else "")
+    if not action.option_strings:
+        return value
+    return (
+        f"{', '.join(action.option_strings)} {value}".rstrip()
+        if action.nargs != 0
+        else ", ".join(action.option_strings)
+    )
+
+
+def chat_command(command: Command) -> Iterator[str]:
+    yield f"### /{command.name}\n"
+    usage = f"`/{command.name} {command.usage}`: " if command.usage else ""
+    also = f" Also {', '.join(f'`/{alias}`' for alias in command.aliases)}." if command.aliases else ""
+    yield f"{usage}{sentence(command.summary)}{also}{' For admins.' if command.admin else ''}\n"
+
+
+PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "docs/configuration.md": configuration,
+    "docs/events.md": events,
+    "docs/commands.md": commands,
+}
+
+
+def page(name: str) -> str:
+    return "\n".join(PAGES[name]()).rstrip() + "\n"
+
+
+def main() -> None:
+    for name in PAGES:
+        (ROOT / name).write_text(page(name), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
