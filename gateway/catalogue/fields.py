@@ -58,7 +58,7 @@ EVERY = (
     reads("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
 )
 
-PLATFORM = reads("platform", "string", "telegram, discord, slack, terminal, web")
+PLATFORM = reads("platform", "string", "the chat network, as the configuration calls it; or terminal, web")
 USER = reads("user_id", "string?", "the person, by the network's own id")
 CHAT = reads("chat_id", "string", "the chat, by the network's own id")
 THREAD = reads("thread_id", "string", "the thread or topic, or empty")
