@@ -1,9 +1,11 @@
 """The workshop keeps its own rules: in CI a skip fails, a row needs a passing test, the script says what is wrong."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.rows import TABLE, Collector, is_promised, state
 
 ROOT = Path(__file__).parent.parent
+PERMISSIVE = re.compile(r"\b(MIT|BSD|Apache|PSF|Python Software Foundation|MPL)\b")
 pytestmark = pytest.mark.process
 
 
@@ -77,6 +80,27 @@ def test_every_promise_and_every_excuse_names_a_row() -> None:
     for key, system in table["systems"].items():
         promised = [row for row in system["rows"] if is_promised(row, system)]
         assert len(promised) == len(system.get("promised", system["rows"])), key
+
+
+def test_the_notice_tells_the_licenses_as_they_are() -> None:
+    """All that is installed for people, as the lock has it: permissive, but for the one package that NOTICE names."""
+    names = re.findall(r"^([a-z0-9._-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    installed = {name.lower().replace("_", "-"): name for name in installed_packages()}
+    odd = [name for name in names if name in installed and not PERMISSIVE.search(license_of(name))]
+    assert odd == ["python-telegram-bot"]
+    assert "LGPL-3.0-only" in license_of("python-telegram-bot")
+    assert "python-telegram-bot" in (ROOT / "NOTICE").read_text()
+
+
+def installed_packages() -> list[str]:
+    return [str(package.metadata["Name"]) for package in metadata.distributions()]
+
+
+def license_of(name: str) -> str:
+    said = metadata.metadata(name)
+    classifiers = [line for line in said.get_all("Classifier") or [] if line.startswith("License")]
+    named = [text[:100] for key in ("License-Expression", "License") for text in said.get_all(key) or []]
+    return " ".join([*named, *classifiers])
 
 
 def test_the_script_shows_what_went_wrong_and_nothing_else(tmp_path: Path) -> None:
