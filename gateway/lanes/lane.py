@@ -1,12 +1,9 @@
 """One session's lane: it looks at the journal, does the next thing that is due, and looks again.
 
-What is due, and in which order, comes from two chains: the session's (who holds which turn, what is answered, what is
-asked) and the inbound one after `upto`. Doorbells only say "look" (see `engine.doors`).
+What is due comes from the chains alone (`look`). Doorbells only say "look again" (`engine.doors`).
 """
 
 import logging
-import uuid
-from dataclasses import dataclass
 
 import anyio
 
@@ -15,24 +12,16 @@ from gateway.engine.doors import Doorbell
 from gateway.engine.interface import Put
 from gateway.errors import Conflict
 from gateway.lanes.hold import Hold, Job, outbound_put
-from gateway.lanes.surroundings import Surroundings, lease_key
+from gateway.lanes.look import Wait, look
+from gateway.lanes.surroundings import Surroundings
 from gateway.lanes.turn import LaneTurn, Outcome, partial_entries
-from gateway.messages import Message, Reply
-from gateway.sessions import OpenTurn, Session, due, turnover
+from gateway.messages import Reply
+from gateway.sessions import Session, due, turnover
 from gateway.sessions.verbs import LANE_REASONS, begin
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = 600.0
 LONGEST_PAUSE = 30.0
-PAGE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing can be done for so many seconds, unless the bell rings."""
-
-    seconds: float
 
 
 class Lane:
@@ -83,7 +72,7 @@ class Lane:
 
     async def _pass(self) -> None:
         self.bell.listen()
-        session, todo = await self._look()
+        session, todo = await look(self._around, self.key)
         match todo:
             case None:
                 self.is_over = not self.bell.is_news
@@ -92,50 +81,9 @@ class Lane:
             case Job():
                 async with self._around.slots.slot(todo.person) as waited:
                     if waited:
-                        session, todo = await self._look()
+                        session, todo = await look(self._around, self.key)
                     if isinstance(todo, Job):
                         await self._take(session, todo)
-
-    async def _look(self) -> tuple[Session, Job | Wait | None]:
-        session = await self._around.sessions.open(self.key)
-        turn = session.turn
-        if turn is None:
-            return session, await self._next(session)
-        if turn.by and turn.by != self._around.node and await self._around.engine.holder(lease_key(turn.by)):
-            return session, Wait(self._around.settings.lease / 2)
-        if turn.is_waiting:
-            if (left := turn.until - self._around.clock()) > 0:
-                return session, Wait(min(left, LONGEST_WAIT))
-            expired = [records.Answered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
-            session = await self._around.sessions.append(session, *expired)
-            assert session.turn
-            turn = session.turn
-        return await self._again(session, turn)
-
-    async def _next(self, session: Session) -> Job | None:
-        """The first messages that wait, as many as one turn may answer."""
-        found = await self._inbound(session.upto, self._around.settings.folded)
-        if not found:
-            return None
-        last = 1
-        while last < len(found) and self._around.settings.joins(found[last - 1][1], found[last][1]):
-            last += 1
-        return _job(uuid.uuid4().hex, 1, found[:last])
-
-    async def _again(self, session: Session, turn: OpenTurn) -> tuple[Session, Job | None]:
-        """The open turn once more, with the very messages that it was begun with."""
-        found = [one for one in await self._inbound(session.upto, PAGE) if one[0] <= turn.on]
-        if found:
-            return session, _job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
-        log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, self.key)
-        gone = records.Done(upto=turn.on, turn_id=turn.turn_id, status="expired")
-        session = await self._around.sessions.append(session, gone)
-        return session, await self._next(session)
-
-    async def _inbound(self, after: int, limit: int) -> list[tuple[int, Message]]:
-        found = await self._around.engine.read(records.subject("in", self.key), after, limit)
-        decoded = ((one.seq, records.decode(one.data)) for one in found)
-        return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.Inbound)]
 
     async def _take(self, session: Session, job: Job) -> None:
         if job.attempt > self._around.settings.attempts:
@@ -212,11 +160,6 @@ class Lane:
     def _stop_if_overtaken(self) -> None:
         if self.hold and self._interrupting > self.hold.job.on:
             self.hold.stop()
-
-
-def _job(turn_id: str, attempt: int, found: list[tuple[int, Message]], on: int = 0, *, resumed: bool = False) -> Job:
-    seqs, messages = zip(*found, strict=True)
-    return Job(turn_id, on or seqs[-1], attempt, messages, seqs, resumed)
 
 
 def _lane_turn(hold: Hold) -> LaneTurn:

@@ -18,7 +18,8 @@ from gateway import records
 from gateway.engine.doors import Doors
 from gateway.engine.interface import Engine, Lease, Put, Record, Spec, Tail
 from gateway.errors import Conflict, Duplicate, EngineError
-from gateway.lanes.lane import PAGE, Lane
+from gateway.lanes.lane import Lane
+from gateway.lanes.look import PAGE, inbound
 from gateway.lanes.slots import Slots
 from gateway.lanes.surroundings import LaneSettings, Surroundings, lease_key
 from gateway.lanes.turn import Work, partial_entries
@@ -203,9 +204,8 @@ class Lanes:
 
     async def _close(self, session: Session, turn: OpenTurn) -> None:
         """End a turn that nobody runs: its person does not want it any more."""
-        found = await self._engine.read(records.subject("in", session.key), session.upto, PAGE)
-        inbound = (records.decode(one.data) for one in found if one.seq <= turn.on)
-        messages = [kept.message for kept in inbound if isinstance(kept, records.Inbound)]
+        found = await inbound(self._around, session.key, session.upto)
+        messages = [message for seq, message in found if seq <= turn.on]
         entries = partial_entries(messages, turn.steps)
         done = records.Done(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
         bell = records.encode(records.Bell(session_key=session.key))
