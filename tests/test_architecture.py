@@ -24,7 +24,8 @@ MOST_ARGUMENTS = 7
 EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
 PLATFORM_NAMES = re.compile(r"telegram|discord|slack", re.IGNORECASE)
-KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gateway/testing")
+# `logs` knows the shapes of their tokens, and how talkative their libraries are.
+KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gateway/testing", "gateway/logs/")
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES = {
