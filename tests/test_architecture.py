@@ -188,11 +188,11 @@ def private_doors(source: Source) -> Iterator[str]:
 
 
 def unexplained_catches(source: Source) -> Iterator[str]:
-    """Whoever catches everything says why, unless all that is caught goes on."""
+    """Whoever catches everything says why, unless all that is caught goes on, as it is or as an error of ours."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ExceptHandler):
             caught = ast.unparse(node.type) if node.type else "BaseException"
-            goes_on = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+            goes_on = isinstance(node.body[-1], ast.Raise)
             near = range(node.lineno - 1, node.body[0].lineno + 1)
             reason = any(source.comments.get(line) for line in near)
             if re.search(r"\b(Base)?Exception\b", caught) and not goes_on and not reason:
