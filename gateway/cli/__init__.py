@@ -23,7 +23,12 @@ WIDTH = 100
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("gateway.cli.run", "serve, in the foreground"),
     "chat": ("gateway.cli.chat", "talk to the running gateway"),
+    "status": ("gateway.cli.status", "what the gateway is doing"),
+    "demo": ("gateway.cli.demo", "a tour that ends by itself"),
+    "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
+    "config": ("gateway.cli.config", "check, show and explain the configuration"),
 }
 """Each command with its module and what it does, in the order in which `--help` lists them."""
 

@@ -45,7 +45,7 @@ def duration_text(seconds: float) -> str:
     """The shortest exact way to write it: 5400.0 -> `1h30m`."""
     milliseconds = round(seconds * 1000)
     parts = []
-    for unit in ("w", "d", "h", "m", "s", "ms"):
+    for unit in ("d", "h", "m", "s", "ms"):
         count, milliseconds = divmod(milliseconds, round(_SECONDS[unit] * 1000))
         if count:
             parts.append(f"{count}{unit}")

@@ -50,8 +50,9 @@ def from_json(text: str) -> Line | None:
 
 
 def for_terminal(line: Line) -> str:
-    """For eyes, in colour."""
-    clock = time.strftime("%H:%M:%S", time.localtime(line.time))
+    """For eyes, in colour; with the day where it is not today."""
+    then, now = time.localtime(line.time), time.localtime()
+    clock = time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", then)
     level = f"\x1b[{_COLOURS[line.level]}m{line.level:<8}\x1b[0m" if line.level in _COLOURS else f"{line.level:<8}"
     return f"\x1b[2m{clock}\x1b[0m {level} {_said(line, dim=True)}"
 

@@ -1,0 +1,146 @@
+"""`hermes-gateway config`: is the configuration right, what is in force and why, where is it, what can stand in it."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from gateway.cli.output import note, show_json, show_table, styled
+from gateway.config.home import Home, process_environment
+from gateway.config.loading import Configuration, examine
+from gateway.config.reference import json_schema, values
+from gateway.errors import ConfigError, Exit, GatewayError
+from gateway.located import Finding
+from gateway.logs.text import one_line
+
+
+class NoSuchSetting(GatewayError):
+    """What was asked for is not in the configuration's shape."""
+
+    exit = Exit.USAGE
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    check = verbs.add_parser("check", help="say everything that is wrong with it; exit 78 if something is")
+    check.add_argument("--json", action="store_true", help="print one object")
+    show = verbs.add_parser("show", help="show the settings in force, with the defaults; secrets stay hidden")
+    show.add_argument("section", nargs="?", default="", help="only this section or setting, for instance `logs.level`")
+    show.add_argument("--origin", action="store_true", help="say of each setting where it was set")
+    show.add_argument("--json", action="store_true", help="print one object")
+    path = verbs.add_parser("path", help="print where the configuration file is")
+    path.add_argument("--json", action="store_true", help="print one object with all paths of this home")
+    verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    match args.verb:
+        case "check":
+            return check(home, as_json=args.json)
+        case "show":
+            return show(home, args.section, with_origin=args.origin, as_json=args.json)
+        case "path":
+            return show_paths(home, as_json=args.json)
+        case _:
+            print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+            return int(Exit.OK)
+
+
+def check(home: Home, *, as_json: bool) -> int:
+    """All findings; for people the good news too."""
+    configuration, findings = examine(home, process_environment())
+    if as_json:
+        show_json({"ok": configuration is not None, "file": str(home.config), "findings": [*map(_as_data, findings)]})
+    else:
+        for finding in findings:
+            print(_as_line(finding))
+        _sum_up(home, findings)
+    return int(Exit.OK if configuration else Exit.CONFIG)
+
+
+def _sum_up(home: Home, findings: list[Finding]) -> None:
+    wrong = sum(finding.severity == "error" for finding in findings)
+    if wrong:
+        note(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong; the gateway does not start like this")
+    elif home.config.exists():
+        print(f"{home.config} is right")
+    else:
+        print(f"there is no {home.config}; the defaults hold, and they are right")
+
+
+def _as_data(finding: Finding) -> dict[str, Any]:
+    place = finding.place
+    return {
+        "severity": finding.severity,
+        "source": place.source,
+        "line": place.line or None,
+        "column": place.column or None,
+        "what": finding.what,
+        "remedy": finding.remedy,
+    }
+
+
+def _as_line(finding: Finding) -> str:
+    severity = styled(finding.severity, "red" if finding.severity == "error" else "yellow")
+    return f"{one_line(str(finding.place))}: {severity}: {one_line(finding.what)}; {one_line(finding.remedy)}"
+
+
+def show(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
+    """What holds: as the file would say it, or each setting with where it was set."""
+    configuration, findings = examine(home, process_environment())
+    if configuration is None:
+        wrong = (str(finding) for finding in findings if finding.severity == "error")
+        raise ConfigError("\n".join(["the configuration is not right", *wrong]))
+    data = _part(values(configuration.settings), section)
+    if as_json:
+        origins = dict(_origins(configuration, data, section))
+        show_json({"settings": data, **({"origins": origins} if with_origin else {})})
+    elif with_origin:
+        flat = dict(_flat(data, section))
+        places = dict(_origins(configuration, data, section))
+        show_table(("setting", "value", "set by"), ((name, flat[name], places[name]) for name in flat))
+    elif isinstance(data, dict | list):
+        print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
+    else:
+        print(_text(data))
+    return int(Exit.OK)
+
+
+def _part(data: Any, section: str) -> Any:
+    for key in filter(None, section.split(".")):
+        if not isinstance(data, dict) or key not in data:
+            known = ", ".join(data) if isinstance(data, dict) else "nothing"
+            raise NoSuchSetting(f"there is no setting `{one_line(section, 100)}`\nhere there is: {known}")
+        data = data[key]
+    return data
+
+
+def _origins(configuration: Configuration, data: Any, section: str) -> Iterator[tuple[str, str]]:
+    for name, _ in _flat(data, section):
+        parts = name.split(".")
+        above = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+        place = next((configuration.origins[one] for one in above if one in configuration.origins), None)
+        yield name, str(place) if place else "default"
+
+
+def _flat(data: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(data, dict) and data:
+        for key, below in data.items():
+            yield from _flat(below, f"{name}.{key}" if name else key)
+    else:
+        yield name, _text(data)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def show_paths(home: Home, *, as_json: bool) -> int:
+    if as_json:
+        names = ("root", "config", "env", "hooks", "plugins", "skills", "boot_md", "journal", "log", "socket", "lock")
+        show_json({name: str(getattr(home, name)) for name in names})
+    else:
+        print(home.config)
+    return int(Exit.OK)

@@ -1,0 +1,188 @@
+"""`hermes-gateway logs`: what the gateway wrote to its log, across the files that it was divided into."""
+
+import argparse
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from gateway.cli.output import has_colours
+from gateway.config.home import Home
+from gateway.errors import Exit, GatewayError
+from gateway.located.units import seconds_in
+from gateway.logs.lines import LEVELS, Line, for_pipe, for_terminal, from_json
+from gateway.logs.text import one_line
+
+PAUSE = 0.2
+BLOCK = 65_536
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines to begin with (50)")
+    parser.add_argument("--level", choices=LEVELS, metavar="LEVEL", help="only this level and graver ones")
+    parser.add_argument("--hook", metavar="NAME", help="only what was written at work for this hook")
+    parser.add_argument("--session", metavar="KEY", help="only what was written at work for this session")
+    parser.add_argument("--since", type=moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
+    parser.add_argument("--json", action="store_true", help="print the lines as they are kept, one object each")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    wanted = Wanted(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
+    if not home.log.exists() and not args.follow:
+        raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
+    follower = Follower(home.log) if args.follow else None
+    for raw in last_lines(home.log, wanted, max(args.lines, 0)):
+        show(raw, as_json=args.json)
+    while follower:
+        for raw in follower.read():
+            if wanted.takes(from_json(raw)):
+                show(raw, as_json=args.json)
+        sys.stdout.flush()
+        time.sleep(PAUSE)
+    return int(Exit.OK)
+
+
+def moment(text: str) -> float:
+    """A time, or how long ago it was.
+
+    Raises:
+        argparse.ArgumentTypeError: it is neither.
+    """
+    if (seconds := seconds_in(text)) is not None:
+        return time.time() - seconds
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        raise argparse.ArgumentTypeError("write how long ago, as `1h`, or when, as `2026-01-31 12:00`") from None
+
+
+class Wanted(NamedTuple):
+    """Which lines somebody wants to see."""
+
+    level: int = 0
+    hook: str | None = None
+    session: str | None = None
+    since: float = 0.0
+
+    def takes(self, line: Line | None) -> bool:
+        """A line that nobody can read is shown, unless something is asked for that only a readable one can be."""
+        if line is None:
+            return self == Wanted()
+        level = LEVELS.index(line.level) if line.level in LEVELS else len(LEVELS)
+        return (
+            level >= self.level
+            and line.time >= self.since
+            and self.hook in (None, line.context.get("hook"))
+            and self.session in (None, line.context.get("session"))
+        )
+
+    def is_past(self, line: Line | None) -> bool:
+        """Whether all that was written before this line is too old."""
+        return line is not None and line.time < self.since
+
+
+def show(raw: str, *, as_json: bool) -> None:
+    line = from_json(raw)
+    if as_json:
+        print(raw)
+    elif line is None:
+        print(one_line(raw))
+    else:
+        print((for_terminal if has_colours(sys.stdout) else for_pipe)(line))
+
+
+def last_lines(path: Path, wanted: Wanted, most: int) -> list[str]:
+    """The last lines that are wanted, the oldest first."""
+    kept: deque[str] = deque()
+    if most:
+        for raw in _backwards(path):
+            line = from_json(raw)
+            if wanted.takes(line):
+                kept.appendleft(raw)
+            if len(kept) >= most or wanted.is_past(line):
+                break
+    return list(kept)
+
+
+def _backwards(path: Path) -> Iterator[str]:
+    """Every line from the last one back, through all files that there are."""
+    for age in range(1000):
+        try:
+            with _aged(path, age).open("rb") as file:
+                yield from _lines_backwards(file)
+        except FileNotFoundError:
+            return
+
+
+def _aged(path: Path, age: int) -> Path:
+    return path.with_name(f"{path.name}.{age}") if age else path
+
+
+def _lines_backwards(file: BinaryIO) -> Iterator[str]:
+    position, rest = file.seek(0, os.SEEK_END), b""
+    while position:
+        step = min(BLOCK, position)
+        position = file.seek(position - step)
+        first, *lines = (file.read(step) + rest).split(b"\n")
+        for line in reversed(lines):
+            if line:
+                yield line.decode(errors="replace")
+        rest = first
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+class Follower:
+    """Reads on from the present end of a file, and into the new one when the writer starts a new one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rest = b""
+        self._file = self._open(path)
+        if self._file:
+            self._file.seek(0, os.SEEK_END)
+
+    def read(self) -> Iterator[str]:
+        """The whole lines that came since the last time."""
+        if self._file is None:
+            self._file = self._open(self._path)
+        while self._file:
+            replaced = self._is_replaced(self._file)  # asked before reading, so that nothing comes between
+            yield from self._split(self._file.read())
+            if not replaced:
+                return
+            self._file = self._next(self._file)
+
+    def _split(self, data: bytes) -> Iterator[str]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return (line.decode(errors="replace") for line in lines if line)
+
+    @staticmethod
+    def _open(path: Path) -> BinaryIO | None:
+        try:
+            return path.open("rb")
+        except FileNotFoundError:
+            return None
+
+    def _is_replaced(self, file: BinaryIO) -> bool:
+        try:
+            return not os.path.samestat(self._path.stat(), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return False  # between two files: the new one is there in an instant
+
+    def _next(self, file: BinaryIO) -> BinaryIO | None:
+        """The file that was begun after this one, which by now may itself be an old one."""
+        mine = os.fstat(file.fileno())
+        file.close()
+        for age in range(1, 1000):
+            try:
+                if os.path.samestat(_aged(self._path, age).stat(), mine):
+                    return self._open(_aged(self._path, age - 1))
+            except FileNotFoundError:
+                break
+        return self._open(self._path)

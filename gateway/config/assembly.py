@@ -1,0 +1,178 @@
+"""All sources laid over each other: one tree, in which the strongest source's value stands, at that source's place.
+
+Each step takes the tree and gives it back changed; what it finds wrong it adds to the findings.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gateway.config.checks import names_for_ids
+from gateway.config.layers import Outside, Value, expanded, references
+from gateway.config.names import ALLOW_ALL, NETWORKS, NOT_OFFERED, PREFIX, KeyPath, hermes_names, own_names
+from gateway.config.overlay import found, laid, node_of
+from gateway.config.providers import OFFERS, offerer
+from gateway.config.settings import Hooks
+from gateway.located import Finding, Node, Place, Scalar, Sequence, Severity
+from gateway.located import Mapping as Tree
+from gateway.located.tree import as_truth
+
+COMMAND_LINE = Place("the command line")
+DEFAULT = Place("default")
+
+_SECRETS: Mapping[KeyPath, str] = {
+    ("platforms", "telegram", "token"): "TELEGRAM_BOT_TOKEN",
+    ("platforms", "telegram", "proxy"): "TELEGRAM_PROXY",
+    ("platforms", "discord", "token"): "DISCORD_BOT_TOKEN",
+    ("platforms", "slack", "bot_token"): "SLACK_BOT_TOKEN",
+    ("platforms", "slack", "app_token"): "SLACK_APP_TOKEN",
+    ("model", "api_key"): "GATEWAY_MODEL_API_KEY",
+}
+
+
+def assembled(root: Node, outside: Outside, chosen: Mapping[str, str], findings: list[Finding]) -> Node:
+    """The file's tree with everything laid over it that counts more."""
+    tree = _hooks_by_name(root)
+    tree = _references(tree, outside, findings)
+    shapes = {".".join(name.path): name.shape for name in own_names()}
+    for name in (*hermes_names(), *own_names()):
+        if name.variable in outside.values:
+            tree = laid(tree, name.path, node_of(outside.values[name.variable], name.shape))
+    tree = _open_networks(tree, outside, findings)
+    for dotted, text in chosen.items():
+        node = node_of(Value(text, COMMAND_LINE), shapes.get(dotted, "text"))
+        tree = laid(tree, tuple(dotted.split(".")), node)
+    findings += _useless(outside)
+    return _models(_ids(tree, root.place.source, findings), outside, findings)
+
+
+def _hooks_by_name(tree: Node) -> Node:
+    """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
+    section = found(tree, ("hooks",))
+    if not isinstance(section, Tree):
+        return tree
+    settings = set(Hooks.__struct_fields__)
+    named = [(key, node) for key, node in section.pairs if key.text not in settings and isinstance(node, Tree)]
+    kept = tuple((key, node) for key, node in section.pairs if key.text in settings or not isinstance(node, Tree))
+    tree = laid(tree, ("hooks",), Tree(section.place, kept))
+    for key, node in named:
+        tree = laid(tree, ("hooks", "each", key.text), node)
+    return tree
+
+
+def _references(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+    """Where a secret is wanted, `${NAME}` stands for a variable; a secret that is written out is found fault with."""
+    environ = outside.environ
+    for path, variable in _secret_places(tree):
+        node = found(tree, path)
+        if not isinstance(node, Scalar):
+            continue
+        dotted = ".".join(path)
+        if variable and "${" not in node.text and node.text:
+            remedy = f"write {variable}=... into .env, and ${{{variable}}} here"
+            findings.append(Finding(node.place, f"`{dotted}` is a secret, and this file is no place for one", remedy))
+        for name in references(node.text):
+            if not environ.get(name):
+                what = f"`{dotted}` needs the variable {name}, which is not set"
+                findings.append(Finding(node.place, what, f"write {name}=... into .env", "warning"))
+        tree = laid(tree, path, Scalar(node.place, expanded(node.text, environ), quoted=True))
+    return tree
+
+
+def _secret_places(tree: Node) -> Iterator[tuple[KeyPath, str]]:
+    """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
+    yield from _SECRETS.items()
+    for name in _keys(tree, "models"):
+        yield ("models", name, "api_key"), "MODEL_API_KEY"
+    for name in _keys(tree, "mcp_servers"):
+        for part in ("env", "headers"):
+            for key in _keys(tree, "mcp_servers", name, part):
+                yield ("mcp_servers", name, part, key), ""
+
+
+def _keys(tree: Node, *path: str) -> tuple[str, ...]:
+    node = found(tree, path)
+    return tuple(node) if isinstance(node, Tree) else ()
+
+
+def _open_networks(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+    opened: dict[str, Place] = {}
+    for variable, networks in ALLOW_ALL.items():
+        value = outside.values.get(variable)
+        if value and (value.text == "1" or as_truth(value.text)):
+            opened |= dict.fromkeys(networks, value.place)
+        elif value and value.text != "0" and as_truth(value.text) is None:
+            findings.append(Finding(value.place, "is neither true nor false", "write true or false", "warning"))
+    if not opened:
+        return tree
+    items = tuple(Scalar(place, network) for network, place in opened.items())
+    before = found(tree, ("access", "everybody"))
+    kept = before.items if isinstance(before, Sequence) else ()
+    return laid(tree, ("access", "everybody"), Sequence(items[0].place, (*kept, *items)))
+
+
+def _ids(tree: Node, file: str, findings: list[Finding]) -> Node:
+    """What is no id is refused in our file, and passed over where it is Hermes's; `all` is added to each network."""
+    for path, kept, finding in names_for_ids(tree):
+        severity: Severity = "error" if finding.place.source == file else "warning"
+        findings.append(replace(finding, severity=severity))
+        tree = laid(tree, path, kept)
+    for kind in _keys(tree, "access"):
+        everywhere = found(tree, ("access", kind, "all"))
+        if isinstance(everywhere, Sequence):
+            for network in NETWORKS:
+                own = found(tree, ("access", kind, network))
+                items = own.items if isinstance(own, Sequence) else ()
+                tree = laid(tree, ("access", kind, network), Sequence(everywhere.place, (*items, *everywhere.items)))
+    return tree
+
+
+def _models(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+    """A provider where a model is named and none is; then each model's address and key, where they are not given."""
+    tree = _provider(tree, outside, findings)
+    for path in (("model",), *(("models", name) for name in _keys(tree, "models"))):
+        provider = found(tree, (*path, "provider"))
+        offer = OFFERS.get(provider.text) if isinstance(provider, Scalar) else None
+        if offer is None:
+            continue
+        for setting, variable, otherwise in (
+            ("base_url", offer.url_variable, offer.base_url),
+            ("api_key", offer.key_variable, ""),
+        ):
+            value = outside.values.get(variable) or Value(otherwise, DEFAULT)
+            if value.text and found(tree, (*path, setting)) is None:
+                tree = laid(tree, (*path, setting), Scalar(value.place, value.text, quoted=True))
+    return tree
+
+
+def _provider(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+    name = found(tree, ("model", "name"))
+    if found(tree, ("model", "provider")) is not None:
+        return tree
+    provider, variable = offerer(outside.environ)
+    if provider and name is not None:
+        return laid(tree, ("model", "provider"), Scalar(outside.values[variable].place, provider))
+    if provider:
+        there = f"there is {variable}, but no model is named"
+        findings.append(_demo_answers(outside.values[variable].place, there))
+    elif name is not None:
+        findings.append(_demo_answers(name.place, "a model is named, but nothing says who offers it"))
+    return tree
+
+
+def _demo_answers(place: Place, because: str) -> Finding:
+    remedy = "set `model.provider` and `model.name`"
+    return Finding(place, f"the built-in demo model answers: {because}", remedy, "warning")
+
+
+def _useless(outside: Outside) -> Iterator[Finding]:
+    """Variables that somebody set for us, and that do nothing."""
+    for variable, reason in NOT_OFFERED.items():
+        if variable in outside.values:
+            yield Finding(outside.values[variable].place, reason, "remove it, if nothing else needs it", "warning")
+    known = {name.variable for name in (*own_names(), *hermes_names())} | set(ALLOW_ALL)
+    for variable in outside.values:
+        close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85) if variable.startswith(PREFIX) else []
+        if close and variable not in known:
+            place = outside.values[variable].place
+            yield Finding(place, f"{variable[:60]} means nothing", f"did you mean {close[0]}?", "warning")

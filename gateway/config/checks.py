@@ -1,0 +1,117 @@
+"""What a type cannot say: ids that are ids, names that mean something, tokens where a network is switched on.
+
+Each check looks at the settings and at the tree that they came from, so that it can say where.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gateway.config.names import NETWORKS
+from gateway.config.overlay import found
+from gateway.config.settings import MAIN, Settings
+from gateway.located import Finding, Node, Place, Sequence, Severity
+from gateway.located.tree import shown
+
+_USERS = {"telegram": re.compile(r"[0-9]{1,20}\Z"), "discord": re.compile(r"[0-9]{15,21}\Z")}
+_USERS["slack"] = re.compile(r"[UWB][A-Z0-9]{6,20}\Z")
+_CHATS = {"telegram": re.compile(r"-?[0-9]{1,20}\Z"), "discord": _USERS["discord"]}
+_CHATS["slack"] = re.compile(r"[CGD][A-Z0-9]{6,20}\Z")
+_KINDS = {"owners": _USERS, "admins": _USERS, "users": _USERS, "group_users": _USERS, "chats": _CHATS}
+
+_REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
+
+
+def is_id(kind: str, network: str, text: str) -> bool:
+    """Whether the text is a stable id of a person (for `chats`: of a group) on this network; for `all`, on any."""
+    wanted = _KINDS[kind]
+    return any(wanted[one].match(text) for one in (NETWORKS if network == "all" else (network,)))
+
+
+def names_for_ids(tree: Node) -> Iterator[tuple[tuple[str, ...], Sequence, Finding]]:
+    """Entries of allow lists that are no ids: the list, what remains of it, and the finding."""
+    for kind in _KINDS:
+        for network in (*NETWORKS, "all"):
+            path = ("access", kind, network)
+            node = found(tree, path)
+            if not isinstance(node, Sequence):
+                continue
+            good = tuple(item for item in node.items if is_id(kind, network, getattr(item, "text", "")))
+            for at, item in enumerate(node.items, 1):
+                if item not in good:
+                    what = f"entry {at} of `{'.'.join(path)}` is no id"
+                    yield path, Sequence(node.place, good), Finding(item.place, what, _REMEDY)
+
+
+def settings_findings(settings: Settings, tree: Node) -> Iterator[Finding]:
+    """What is wrong with settings that are each right by themselves."""
+    yield from _models(settings, tree)
+    yield from _agents(settings, tree)
+    yield from _networks(settings, tree)
+    for network in settings.access.everybody:
+        what = f"everybody on {network} may speak to the gateway"
+        remedy = "list ids under `access.users` instead"
+        yield Finding(_nearest(tree, ("access", "everybody")), what, remedy, "warning")
+
+
+def _models(settings: Settings, tree: Node) -> Iterator[Finding]:
+    for path, model in (
+        (("model",), settings.model),
+        *((("models", name), one) for name, one in settings.models.items()),
+    ):
+        if model.provider != "demo" and not model.name:
+            what = f"`{'.'.join(path)}` names a provider and no model"
+            yield Finding(_nearest(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL")
+        if set(model.fallbacks) - set(settings.models):
+            yield _leads_nowhere(tree, (*path, "fallbacks"), settings.models)
+
+
+def _agents(settings: Settings, tree: Node) -> Iterator[Finding]:
+    known = {MAIN, *settings.agents}
+    for name, agent in settings.agents.items():
+        if agent.model and agent.model not in settings.models:
+            yield _leads_nowhere(tree, ("agents", name, "model"), settings.models)
+        if set(agent.agents) - known:
+            yield _leads_nowhere(tree, ("agents", name, "agents"), known)
+        if name in agent.agents:
+            place = _nearest(tree, ("agents", name, "agents"))
+            yield Finding(place, f"the agent `{shown(name)}` lists itself", "remove it from its `agents`")
+    if any(route.agent not in known for route in settings.routes):
+        yield _leads_nowhere(tree, ("routes",), known)
+
+
+def _networks(settings: Settings, tree: Node) -> Iterator[Finding]:
+    platforms = settings.platforms
+    tokens = {
+        "telegram": (("token", platforms.telegram.token, "TELEGRAM_BOT_TOKEN"),),
+        "discord": (("token", platforms.discord.token, "DISCORD_BOT_TOKEN"),),
+        "slack": (
+            ("bot_token", platforms.slack.bot_token, "SLACK_BOT_TOKEN"),
+            ("app_token", platforms.slack.app_token, "SLACK_APP_TOKEN"),
+        ),
+    }
+    for network, needed in tokens.items():
+        enabled = getattr(platforms, network).enabled
+        missing = [variable for _, token, variable in needed if not token]
+        some = len(missing) < len(needed)
+        if enabled is False or not missing or not (enabled or some):
+            continue
+        severity: Severity = "error" if enabled else "warning"
+        place = _nearest(tree, ("platforms", network, "enabled"))
+        what = f"{network} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+        yield Finding(place, what, f"run: hermes-gateway setup {network}, or write it into .env", severity)
+
+
+def _nearest(tree: Node, path: tuple[str, ...]) -> Place:
+    """The place of what stands under these keys, or of what stands nearest above."""
+    for length in range(len(path), 0, -1):
+        node = found(tree, path[:length])
+        if node is not None:
+            return node.place
+    return tree.place
+
+
+def _leads_nowhere(tree: Node, path: tuple[str, ...], known: Iterable[str]) -> Finding:
+    """A setting that names what nobody defined. The name is not repeated: it may be a value in the wrong place."""
+    listed = ", ".join(f"`{shown(one)}`" for one in sorted(known)) or "none"
+    what = f"`{shown('.'.join(path), 200)}` names what is not there"
+    return Finding(_nearest(tree, path), what, f"define it, or use one of those there are: {listed}")

@@ -1,0 +1,141 @@
+"""From all sources to one frozen configuration: the command line counts most, then the environment, systemd's
+credentials, `.env`, `config.yaml`, and last the defaults. Each value knows where it came from.
+
+All sources become one tree, so that a value is checked and found fault with in the same way wherever it stands. What is
+wrong is collected; `load` refuses to go on with an error, `examine` tells all.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from gateway.config.assembly import assembled
+from gateway.config.checks import settings_findings
+from gateway.config.guard import home_findings
+from gateway.config.home import Home
+from gateway.config.layers import Outside, read_outside
+from gateway.config.names import hermes_names
+from gateway.config.overlay import found, origins, without
+from gateway.config.secret import Secret
+from gateway.config.settings import Settings
+from gateway.errors import ConfigError
+from gateway.located import Finding, Located, Node, Place, bind, read_yaml
+from gateway.located import Mapping as Tree
+
+FILE_LIMIT = 1_000_000
+SAID = 20
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NAME_OF_SECRET = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings, and what else the sources said.
+
+    environ: all variables that hooks may ask for, from the process, the credentials and `.env`.
+    secrets: every value that must never be shown. origins: by a setting's whole name, where it was set.
+    """
+
+    settings: Settings
+    environ: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+    origins: Mapping[str, Place] = field(repr=False)
+    warnings: tuple[Finding, ...] = ()
+
+
+def load(home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _NOTHING) -> Configuration:
+    """The configuration of a home. `chosen` holds what the command line sets: `logs.level` -> `debug`.
+
+    Raises:
+        ConfigError: something is wrong; the message has every finding, each in a line of its own.
+    """
+    configuration, findings = examine(home, environ, chosen)
+    if configuration is None:
+        wrong = [str(finding) for finding in findings if finding.severity == "error"]
+        more = [f"and {len(wrong) - SAID} more"] if len(wrong) > SAID else []
+        raise ConfigError("\n".join(["the configuration is not right", *wrong[:SAID], *more]))
+    return configuration
+
+
+def examine(
+    home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _NOTHING
+) -> tuple[Configuration | None, list[Finding]]:
+    """The configuration, or None where a finding is an error; and all findings. Nothing is made or changed."""
+    findings = list(home_findings(home))
+    outside = read_outside(environ, home.env)
+    findings += outside.findings
+    file = _read(home)
+    findings += file.findings
+    if is_wrong(file.findings) and not _has_content(file.root):
+        return None, findings
+    settings, tree = _bound(assembled(file.root, outside, chosen, findings), outside, findings)
+    if settings is not None:
+        findings += settings_findings(settings, tree)
+    if settings is None or is_wrong(findings):
+        return None, findings
+    secrets = frozenset(_secrets(settings, outside))
+    places = MappingProxyType(dict(origins(tree)))
+    configuration = Configuration(settings, MappingProxyType(outside.environ), secrets, places, tuple(findings))
+    return configuration, findings
+
+
+def is_wrong(findings: "tuple[Finding, ...] | list[Finding]") -> bool:
+    return any(finding.severity == "error" for finding in findings)
+
+
+def _read(home: Home) -> Located:
+    try:
+        home.config.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return Located(Tree(Place(str(home.config), 1, 1)))
+    except OSError:
+        pass  # reading it says why it cannot be read
+    return read_yaml(home.config, FILE_LIMIT)
+
+
+def _has_content(root: Node) -> bool:
+    return not isinstance(root, Tree) or bool(root.pairs)
+
+
+def _bound(tree: Node, outside: Outside, findings: list[Finding]) -> tuple[Settings | None, Node]:
+    """The settings in the tree. What Hermes's variables hold may be right for Hermes: where it is not for us, it is
+    passed over with a warning.
+    """
+    settings, wrong = bind(tree, Settings)
+    foreign = {outside.values[name.variable].place: name for name in hermes_names() if name.variable in outside.values}
+    passed_over = [one for one in wrong if one.place in foreign and one.severity == "error"]
+    if passed_over:
+        for finding in passed_over:
+            name = foreign[finding.place]
+            if (node := found(tree, name.path)) is not None and node.place == finding.place:
+                tree = without(tree, name.path)
+            what = f"{name.variable} is passed over: {finding.what}"
+            findings.append(Finding(finding.place, what, finding.remedy, "warning"))
+        settings, wrong = bind(tree, Settings)
+    findings += wrong
+    return settings, tree
+
+
+def _secrets(settings: Settings, outside: Outside) -> Iterator[str]:
+    yield from _revealed(settings)
+    for name, value in outside.values.items():
+        if _NAME_OF_SECRET.search(name.upper()) and not value.text.isdigit() and not value.text.startswith("/"):
+            yield value.text
+
+
+def _revealed(value: Any, name: str = "TOKEN") -> Iterator[str]:
+    """Every secret in the settings. In a mapping (an MCP server's environment) the key says whether it is one."""
+    match value:
+        case Secret() if value and _NAME_OF_SECRET.search(name.upper()):
+            yield value.reveal()
+        case msgspec.Struct():
+            for field_name in value.__struct_fields__:
+                yield from _revealed(getattr(value, field_name))
+        case dict():
+            for key, below in value.items():
+                yield from _revealed(below, str(key))

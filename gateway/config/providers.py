@@ -1,0 +1,31 @@
+"""The offerers of models: where they are, and which of their usual variables hold a key or an address."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Offer(NamedTuple):
+    """An address, and the variables that hold another one and the key."""
+
+    base_url: str
+    url_variable: str
+    key_variable: str
+
+
+OFFERS: Mapping[str, Offer] = {
+    "openrouter": Offer("https://openrouter.ai/api/v1", "", "OPENROUTER_API_KEY"),
+    "openai": Offer("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "anthropic": Offer("https://api.anthropic.com", "", "ANTHROPIC_API_KEY"),
+    "ollama": Offer("http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL", ""),
+    "lmstudio": Offer("http://127.0.0.1:1234/v1", "LM_BASE_URL", ""),
+}
+"""In the order in which they are taken where a model is named and no provider."""
+
+
+def offerer(environ: Mapping[str, str]) -> tuple[str, str]:
+    """The first provider whose key or address is in the environment, and that variable; empty where there is none."""
+    for provider, offer in OFFERS.items():
+        for variable in (offer.key_variable, offer.url_variable):
+            if variable and environ.get(variable):
+                return provider, variable
+    return "", ""

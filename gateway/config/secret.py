@@ -1,0 +1,39 @@
+"""A value that never shows itself: not in a repr, a log, an error, a page or JSON. Whoever needs it says `reveal()`."""
+
+from typing import NoReturn, Self
+
+from gateway.located import Scalar
+
+
+class Secret:
+    """One secret; false where there is none."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str = "") -> None:
+        self._value = value
+
+    @classmethod
+    def from_scalar(cls, scalar: Scalar) -> Self:
+        return cls(scalar.text)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(...)" if self._value else "Secret()"
+
+    def __str__(self) -> str:
+        return "[secret]" if self._value else ""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret does not leave its process")
