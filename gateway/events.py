@@ -67,8 +67,8 @@ class Retry(Exception):
 class Question:
     """What a hook wants to know from the person.
 
-    `id` is made of event, operation, hook and name, so that the same hook asks the same question when it runs again,
-    and an answer for one tool call never counts for another.
+    `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
+    asks the same question, and an answer for one tool call never counts for another.
     """
 
     name: str
@@ -180,8 +180,7 @@ class Event(dict[str, Any]):
         if (self.hook, name) in self._asked:
             raise ValueError(f"{self.hook} asks {name!r} twice at {self.name}: give each question a name of its own")
         self._asked.add((self.hook, name))
-        operation = self.get("call_id", self.get("hop", ""))
-        return Question(name, prompt, str(self.hook), f"{self.name}/{operation}/{self.hook}/{name}")
+        return Question(name, prompt, str(self.hook), f"{self.get('id', self.name)}/{self.hook}/{name}")
 
     def _check(self, field: object) -> None:
         if self.writable is not None and field not in self.writable:
@@ -246,6 +245,11 @@ class Mark:
     when: Mapping[str, Any] | None = None
     on_error: OnError = "skip"
     timeout: float | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All but the names, as a registry's `on` takes them."""
+        return {"order": self.order, "when": self.when, "on_error": self.on_error, "timeout": self.timeout}
 
 
 def on(

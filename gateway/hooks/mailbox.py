@@ -1,0 +1,179 @@
+"""Observers: each has a mailbox, so that whoever tells of an event waits for none of them.
+
+What is put into a mailbox comes out in order, one at a time (`queued`) or up to `max` at a time (`parallel`). It holds
+a thousand events; when it is full the oldest goes, is counted, and is warned of once until the mailbox was empty again.
+"""
+
+import asyncio
+import logging
+from asyncio import CancelledError, Future, current_task, get_running_loop
+from collections import deque
+from collections.abc import Iterable
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from gateway.events import Bags, Event, Outcome, Pause
+from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp
+from gateway.hooks.hook import Hook
+
+if TYPE_CHECKING:
+    from gateway.hooks.mailroom import Mailroom
+
+log = logging.getLogger("gateway.hooks")
+
+CAPACITY = 1000
+BREATH = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
+
+# name, fields (never changed), when, cause, the turn's bags, what the interceptors decided
+Letter: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
+
+
+def tell(
+    boxes: Iterable["Mailbox"],
+    name: str,
+    fields: dict[str, Any],
+    bags: Bags | None = None,
+    outcome: Outcome | Pause | None = None,
+) -> None:
+    """Put an event into the mailboxes. The fields belong to the letter from then on."""
+    cause = CAUSE.get()
+    if cause is not None and cause[1] >= MAX_DEPTH:
+        log.warning("%s is not told: it came of %d events, each caused by a hook", name, MAX_DEPTH)
+        return
+    letter = (name, fields, time(), cause, bags, outcome)
+    for box in boxes:
+        queue = box.queue
+        if len(queue) == CAPACITY:
+            box.overflow()
+        queue.append(letter)
+        if box.is_idle:
+            box.wake()
+
+
+class Seen(Event):
+    """An event as an observer sees it: a copy of its own, of what is decided already."""
+
+    __slots__ = ()
+
+    def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> NoReturn:  # noqa: ARG002 - as Event.ask
+        """Not for observers: what they see has happened."""
+        raise RuntimeError(f"{self.hook} only observes {self.name}: a hook that asks must intercept it")
+
+
+class Mailbox:
+    """The events that wait for one observer, and its runners, who deliver them one at a time each."""
+
+    __slots__ = (
+        "_busy",
+        "_is_full",
+        "_mailroom",
+        "_max",
+        "_runners",
+        "_sleepers",
+        "_waiters",
+        "hook",
+        "is_idle",
+        "queue",
+    )
+
+    def __init__(self, hook: Hook, mailroom: "Mailroom", max: int) -> None:  # noqa: A002 - the manifest's own word
+        self.hook = hook
+        self.queue: deque[Letter] = deque(maxlen=CAPACITY)
+        self.is_idle = True  # is there a runner who sleeps, or may there be one more?
+        self._mailroom = mailroom
+        self._max = max
+        self._runners = 0
+        self._busy = 0
+        self._sleepers: list[Future[None]] = []
+        self._waiters: list[Future[None]] = []
+        self._is_full = False
+        mailroom.install(self)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Is nothing left to do?"""
+        return not (self.queue or self._busy)
+
+    def overflow(self) -> None:
+        """The oldest event is about to be lost."""
+        self.hook.health.dropped += 1
+        if not self._is_full:
+            self._is_full = True
+            log.warning("%s does not keep up: %d events wait, the oldest are dropped", self.hook, CAPACITY)
+
+    def wake(self) -> None:
+        """There is something to deliver; from any thread."""
+        self._mailroom.call(self.rouse)
+
+    def rouse(self) -> None:
+        """One more runner goes to work, if there is one."""
+        if self._sleepers:
+            sleeper = self._sleepers.pop()
+            if not sleeper.done():
+                sleeper.set_result(None)
+        elif self._runners < self._max:
+            self._runners += 1
+            self._mailroom.start(self._serve, self.hook.key)
+        self.is_idle = bool(self._sleepers) or self._runners < self._max
+
+    async def quiet(self) -> None:
+        """Wait until nothing is left to do."""
+        if not self.is_quiet:
+            self._waiters.append(waiter := get_running_loop().create_future())
+            await waiter
+
+    def close(self) -> None:
+        """Nothing more is taken, and what waits is not delivered; what is being delivered comes to its end."""
+        self.queue = deque(maxlen=0)
+        self._max = 0
+        self._mailroom.remove(self)
+        self._mailroom.call(self._dismiss)
+
+    def _dismiss(self) -> None:
+        while self._sleepers:
+            self.rouse()
+
+    async def _serve(self) -> None:
+        while self._max:
+            began = perf_counter()
+            while self.queue:
+                await self._deliver(self.queue.popleft())
+                if perf_counter() - began > BREATH:
+                    await asyncio.sleep(0)
+                    began = perf_counter()
+            self._is_full = False
+            self._report_quiet()
+            self._sleepers.append(sleeper := get_running_loop().create_future())
+            self.is_idle = True
+            await sleeper
+        self._report_quiet()
+
+    def _report_quiet(self) -> None:
+        while self.is_quiet and self._waiters:
+            waiter = self._waiters.pop()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _deliver(self, letter: Letter) -> None:
+        name, fields, at, cause, bags, outcome = letter
+        stamp(fields, cause, at)
+        hook = self.hook
+        event = Seen(name, fields, None, bags, hook.owner)
+        event.outcome = outcome
+        CAUSE.set((fields["id"], cause[1] + 1 if cause else 0))
+        self._busy += 1
+        hook.health.fired = at
+        hook.health.credit -= 1
+        began = perf_counter()
+        try:
+            answer = hook.call(name, event)
+            if hasattr(answer, "__await__"):
+                await answer
+        except (Exception, CancelledError, SystemExit, Pause) as error:
+            task = current_task()
+            if isinstance(error, CancelledError) and task and task.cancelling():
+                raise
+            hook.failed(name, error)
+        finally:
+            self._busy -= 1
+            hook.health.timed(perf_counter() - began)

@@ -1,0 +1,130 @@
+"""Which subscriptions an event's name meets.
+
+A pattern is made of whole segments, as names are: `*` as the last one means all the rest (one segment at least; alone
+it means everything), elsewhere it means exactly one. Such patterns are kept in a tree of segments, so that to find
+those that match costs the same with ten of them as with ten thousand. Any other glob (`command:foo*`, `agent:st?rt`) is
+matched as `fnmatch` does, over the whole name; what stands before its first special character says which ones to try.
+"""
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+_SPECIAL = re.compile(r"[*?\[]")
+
+
+def is_exact(pattern: str) -> bool:
+    """Is this the name of one event?"""
+    return _SPECIAL.search(pattern) is None
+
+
+def has_whole_segments(pattern: str) -> bool:
+    """Does `*` stand in this pattern for whole segments alone, so that any machine can match it alike?"""
+    return all(segment == "*" or is_exact(segment) for segment in pattern.split(":"))
+
+
+@dataclass(slots=True)
+class _Node(Generic[Item]):
+    """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows."""
+
+    here: list[Item] = field(default_factory=list)
+    rest: list[Item] = field(default_factory=list)
+    any: "_Node[Item] | None" = None
+    children: "dict[str, _Node[Item]]" = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.here or self.rest or self.any or self.children)
+
+    def add(self, segments: list[str], item: Item) -> None:
+        if segments == ["*"]:
+            self.rest.append(item)
+        elif not segments:
+            self.here.append(item)
+        elif segments[0] == "*":
+            self.any = self.any or _Node()
+            self.any.add(segments[1:], item)
+        else:
+            self.children.setdefault(segments[0], _Node()).add(segments[1:], item)
+
+    def discard(self, segments: list[str], item: Item) -> None:
+        """Undo `add`, and drop the branches that this leaves empty."""
+        if segments == ["*"]:
+            self.rest.remove(item)
+        elif not segments:
+            self.here.remove(item)
+        elif segments[0] == "*" and self.any:
+            self.any.discard(segments[1:], item)
+            self.any = None if self.any.is_empty else self.any
+        else:
+            self.children[segments[0]].discard(segments[1:], item)
+            if self.children[segments[0]].is_empty:
+                del self.children[segments[0]]
+
+
+class Patterns(Generic[Item]):
+    """Items by the patterns they were added under."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, list[Item]] = {}
+        self._tree: _Node[Item] = _Node()
+        self._globs: dict[str, list[tuple[re.Pattern[str], Item]]] = {}
+
+    def add(self, pattern: str, item: Item) -> None:
+        """File the item under the pattern."""
+        if is_exact(pattern):
+            self._exact.setdefault(pattern, []).append(item)
+        elif has_whole_segments(pattern):
+            self._tree.add(pattern.split(":"), item)
+        else:
+            self._globs.setdefault(_prefix(pattern), []).append((re.compile(translate(pattern)), item))
+
+    def discard(self, pattern: str, item: Item) -> None:
+        """Undo `add`."""
+        if is_exact(pattern):
+            _take(self._exact, pattern, item)
+        elif has_whole_segments(pattern):
+            self._tree.discard(pattern.split(":"), item)
+        else:
+            _take(self._globs, _prefix(pattern), (re.compile(translate(pattern)), item))
+
+    def match(self, name: str) -> tuple[list[Item], list[Item]]:
+        """Who named this event, and who has a glob that matches it; an item is there as often as it matches."""
+        globs: list[Item] = []
+        nodes = [self._tree]
+        for segment in name.split(":"):
+            following = []
+            for node in nodes:
+                globs += node.rest
+                child = node.children.get(segment)
+                if child is not None:
+                    following.append(child)
+                if node.any is not None:
+                    following.append(node.any)
+            if not following:
+                break
+            nodes = following
+        else:
+            for node in nodes:
+                globs += node.here
+        if self._globs:
+            globs += self._match_globs(name)
+        return self._exact.get(name, []), globs
+
+    def _match_globs(self, name: str) -> list[Item]:
+        prefixes = (name[:end] for end in range(len(name) + 1))
+        return [item for prefix in prefixes for glob, item in self._globs.get(prefix, ()) if glob.match(name)]
+
+
+def _prefix(pattern: str) -> str:
+    special = _SPECIAL.search(pattern)
+    return pattern[: special.start()] if special else pattern
+
+
+def _take(lists: dict[str, list[Item]], key: str, item: Item) -> None:
+    lists[key].remove(item)
+    if not lists[key]:
+        del lists[key]

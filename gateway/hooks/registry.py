@@ -1,0 +1,224 @@
+"""The hooks that there are, and how an event reaches them.
+
+    hooks = HookRegistry()
+
+    @hooks.on("tool:before", when={"tool": "shell"})
+    async def guard(event):
+        if "rm -rf" in event["args"]["command"]:
+            return Deny("Not on this machine.")
+
+    @hooks.watch("tool:*")
+    def note(event_type, context):
+        print(event_type, context["tool"])
+
+    async with hooks:
+        event = await hooks.run("tool:before", tool="shell", args={"command": "ls"})   # event["args"], event.outcome
+        hooks.emit("my:event", any="field")                                            # returns at once
+
+The contract
+- `on` intercepts: `run` awaits such hooks one after the other. They change fields, in place or by returning a mapping;
+  None means unchanged. They decide by End, Deny or Retry, returned or raised. What the catalogue calls read-only cannot
+  be written; an outcome that it does not honour for this event has no effect, and is warned of. Names that are not in
+  the catalogue are free.
+- `watch` observes: such hooks get a copy of the event after the interceptors, in the background, each in its own order.
+  `emit` tells the observers alone. It never waits and never raises, before the registry is open and after it is closed.
+- Order: the outer registry's hooks first (gateway, agent, conversation), then `order`, low first, then who named the
+  event before who matched it with a glob, then as registered; what is tied runs in reverse at `*:after`.
+- A hook is told once of an event, however many of its globs match; never of a `hook:*` event about itself; and never of
+  the ninth in a row of events that hooks caused.
+- Functions and coroutine functions mix: whatever a hook returns that can be awaited is awaited. A plain function runs
+  on the loop; one that never awaits cannot be interrupted. To register and remove is allowed from any thread at any
+  time, also while an event is under way, and counts from the next event on.
+- A hook that fails disturbs nobody: it is logged and the next one runs (`on_error="skip"`), or the operation is denied
+  ("deny", for what guards something), or the error goes to who fired the event ("raise"). All interceptors of an event
+  together have 30 seconds; those that have not answered by then have failed. Cancellation and KeyboardInterrupt pass.
+- `event.ask` that has no answer yet: the other hooks run too, then `run` raises Pause with all questions.
+- An event that nobody wants costs a dictionary's lookup.
+"""
+
+from asyncio import get_running_loop
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, overload
+
+from gateway.events import Bags, Decorated, Event, OnError, marked
+from gateway.hooks.chain import dispatch
+from gateway.hooks.deadline import Deadlines
+from gateway.hooks.filters import compile_filter
+from gateway.hooks.hook import Handler, Hook
+from gateway.hooks.mailbox import Mailbox, tell
+from gateway.hooks.mailroom import Mailroom
+from gateway.hooks.plans import Plans, Remove
+from gateway.hooks.scope import Nobody, Scope
+
+LIMIT = 30.0  # seconds that the interceptors of one event have together
+GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
+
+Names: TypeAlias = str | Iterable[str]
+
+
+class HookRegistry:
+    """The hooks of one scope. `parent` is the scope around it, whose hooks are told first."""
+
+    def __init__(
+        self, parent: "HookRegistry | None" = None, lifo: bool = True, *, limit: float = LIMIT, grace: float = GRACE
+    ) -> None:
+        self.plans: Plans = Plans(parent.plans if parent else None, lifo)
+        self.mailroom: Mailroom = parent.mailroom if parent else Mailroom()
+        self.deadlines: Deadlines = parent.deadlines if parent else Deadlines()
+        self._known = self.plans.known
+        self._limit = limit
+        self._grace = grace
+        self._opening: AbstractAsyncContextManager[None] | None = None
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The hooks of this scope, as registered, each with its `health`."""
+        return self.plans.hooks
+
+    @overload
+    def on(self, names: Names, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
+    @overload
+    def on(self, names: Names, fn: Handler, **options: Any) -> Remove: ...
+    def on(
+        self,
+        names: Names,
+        fn: Handler | None = None,
+        *,
+        order: float = 0,
+        when: Mapping[str, Any] | None = None,
+        on_error: OnError = "skip",
+        timeout: float | None = None,
+        key: str | None = None,
+        **unknown: Any,
+    ) -> Any:
+        """Intercept these events with `fn(event)`. Returns what removes the hook; without `fn`, it is a decorator."""
+        _refuse(unknown)
+        patterns, matches = _patterns(names), compile_filter(when)
+
+        def subscribe(function: Handler) -> Remove:
+            return self.plans.join(Hook(function, patterns, key, order, matches, on_error, timeout))
+
+        return _or_decorator(subscribe, fn)
+
+    @overload
+    def watch(self, names: Names, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
+    @overload
+    def watch(self, names: Names, fn: Handler, **options: Any) -> Remove: ...
+    def watch(
+        self,
+        names: Names,
+        fn: Handler | None = None,
+        *,
+        when: Mapping[str, Any] | None = None,
+        mode: Literal["queued", "parallel"] = "queued",
+        max: int = 4,  # noqa: A002 - the manifest's own word
+        timeout: float | None = None,
+        key: str | None = None,
+        **unknown: Any,
+    ) -> Any:
+        """Observe these events with `fn(event_type, context)`: in order, or `max` at a time with `mode="parallel"`."""
+        _refuse(unknown)
+        patterns, matches = _patterns(names), compile_filter(when)
+        if mode not in {"queued", "parallel"} or max < 1:
+            raise ValueError(f"mode is queued, or parallel with a max of at least 1; not {mode!r} with {max!r}")
+
+        def subscribe(function: Handler) -> Remove:
+            hook = Hook(function, patterns, key, matches=matches, timeout=timeout)
+            hook.mailbox = Mailbox(hook, self.mailroom, max if mode == "parallel" else 1)
+            return self.plans.join(hook)
+
+        return _or_decorator(subscribe, fn)
+
+    def add(self, owner: Any) -> Remove:
+        """Register the methods of an object, or the functions of a module, that are marked with `@on`."""
+        found = list(marked(owner))
+        if not found:
+            raise ValueError(f"{owner!r} has nothing that is marked with @on")
+        removers = [self.on(mark.names, function, **mark.options) for function, mark in found]
+
+        def remove() -> None:
+            for leave in removers:
+                leave()
+
+        return remove
+
+    def at(self, name: str) -> list[Hook]:
+        """The hooks that an event has: those that intercept it, in firing order, then those that observe it."""
+        return list((self._known.get(name) or self.plans.find(name)).hooks)
+
+    def wants(self, name: str) -> bool:
+        """Does anybody want to be told of this event? Spares hot places the work of describing it."""
+        return not (self._known.get(name) or self.plans.find(name)).is_empty
+
+    def emit(self, name: str, /, **fields: Any) -> None:
+        """Tell the observers."""
+        plan = self._known.get(name) or self.plans.find(name)
+        if plan.boxes:
+            tell(plan.boxes_for(name, fields), name, fields)
+
+    def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
+        """Fire the event at its interceptors, then tell the observers. What became of it is in the event."""
+        plan = self._known.get(name) or self.plans.find(name)
+        return dispatch(plan, name, fields, None, self.deadlines, self._limit)
+
+    def scope(
+        self,
+        fields: Mapping[str, Any],
+        session_bag: dict[str, Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> Scope:
+        """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer."""
+        bags = Bags(session_bag, Nobody() if answers is None else answers)
+        return Scope(self.plans, self.deadlines, self._limit, fields, bags)
+
+    async def settled(self) -> None:
+        """Wait until the observers have seen all that they were told."""
+        await self.mailroom.settled()
+
+    def clear(self) -> None:
+        """All hooks of this scope leave."""
+        for hook in self.hooks:
+            self.plans.leave(hook)
+
+    async def __aenter__(self) -> Self:
+        self._opening = self.mailroom.open(self._grace)
+        await self._opening.__aenter__()
+        self.deadlines.loop = get_running_loop()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._opening
+        try:
+            return await self._opening.__aexit__(kind, error, trace)
+        finally:
+            self.deadlines.close()
+
+
+def _refuse(unknown: Mapping[str, Any]) -> None:
+    if "priority" in unknown:
+        raise TypeError("priority= is high first to some and low first to others: say order=, where the low go first")
+    if unknown:
+        raise TypeError(f"there is no option {next(iter(unknown))!r} for a hook")
+
+
+def _patterns(names: Names) -> tuple[str, ...]:
+    """Each once, as given."""
+    patterns = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise ValueError(f"a hook needs the name of an event, as in 'tool:before', not {names!r}")
+    return patterns
+
+
+def _or_decorator(subscribe: Callable[[Handler], Remove], fn: Handler | None) -> Any:
+    if fn is not None:
+        return subscribe(fn)
+
+    def decorate(function: Handler) -> Handler:
+        subscribe(function)
+        return function
+
+    return decorate

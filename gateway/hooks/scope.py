@@ -1,0 +1,78 @@
+"""The hooks as one turn has them: with the turn's fields in every event, its bags, and the person's answers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.events import Bags, Event, Pause
+from gateway.hooks.chain import dispatch
+from gateway.hooks.deadline import Deadlines
+from gateway.hooks.mailbox import tell
+from gateway.hooks.plans import Plans
+
+# Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
+OPERATION = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
+
+
+class Nobody(Mapping[str, Any]):
+    """The answers where nobody can be asked: always no."""
+
+    def __getitem__(self, question: str) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class Scope:
+    """The registry seen from one turn. `limit` is how long the interceptors of an event may take; who has cancelled the
+    turn makes it short.
+    """
+
+    __slots__ = ("_deadlines", "_plans", "_told", "bags", "fields", "limit")
+
+    def __init__(self, plans: Plans, deadlines: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags) -> None:
+        self.fields = fields
+        self.bags = bags
+        self.limit = limit
+        self._plans = plans
+        self._deadlines = deadlines
+        self._told: dict[str, int] = {}
+
+    def wants(self, name: str) -> bool:
+        """Does anybody want to be told of this event?"""
+        return not (self._plans.known.get(name) or self._plans.find(name)).is_empty
+
+    def emit(self, name: str, /, **fields: Any) -> None:
+        """As `HookRegistry.emit`, in this turn."""
+        plan = self._plans.known.get(name) or self._plans.find(name)
+        if plan.boxes:
+            fields = {**self.fields, **fields}
+            self._identify(name, fields)
+            tell(plan.boxes_for(name, fields), name, fields, self.bags)
+
+    async def run(self, name: str, /, **fields: Any) -> Event:
+        """As `HookRegistry.run`, in this turn."""
+        plan = self._plans.known.get(name) or self._plans.find(name)
+        if plan.is_empty:
+            return Event(name, fields, None, self.bags)
+        fields = {**self.fields, **fields}
+        operation = self._identify(name, fields)
+        try:
+            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit)
+        except Pause:
+            # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
+            if operation:
+                self._told[operation] -= 1
+            raise
+
+    def _identify(self, name: str, fields: dict[str, Any]) -> str | None:
+        turn = fields.get("turn_id")
+        if not turn or "id" in fields:
+            return None
+        operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION if part in fields)])
+        count = self._told[operation] = self._told.get(operation, 0) + 1
+        fields["id"] = operation if count == 1 else f"{operation}#{count}"
+        return operation

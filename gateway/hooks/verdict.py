@@ -1,0 +1,132 @@
+"""What the answers of an event's interceptors come to."""
+
+import logging
+from asyncio import CancelledError
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from gateway.errors import HookError
+from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
+from gateway.hooks.deadline import Deadline
+from gateway.hooks.hook import Hook, described
+
+log = logging.getLogger("gateway.hooks")
+
+_ABSENT = object()
+
+
+class Verdict:
+    """The answers so far.
+
+    The first `End` and the first hard `Deny` decide, and end the chain. Soft ones are joined; of several `Retry` the
+    last one counts; of several questions all are put. What is denied need not be asked about, and what is asked about
+    cannot be tried again yet: so `Deny` goes before a question, and a question before `Retry`.
+    """
+
+    __slots__ = ("_event", "_final", "_honoured", "_questions", "_retry", "_soft")
+
+    def __init__(self, event: Event, honoured: frozenset[str] | None) -> None:
+        self._event = event
+        self._honoured = honoured
+        self._final: End | Deny | None = None
+        self._soft: list[Deny] = []
+        self._retry: Retry | None = None
+        self._questions: list[Question] = []
+
+    def take(self, hook: Hook, answer: Any) -> bool:
+        """Count in what a hook answered; True when that ends the chain."""
+        if answer is None or answer is self._event:
+            return False
+        try:
+            if not isinstance(answer, Pause):
+                return self._weigh(hook, outcome_from(answer))
+            self._questions += answer.questions
+        except Pause as pause:
+            self._questions += pause.questions
+        except (TypeError, ValueError) as error:
+            return self.take(hook, failure(hook, self._event, error))
+        return False
+
+    def _weigh(self, hook: Hook, answer: Outcome | Question | Mapping[str, Any] | None) -> bool:
+        if isinstance(answer, Question):
+            # An approval, as plain data has it: a yes lets the operation through, whatever else does not.
+            answer = None if is_yes(self._event.ask(answer.prompt, answer.name)) else Deny("The answer was no.")
+        if isinstance(answer, Mapping):
+            self._change(hook, answer)
+        elif answer is not None and self._is_honoured(hook, answer):
+            return self._decide(answer)
+        return False
+
+    def _decide(self, outcome: Outcome) -> bool:
+        if isinstance(outcome, Retry):
+            self._retry = outcome
+        elif isinstance(outcome, Deny) and outcome.soft:
+            self._soft.append(outcome)
+        else:
+            self._final = outcome
+        return self._final is not None
+
+    def _is_honoured(self, hook: Hook, outcome: Outcome) -> bool:
+        if self._honoured is None or outcome.decision in self._honoured:
+            return True
+        log.warning("%s answered %s at %s, which has no effect there", hook, type(outcome).__name__, self._event.name)
+        return False
+
+    def _change(self, hook: Hook, fields: Mapping[str, Any]) -> None:
+        event, writable = self._event, self._event.writable
+        for field, value in fields.items():
+            if writable is None or field in writable:
+                dict.__setitem__(event, field, value)
+            elif (known := event.get(field, _ABSENT)) is not value and known != value:
+                log.warning("%s cannot change %r at %s; that is left as it was", hook, field, event.name)
+
+    def conclude(self) -> None:
+        """Give the event its outcome, or put the questions."""
+        event = self._event
+        if self._final is not None:
+            event.outcome = self._final
+        elif len(self._soft) == 1:
+            event.outcome = self._soft[0]
+        elif self._soft:
+            event.outcome = Deny("\n".join(deny.text for deny in self._soft), soft=True)
+        elif self._questions:
+            event.outcome = Pause(tuple(self._questions))
+            raise event.outcome
+        else:
+            event.outcome = self._retry
+
+
+def failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
+    """A hook could not answer: what its `on_error` makes of that."""
+    if hook.on_error == "raise":
+        hook.health.failed(error)
+        _raise(hook, event, error)
+    hook.failed(event.name, error)
+    return Deny(f"{hook} guards this and failed ({type(error).__name__}).") if hook.on_error == "deny" else None
+
+
+def raised(hook: Hook, event: Event, error: BaseException, deadline: Deadline) -> Outcome | Pause | None:
+    """What a hook raised: an outcome or a question is its answer, an error is its failure; all else is not ours.
+
+    A hook that wants to exit has failed, and so has one that is cancelled while nobody cancels the operation. A real
+    cancellation, and a KeyboardInterrupt, are never held up.
+    """
+    if isinstance(error, (*OUTCOMES, Pause)):
+        return error
+    is_ours = isinstance(error, CancelledError) and (deadline.cancels or deadline.is_cancelled_from_outside)
+    if is_ours or not isinstance(error, Exception | SystemExit | CancelledError):
+        raise error
+    return failure(hook, event, error)
+
+
+def fail_all(hooks: Iterable[Hook], event: Event, verdict: "Verdict", error: Exception) -> None:
+    """None of these hooks could be asked; those that guard something deny."""
+    for hook in hooks:
+        if hook.applies(event.name, event) and verdict.take(hook, failure(hook, event, error)):
+            break
+
+
+def _raise(hook: Hook, event: Event, error: BaseException) -> NoReturn:
+    if isinstance(error, Exception):
+        raise error
+    raise HookError(f"{hook} failed at {event.name}: {described(error)}") from error
