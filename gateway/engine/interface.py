@@ -134,8 +134,9 @@ class Engine(Protocol):
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
         Raises:
+            Duplicate: a message id is in the journal already. Told before a conflict: who tries again after a lost
+                answer learns that it was done.
             Conflict: a subject's last sequence was not the expected one.
-            Duplicate: a message id is in the journal already.
             EngineError: nothing was written, for instance because the disk is full.
         """
         ...

@@ -41,12 +41,12 @@ class MemoryEngine(Live):
         self._look()
         for put in puts:
             check_put(put)
-            last = self._last(put.subject)
-            if put.expect is not None and put.expect != last:
-                raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
         ids = [put.msg_id for put in puts if put.msg_id is not None]
         if len(set(ids)) < len(ids) or not self._ids.keys().isdisjoint(ids):
             raise Duplicate(f"one of {ids} is in the journal already, or twice in one append")
+        for put in puts:
+            if put.expect is not None and put.expect != (last := self._last(put.subject)):
+                raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
         records = [self._keep(put) for put in puts]
         self._spread([(record.seq, record.subject, record.data, record.ts) for record in records])
         for consumer in self._consumers.values():
@@ -184,7 +184,9 @@ class MemoryConsumer:
         if self.is_forgotten:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
         now = self._clock.steady()
-        due = sorted((owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: owed.due)[:n]
+        due = sorted(
+            (owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: (owed.due, owed.record.seq)
+        )[:n]
         room = min(n - len(due), self.spec.max_inflight - len(self.owed))
         for record, _ in zip(waiting, range(room), strict=False):
             self.reached = record.seq

@@ -1,10 +1,12 @@
-"""What can be wrong with a journal: told from an operation that was wrong, and in words an operator can use."""
+"""What is wrong with a journal, if anything: told from an operation that was wrong, in words an operator can use."""
 
+import logging
 import os
 import sqlite3
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import pragma
+from gateway.errors import EngineError
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 AILMENTS = (
@@ -18,6 +20,8 @@ AILMENTS = (
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_NOMEM,
 )
+
+log = logging.getLogger(__name__)
 
 
 def room(db: sqlite3.Connection, path: Path) -> int:
@@ -39,10 +43,28 @@ def explain(error: sqlite3.Error, path: Path) -> str:
     return f"the journal {path} could not do this: {error}"
 
 
-def is_ailment(error: sqlite3.Error) -> bool:
-    """Whether the journal is ill, or only the one operation was wrong."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in AILMENTS
-
-
 def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE
+
+
+class Condition:
+    """How the journal is. The writing thread changes it, the reading one may, the loop looks at it."""
+
+    def __init__(self, path: Path) -> None:
+        self.ailment = ""
+        self.is_damaged = False
+        self._path = path
+
+    def suffer(self, error: sqlite3.Error) -> EngineError:
+        """What to tell the callers; where it is the journal and not their operation, that is remembered and logged."""
+        words = explain(error, self._path)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in AILMENTS:
+            self.is_damaged = self.is_damaged or is_damage(error)
+            if not self.ailment:
+                log.error("%s", words)
+            self.ailment = words
+        return EngineError(words)
+
+    def recover(self) -> None:
+        log.warning("the journal %s can be written again", self._path)
+        self.ailment = ""

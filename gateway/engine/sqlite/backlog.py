@@ -15,6 +15,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.engine.interface import Spec
 from gateway.engine.sqlite import log
@@ -43,6 +44,9 @@ class Place:
     def add(self, count: int) -> None:
         if self.depth is not None:
             self.depth += count
+
+    def measure(self, depth: int) -> None:
+        self.depth = depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +147,24 @@ class Backlog:
             )
         tx.woken.add(name)
 
-    def write_floors(self, tx: Transaction) -> None:
+    def write_floors(self, tx: Transaction) -> bool:
+        """Write down how far the consumers are known to have come."""
         for place in self.places.values():
             query = "UPDATE consumer SET floor = ?1 WHERE name = ?2 AND floor < ?1"
             tx.db.execute(query, (place.reached, place.name))
+        return True
+
+    def count(self, tx: Transaction) -> None:
+        """Before the commit, when all else is done: the depths that were asked for."""
+        for name in tx.counted & self.places.keys():
+            place = self.places[name]
+            (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()
+            rows = tx.db.execute(
+                "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)",
+                (self._reached(tx, name, place.reached), tx.wall),
+            )
+            depth = int(out) + sum(place.matches(subject) for (subject,) in rows)
+            tx.measured.append(partial(place.measure, depth))
 
     def settle(self, tx: Transaction) -> None:
         """The transaction stands: remember what follows from it."""
@@ -160,8 +178,8 @@ class Backlog:
         for place in self.places.values():
             if place.name in tx.bereft or removed > place.reached:
                 place.depth = None
-            if place.name in tx.counted and place.depth is None:
-                place.depth = _count(tx, place)
+        for act in tx.measured:
+            act()
 
     def _follow(self, tx: Transaction) -> None:
         """Move along those that what was appended does not concern."""
@@ -235,11 +253,3 @@ def _end(db: sqlite3.Connection) -> int:
     """The highest sequence that there ever was."""
     found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
     return found[0] if found else 0
-
-
-def _count(tx: Transaction, place: Place) -> int:
-    (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (place.name,)).fetchone()
-    rows = tx.db.execute(
-        "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)", (place.reached, tx.wall)
-    )
-    return int(out) + sum(place.matches(subject) for (subject,) in rows)

@@ -10,10 +10,10 @@ import anyio
 from gateway.engine.bell import Bell
 from gateway.engine.clock import Clock
 from gateway.engine.interface import Delivery, Record, Spec
-from gateway.engine.sqlite.backlog import Taken
+from gateway.engine.sqlite.ailments import Condition
+from gateway.engine.sqlite.backlog import Backlog, Taken
 from gateway.engine.sqlite.threads import JobThread
 from gateway.engine.sqlite.transaction import Transaction
-from gateway.engine.sqlite.writer import Writer
 from gateway.errors import EngineError
 
 ILL_SECONDS = 1.0
@@ -23,10 +23,13 @@ NOTHING = Taken([], None, is_full=False, has_more=False)
 class SqliteConsumer:
     """All who fetch under one name share this one object."""
 
-    def __init__(self, spec: Spec, writer: Writer, thread: JobThread[Transaction], clock: Clock) -> None:
+    def __init__(
+        self, spec: Spec, backlog: Backlog, thread: JobThread[Transaction], condition: Condition, clock: Clock
+    ) -> None:
         self.spec = spec
-        self._writer = writer
+        self._backlog = backlog
         self._thread = thread
+        self._condition = condition
         self._clock = clock
         self.bell = Bell()
         self._due: float | None = None
@@ -50,7 +53,7 @@ class SqliteConsumer:
         try:
             taken = await self._take(n)
         except EngineError:
-            if not self._writer.ailment:
+            if not self._condition.ailment:
                 raise
             return NOTHING, ILL_SECONDS
         self._is_full = taken.is_full
@@ -62,7 +65,7 @@ class SqliteConsumer:
         return taken, float("inf") if taken.due is None else taken.due - self._clock.steady()
 
     async def _take(self, n: int) -> Taken:
-        taken = self._thread.submit(lambda tx: self._writer.backlog.take(tx, self.spec, n))
+        taken = self._thread.submit(lambda tx: self._backlog.take(tx, self.spec, n))
         try:
             return await asyncio.shield(taken)
         except asyncio.CancelledError:
@@ -73,20 +76,18 @@ class SqliteConsumer:
         if not taken.cancelled() and taken.exception() is None and taken.result().rows:
             rows = taken.result().rows
             with suppress(EngineError):
-                self._thread.post(lambda tx: self._writer.backlog.give_back(tx, self.spec.name, rows))
+                self._thread.post(lambda tx: self._backlog.give_back(tx, self.spec.name, rows))
 
     async def acknowledge(self, seq: int) -> None:
-        backlog = self._writer.backlog
         with suppress(EngineError):
-            await self._thread.submit(partial(backlog.acknowledge, name=self.spec.name, seq=seq))
+            await self._thread.submit(partial(self._backlog.acknowledge, name=self.spec.name, seq=seq))
         if self._is_full:
             self.bell.ring()
 
     async def put_off(self, delivery: "SqliteDelivery", delay: float) -> None:
-        backlog = self._writer.backlog
         seq, attempt = delivery.record.seq, delivery.attempt
         with suppress(EngineError):
-            await self._thread.submit(lambda tx: backlog.put_off(tx, self.spec.name, seq, attempt, delay))
+            await self._thread.submit(lambda tx: self._backlog.put_off(tx, self.spec.name, seq, attempt, delay))
 
 
 @dataclass(frozen=True, slots=True)

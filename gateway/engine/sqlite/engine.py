@@ -12,6 +12,7 @@ from gateway.engine.interface import Health, Put, Record, Spec
 from gateway.engine.live import Live
 from gateway.engine.sqlite import file
 from gateway.engine.sqlite import log as records
+from gateway.engine.sqlite.ailments import Condition
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.reader import Reader
 from gateway.engine.sqlite.threads import Job, JobThread
@@ -53,9 +54,10 @@ class SqliteEngine(Live):
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
         super().__init__(clock)
         self._path = path
-        self._writer = Writer(path, clock, max_bytes, self._announce)
+        self._condition = Condition(path)
+        self._writer = Writer(path, clock, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
-        self._reading = JobThread("journal-reader", Reader(path, self._writer.suffer))
+        self._reading = JobThread("journal-reader", Reader(path, self._condition))
         self._consumers: dict[str, SqliteConsumer] = {}
         self._lost = 0
 
@@ -108,7 +110,7 @@ class SqliteEngine(Live):
         await self._writing.submit(lambda tx: self._writer.backlog.enter(tx, spec))
         consumer = self._consumers.get(spec.name)
         if consumer is None:
-            consumer = SqliteConsumer(spec, self._writer, self._writing, self._clock)
+            consumer = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
             self._consumers[spec.name] = consumer
         consumer.spec = spec
         consumer.bell.ring()
@@ -129,13 +131,13 @@ class SqliteEngine(Live):
         self._check_open()
         since = self._writer.busy_since
         slow = 0.0 if since is None else self._clock.steady() - since
-        words = [self._writer.ailment, self._writer.note]
+        words = [self._condition.ailment, self._writer.note]
         if slow > SLOW_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
         if self._lost:
             words.append(f"{self._lost} appends that nobody waited for were lost since the start")
         size = await self._reading.submit(lambda _: file.size(self._path))
-        is_ok = not self._writer.ailment and slow <= SLOW_SECONDS
+        is_ok = not self._condition.ailment and slow <= SLOW_SECONDS
         return Health(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
 
     async def close(self) -> None:

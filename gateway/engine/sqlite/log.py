@@ -27,13 +27,14 @@ def _check(tx: Transaction, puts: Sequence[Put]) -> list[int]:
     ids: set[str] = set()
     for put in puts:
         check_put(put)
-        if put.expect is not None and put.expect != (last := last_seq(tx.db, put.subject, tx.wall)):
-            raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
         if put.msg_id is not None:
             if put.msg_id in ids:
                 raise Duplicate(f"{put.msg_id!r} stands twice in one append")
             ids.add(put.msg_id)
             over += _holder_of(tx, put.msg_id)
+    for put in puts:
+        if put.expect is not None and put.expect != (last := last_seq(tx.db, put.subject, tx.wall)):
+            raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
     return over
 
 

@@ -4,22 +4,20 @@ It sees every transaction whose caller was told: a commit is visible to each rea
 """
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gateway.engine.sqlite import file
-from gateway.engine.sqlite.ailments import explain
+from gateway.engine.sqlite.ailments import Condition
 from gateway.engine.sqlite.threads import Job
-from gateway.errors import EngineError
 
 
 class Reader:
     """The duty of the reading thread."""
 
-    def __init__(self, path: Path, suffer: Callable[[sqlite3.Error], None]) -> None:
+    def __init__(self, path: Path, condition: Condition) -> None:
         self._path = path
-        self._suffer = suffer
+        self._condition = condition
 
     def open(self) -> None:
         self._db = file.open_reader(self._path)
@@ -29,8 +27,7 @@ class Reader:
             try:
                 job.value = job.work(self._db)
             except sqlite3.Error as error:
-                self._suffer(error)
-                job.error = EngineError(explain(error, self._path))
+                job.error = self._condition.suffer(error)
             except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
                 job.error = error
 

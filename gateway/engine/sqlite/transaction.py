@@ -21,11 +21,12 @@ class Transaction:
     steady: float
     appended: list[Row] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
-    # Consumers that something was taken from, consumers that may have something to fetch.
+    # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
+    # by now and whether that is the end of the log, those whose depth is asked for.
     bereft: set[str] = field(default_factory=set)
     woken: set[str] = field(default_factory=set)
-    # How far consumers have come by now in this transaction, and whether that is the end of the log.
     places: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    # Consumers whose depth is asked for; it is counted after the commit.
     counted: set[str] = field(default_factory=set)
+    # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.
     committed: list[Callable[[], None]] = field(default_factory=list)
+    measured: list[Callable[[], None]] = field(default_factory=list)

@@ -15,7 +15,6 @@ error. A caller hears of success after COMMIT returned, never before.
 A full disk fails the callers, and `health` says so until there is room again, which the thread looks for by itself.
 """
 
-import logging
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -25,39 +24,32 @@ from typing import Any
 
 from gateway.engine.clock import Clock
 from gateway.engine.sqlite import file
-from gateway.engine.sqlite import log as records
-from gateway.engine.sqlite.ailments import explain, is_ailment, is_damage, room
+from gateway.engine.sqlite.ailments import Condition, explain
 from gateway.engine.sqlite.backlog import Backlog
-from gateway.engine.sqlite.schema import pragma
 from gateway.engine.sqlite.threads import Job
 from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.sqlite.upkeep import Upkeep
 from gateway.errors import EngineError
-
-SWEEP_SECONDS = 60.0
-SWEPT_AT_ONCE = 500
-PROBE_SECONDS = 1.0
-# So much must be free again before a full journal is called well: not to flutter with every small record.
-ROOM_WANTED = 1 << 20
-PAGES_FREED_AT_ONCE = 256
-
-log = logging.getLogger(__name__)
 
 
 class Writer:
     """The duty of the writing thread. What has no underscore may be looked at from the loop."""
 
     def __init__(
-        self, path: Path, clock: Clock, max_bytes: int | None, announce: Callable[[Transaction], None]
+        self,
+        path: Path,
+        clock: Clock,
+        condition: Condition,
+        max_bytes: int | None,
+        announce: Callable[[Transaction], None],
     ) -> None:
         self._path = path
         self._clock = clock
+        self._condition = condition
         self._max_bytes = max_bytes
         self._announce = announce
         self._closing = ExitStack()
-        self._sweep_at = self._probe_at = clock.steady()
-        self._is_damaged = False
         self.busy_since: float | None = None
-        self.ailment = ""
         self.note = ""
         self.records = 0
         self.epoch = 0
@@ -85,6 +77,7 @@ class Writer:
         self._db.execute("COMMIT")
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
+        self._upkeep = Upkeep(self._db, self._path, self._clock, self._condition)
 
     def serve(self, jobs: list[Job[Transaction, Any]]) -> Callable[[], None]:
         self.busy_since = self._clock.steady()
@@ -107,6 +100,7 @@ class Writer:
         try:
             for job in jobs:
                 self._attempt(job, tx)
+            self.backlog.count(tx)
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             self._roll_back()
@@ -119,7 +113,8 @@ class Writer:
         return [tx]
 
     def _begin(self) -> None:
-        if self._is_damaged:
+        if self._condition.is_damaged:
+            # To go on writing into a damaged file would damage more of it.
             damage = sqlite3.DatabaseError("found earlier")
             damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise damage
@@ -134,69 +129,23 @@ class Writer:
         except sqlite3.Error:
             raise
         except Exception as error:
+            # A job may raise whatever it likes; what matters is whether it has written.
             if self._db.total_changes != before:
                 raise
             job.error = error
 
     def _roll_back(self) -> None:
+        # Some errors have rolled back already.
         if self._db.in_transaction:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
 
     def _fail(self, jobs: list[Job[Transaction, Any]], error: Exception) -> None:
-        if isinstance(error, sqlite3.Error):
-            self.suffer(error)
         for job in jobs:
-            job.error = EngineError(explain(error, self._path)) if isinstance(error, sqlite3.Error) else error
-
-    def suffer(self, error: sqlite3.Error) -> None:
-        """Remember what ails the journal, and say so once; the reading thread tells us too."""
-        if not is_ailment(error):
-            return
-        self._is_damaged = self._is_damaged or is_damage(error)
-        words = explain(error, self._path)
-        if not self.ailment:
-            log.error("%s", words)
-        self.ailment = words
+            job.error = self._condition.suffer(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
-        now = self._clock.steady()
-        if self.ailment and not self._is_damaged:
-            if now >= self._probe_at:
-                self._probe()
-                self._probe_at = now + PROBE_SECONDS
-            return PROBE_SECONDS
-        if now >= self._sweep_at:
-            self._sweep_at = now if self._sweep() else now + SWEEP_SECONDS
-        return max(0.0, self._sweep_at - now)
-
-    def _probe(self) -> None:
-        """Is there room again, and does a write succeed?"""
-        with suppress(sqlite3.Error, OSError):
-            if room(self._db, self._path) < ROOM_WANTED:
-                return
-        if self._alone(_touch) is not None:
-            log.warning("the journal %s can be written again", self._path)
-            self.ailment = ""
-
-    def _sweep(self) -> bool:
-        """Remove what is over, write down how far the consumers are, give space back; whether there is more."""
-        more = self._alone(self._tidy)
-        with suppress(sqlite3.Error):
-            return bool(more) or self._shrink()
-        return False
-
-    def _tidy(self, tx: Transaction) -> bool:
-        self.backlog.write_floors(tx)
-        return records.expire(tx, SWEPT_AT_ONCE)
-
-    def _shrink(self) -> bool:
-        """Where a quarter of the file is empty, give some of it back to the file system."""
-        free = pragma(self._db, "freelist_count")
-        if free < PAGES_FREED_AT_ONCE or free * 4 < pragma(self._db, "page_count"):
-            return False
-        self._db.execute(f"PRAGMA incremental_vacuum({PAGES_FREED_AT_ONCE})").fetchall()
-        return True
+        return self._upkeep.attend(self.backlog, self._alone)
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
         """A job of our own: what it returned, or None where it failed."""
@@ -205,10 +154,5 @@ class Writer:
         return job.value if job.error is None else None
 
     def close(self) -> None:
-        self._alone(self._tidy)
+        self._alone(self.backlog.write_floors)
         self._closing.close()
-
-
-def _touch(tx: Transaction) -> bool:
-    tx.db.execute("UPDATE counter SET value = value + 1 WHERE name = 'probe'")
-    return True

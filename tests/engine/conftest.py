@@ -1,0 +1,55 @@
+"""Two engines under one suite, and a clock that a test may set."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.engine import Clock, Delivery, Engine, MemoryEngine, Put, Record, open_sqlite
+
+
+class SetClock:
+    """Real time, until a test moves it on."""
+
+    def __init__(self) -> None:
+        self.wall_ahead = 0.0
+        self.steady_ahead = 0.0
+        self.clock = Clock(lambda: time.time() + self.wall_ahead, lambda: time.monotonic() + self.steady_ahead)
+
+    def jump(self, seconds: float) -> None:
+        """Somebody sets the wall clock."""
+        self.wall_ahead += seconds
+
+    def pass_by(self, seconds: float) -> None:
+        """Time passes for both clocks."""
+        self.wall_ahead += seconds
+        self.steady_ahead += seconds
+
+
+def subjects_of(records: list[Record]) -> list[str]:
+    return [record.subject for record in records]
+
+
+def seqs_of(deliveries: list[Delivery]) -> list[int]:
+    return [delivery.record.seq for delivery in deliveries]
+
+
+async def filled(engine: Engine, *subjects: str) -> list[int]:
+    """Append a record to each subject, and return the sequences."""
+    return [(await engine.append(Put(subject, subject.encode())))[0] for subject in subjects]
+
+
+@pytest.fixture
+def time_of_day() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path, time_of_day: SetClock) -> AsyncIterator[Engine]:
+    if request.param == "memory":
+        async with MemoryEngine(time_of_day.clock) as memory:
+            yield memory
+    else:
+        async with await open_sqlite(tmp_path / "journal.db", clock=time_of_day.clock) as sqlite:
+            yield sqlite

@@ -1,0 +1,227 @@
+"""What every engine promises, shown on each: the log itself."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from gateway.engine import Conflict, Duplicate, Engine, Put, Spec
+from tests.engine.conftest import SetClock, filled, subjects_of
+
+
+class TestAppend:
+    async def test_returns_a_growing_sequence_for_each_put(self, engine: Engine) -> None:
+        first = await engine.append(Put("a.x", b"1"), Put("a.y", b"2"))
+        second = await engine.append(Put("a.x", b"3"))
+        assert sorted({*first, *second}) == [*first, *second]
+
+    async def test_of_nothing_is_nothing(self, engine: Engine) -> None:
+        assert await engine.append() == []
+
+    async def test_keeps_data_and_time(self, engine: Engine, time_of_day: SetClock) -> None:
+        before = time_of_day.clock.wall()
+        (seq,) = await engine.append(Put("a.x", b"\x00\xff"))
+        record = await engine.last("a.x")
+        assert record is not None
+        assert (record.seq, record.subject, record.data) == (seq, "a.x", b"\x00\xff")
+        assert before <= record.ts <= time_of_day.clock.wall()
+
+    async def test_is_all_or_nothing_when_a_later_put_conflicts(self, engine: Engine) -> None:
+        with pytest.raises(Conflict):
+            await engine.append(Put("a.x", b"1"), Put("a.y", b"2", expect=7))
+        assert await engine.read(">") == []
+
+    async def test_is_all_or_nothing_when_a_later_put_is_a_duplicate(self, engine: Engine) -> None:
+        await engine.append(Put("a.x", b"1", msg_id="m1"))
+        with pytest.raises(Duplicate):
+            await engine.append(Put("a.y", b"2", msg_id="m2"), Put("a.y", b"3", msg_id="m1"))
+        assert await engine.last("a.y") is None
+        assert len(await engine.append(Put("a.y", b"2", msg_id="m2"))) == 1
+
+    async def test_refuses_one_id_twice_in_one_append(self, engine: Engine) -> None:
+        with pytest.raises(Duplicate):
+            await engine.append(Put("a.x", b"1", msg_id="m1"), Put("a.x", b"2", msg_id="m1"))
+        assert await engine.last("a.x") is None
+
+    async def test_compares_and_sets(self, engine: Engine) -> None:
+        (first,) = await engine.append(Put("a.x", b"1", expect=0))
+        (second,) = await engine.append(Put("a.x", b"2", expect=first))
+        for stale in (0, first, second + 1):
+            with pytest.raises(Conflict):
+                await engine.append(Put("a.x", b"3", expect=stale))
+        record = await engine.last("a.x")
+        assert record is not None
+        assert record.data == b"2"
+
+    async def test_tells_who_tries_again_that_it_was_done(self, engine: Engine) -> None:
+        put = Put("a.x", b"1", msg_id="m", expect=0)
+        await engine.append(put)
+        with pytest.raises(Duplicate):
+            await engine.append(put)
+
+    async def test_expects_what_was_before_the_whole_append(self, engine: Engine) -> None:
+        seqs = await engine.append(Put("a.x", b"1", expect=0), Put("a.x", b"2", expect=0))
+        assert len(seqs) == 2
+
+    async def test_lets_one_of_many_racers_win(self, engine: Engine) -> None:
+        async def race(n: int) -> bool:
+            try:
+                await engine.append(Put("a.x", str(n).encode(), expect=0))
+            except Conflict:
+                return False
+            return True
+
+        assert sum(await asyncio.gather(*(race(n) for n in range(50)))) == 1
+        assert len(await engine.read("a.x")) == 1
+
+    async def test_does_not_let_a_refused_neighbour_harm_the_others(self, engine: Engine) -> None:
+        await engine.append(Put("a.x", b"", msg_id="taken"))
+        puts = [Put("b.x", b"", msg_id="taken" if n % 3 == 0 else f"m{n}") for n in range(90)]
+        outcomes = await asyncio.gather(*(engine.append(put) for put in puts), return_exceptions=True)
+        assert [type(outcome) is list for outcome in outcomes] == [n % 3 != 0 for n in range(90)]
+        assert len(await engine.read("b.x")) == 60
+
+    @pytest.mark.parametrize("subject", ["", ".", "a.", ".a", "a..b", "a b", "a.*", "a.>", "a\n", "a.\tb", "a\x00b"])
+    async def test_refuses_what_is_no_subject(self, engine: Engine, subject: str) -> None:
+        with pytest.raises(ValueError, match="is no subject"):
+            await engine.append(Put("a.x", b""), Put(subject, b""))
+        assert await engine.read(">") == []
+
+    @pytest.mark.parametrize("pattern", ["", "a.", ">.a", "a.>.b", "a*", "a.b>", "a b"])
+    async def test_refuses_what_is_no_pattern(self, engine: Engine, pattern: str) -> None:
+        for asking in (engine.read(pattern), engine.purge(pattern), engine.consumer(Spec("c", (pattern,)))):
+            with pytest.raises(ValueError, match="is no pattern"):
+                await asking
+        with pytest.raises(ValueError, match="is no pattern"):
+            engine.tail(pattern)
+
+    async def test_that_nobody_waits_for_keeps_its_place_in_the_order(self, engine: Engine) -> None:
+        for n in range(100):
+            engine.append_soon(Put("a.x", str(n).encode()))
+        (last,) = await engine.append(Put("a.x", b"end"))
+        found = await engine.read("a.x", limit=1000)
+        assert [record.data for record in found] == [*(str(n).encode() for n in range(100)), b"end"]
+        assert found[-1].seq == last
+
+    async def test_that_nobody_waits_for_tells_its_losses_by_health(self, engine: Engine) -> None:
+        await engine.append(Put("a.x", b"", msg_id="m"))
+        engine.append_soon(Put("a.x", b"", msg_id="m"))
+        engine.append_soon(Put("a.x", b"", expect=99))
+        await engine.append(Put("a.y", b""))
+        health = await engine.health()
+        assert health.ok
+        assert health.detail.startswith("1 append")
+
+
+class TestTimeToLive:
+    async def test_ends_a_record_for_every_question(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.append(Put("a.x", b"lasts"), Put("a.x", b"ends", ttl=60))
+        time_of_day.pass_by(61)
+        record = await engine.last("a.x")
+        assert record is not None
+        assert record.data == b"lasts"
+        assert [record.data for record in await engine.read(">")] == [b"lasts"]
+        consumer = await engine.consumer(Spec("c", (">",)))
+        assert [delivery.record.data for delivery in await consumer.fetch(10, 0)] == [b"lasts"]
+
+    async def test_frees_the_message_id_with_the_record(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.append(Put("a.x", b"1", msg_id="m", ttl=60))
+        with pytest.raises(Duplicate):
+            await engine.append(Put("a.x", b"2", msg_id="m"))
+        time_of_day.pass_by(61)
+        await engine.append(Put("a.x", b"3", msg_id="m"))
+        assert [record.data for record in await engine.read("a.x")] == [b"3"]
+
+    async def test_counts_for_compare_and_set(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.append(Put("a.x", b"1", ttl=60))
+        time_of_day.pass_by(61)
+        assert len(await engine.append(Put("a.x", b"2", expect=0))) == 1
+
+    async def test_ends_what_was_handed_out(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.append(Put("a.x", b"", ttl=60))
+        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=5))
+        assert len(await consumer.fetch(10, 0)) == 1
+        time_of_day.pass_by(61)
+        assert await consumer.fetch(10, 0) == []
+
+    async def test_must_be_above_zero(self, engine: Engine) -> None:
+        with pytest.raises(ValueError, match="time to live"):
+            await engine.append(Put("a.x", b"", ttl=0))
+
+
+class TestReading:
+    async def test_last_knows_its_own_subject_only(self, engine: Engine) -> None:
+        await filled(engine, "a.x", "a.x.y", "a.xx")
+        record = await engine.last("a.x")
+        assert record is not None
+        assert record.subject == "a.x"
+        assert await engine.last("a") is None
+
+    async def test_read_follows_the_order_of_the_log(self, engine: Engine) -> None:
+        await filled(engine, "b.1", "a.1", "b.2", "c.1", "a.2")
+        assert subjects_of(await engine.read(">")) == ["b.1", "a.1", "b.2", "c.1", "a.2"]
+        assert subjects_of(await engine.read("a.*")) == ["a.1", "a.2"]
+
+    async def test_read_goes_on_behind_a_sequence_in_portions(self, engine: Engine) -> None:
+        seqs = await filled(engine, *(f"a.{n}" for n in range(25)))
+        found, after = [], 0
+        while portion := await engine.read("a.>", after=after, limit=10):
+            assert len(portion) <= 10
+            found += [record.seq for record in portion]
+            after = portion[-1].seq
+        assert found == seqs
+
+    async def test_read_finds_the_rare_among_the_many(self, engine: Engine) -> None:
+        await engine.append(*(Put(f"many.{n % 7}", b"") for n in range(6000)))
+        await engine.append(Put("rare.x", b""))
+        await engine.append(*(Put(f"many.{n % 7}", b"") for n in range(100)))
+        assert subjects_of(await engine.read("rare.>")) == ["rare.x"]
+        assert len(await engine.read("many.*", limit=10_000)) == 6100
+        assert len(await engine.read("many.3", limit=10_000)) == 871
+
+    async def test_sees_at_once_what_was_written(self, engine: Engine) -> None:
+        for n in range(30):
+            (seq,) = await engine.append(Put("a.x", b""))
+            record = await engine.last("a.x")
+            assert record is not None
+            assert record.seq == seq, n
+
+
+class TestPurge:
+    async def test_removes_what_matches_and_says_how_much(self, engine: Engine) -> None:
+        await filled(engine, "a.x", "b.x", "a.y")
+        assert await engine.purge("a.*") == 2
+        assert subjects_of(await engine.read(">")) == ["b.x"]
+        assert await engine.purge("a.*") == 0
+
+    async def test_goes_up_to_a_sequence(self, engine: Engine) -> None:
+        seqs = await filled(engine, "a.x", "a.x", "a.x")
+        assert await engine.purge("a.x", upto=seqs[1]) == 2
+        assert [record.seq for record in await engine.read("a.x")] == [seqs[2]]
+
+    async def test_never_gives_a_sequence_twice(self, engine: Engine) -> None:
+        seqs = await filled(engine, "a.x", "a.x")
+        await engine.purge(">")
+        (after,) = await engine.append(Put("a.x", b"", expect=0))
+        assert after > max(seqs)
+
+    async def test_frees_message_ids(self, engine: Engine) -> None:
+        await engine.append(Put("a.x", b"", msg_id="m"))
+        await engine.purge("a.x")
+        assert len(await engine.append(Put("a.x", b"", msg_id="m"))) == 1
+
+    async def test_takes_from_the_consumers_what_they_are_owed(self, engine: Engine) -> None:
+        await filled(engine, "a.x", "a.y", "a.y", "a.x")
+        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=0.01))
+        assert len(await consumer.fetch(2, 0)) == 2
+        assert await engine.depth("c") == 4
+        await engine.purge("a.x")
+        assert await engine.depth("c") == 2
+        with anyio.fail_after(5):
+            assert subjects_of([(await consumer.fetch(1, 1))[0].record for _ in range(2)]) == ["a.y", "a.y"]
+
+    async def test_removes_thousands(self, engine: Engine) -> None:
+        await engine.append(*(Put(f"a.{n}", b"") for n in range(2500)), Put("b.x", b""))
+        assert await engine.purge("a.>") == 2500
+        assert subjects_of(await engine.read(">")) == ["b.x"]
+        assert (await engine.health()).records == 1
