@@ -1,0 +1,132 @@
+"""From what the configuration says of a model to the model itself: made when it is first used, through `model:create`.
+
+A hook there may change what the model is made with, give one of its own (used as it is), or a function of no arguments
+that makes one when it is needed. What was made is kept; what failed is tried again at the next use.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+
+from gateway.agent.model import Chunk, Model, ModelRequest
+from gateway.agent.models.completion import Price
+from gateway.agent.models.demo import DemoModel
+from gateway.agent.models.openai import OpenAIModel
+from gateway.agent.models.resilient import Patience, resilient
+from gateway.agent.models.script import read_script
+from gateway.agent.ports import Run
+from gateway.errors import ConfigError, ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as it is configured. `kwargs` are what it is made with, as hooks see them; the key is not among them."""
+
+    id: str
+    provider: str
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    price: Price = field(default_factory=Price)
+
+
+Maker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
+
+
+def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
+    """The model, without hooks.
+
+    Raises:
+        ConfigError: there is no such provider, or it cannot be made with these arguments.
+    """
+    if spec.provider not in MAKERS:
+        raise ConfigError(f"the model {spec.id!r}: there is no provider {spec.provider!r}, only {', '.join(MAKERS)}")
+    try:
+        return MAKERS[spec.provider](spec, model, kwargs)
+    except TypeError as error:
+        raise ConfigError(f"the model {spec.id!r} cannot be made: {error}") from None
+
+
+class LazyModel:
+    """A model that is made at its first use. Its repr, its name and its being there make nothing."""
+
+    def __init__(self, spec: ModelSpec, run: Run, wants: Callable[[str], bool]) -> None:
+        self._spec = spec
+        self._run = run
+        self._wants = wants
+        self._made: Model | None = None
+        self._lock = anyio.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._spec.model or self._spec.provider
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The model's answer; a model that cannot be made is a ModelError."""
+        async with self._lock:
+            model = self._made = self._made or await self._make()
+        async with aclosing(model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
+            async for chunk in chunks:
+                yield chunk
+
+    async def aclose(self) -> None:
+        """Close what the model holds open, if it was ever made."""
+        close = getattr(self._made, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def _make(self) -> Model:
+        spec, model, kwargs = self._spec, self._spec.model, dict(self._spec.kwargs)
+        if not self._wants("model:create"):
+            return make_model(spec, model, kwargs)
+        event = await self._run(
+            "model:create", llm_id=spec.id, provider=spec.provider, model=model, kwargs=kwargs, result=None
+        )
+        given = event.get("result")
+        if given is None:
+            return make_model(spec, str(event["model"]), dict(event["kwargs"]))
+        return _given(spec, given)
+
+    def __repr__(self) -> str:
+        return f"LazyModel({self._spec.id!r})"
+
+
+def lazy_model(
+    specs: tuple[ModelSpec, ...], run: Run, wants: Callable[[str], bool], patience: Patience | None = None
+) -> Model:
+    """The first of these models that answers; each is made when it is first needed, and tried again with patience."""
+    return resilient([LazyModel(spec, run, wants) for spec in specs], patience)
+
+
+def _given(spec: ModelSpec, given: Any) -> Model:
+    """A hook's own model, or the one that its function makes."""
+    if not hasattr(given, "stream") and callable(given):
+        try:
+            given = given()
+        except Exception as error:
+            raise ModelError(f"the model {spec.id!r} could not be made by a hook: {error}", kind="missing") from error
+    if not hasattr(given, "stream"):
+        raise ModelError(
+            f"a hook gave {type(given).__name__} for the model {spec.id!r}: it cannot stream", kind="missing"
+        )
+    model: Model = given
+    return model
+
+
+def _openai(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
+    return OpenAIModel(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
+
+
+def _demo(_spec: ModelSpec, _model: str, kwargs: dict[str, Any]) -> Model:
+    return DemoModel(**kwargs)
+
+
+def _script(_spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
+    return read_script(Path(kwargs.get("path") or model))
+
+
+MAKERS: Mapping[str, Maker] = {"openai": _openai, "demo": _demo, "script": _script}

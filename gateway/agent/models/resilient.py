@@ -1,0 +1,89 @@
+"""Trying again, and other models when one does not answer: until the first word has come, and not after it.
+
+What the person has read a part of cannot be begun anew behind their back; what broke off later is an error of the turn,
+which hooks may answer with a Retry.
+"""
+
+import logging
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+
+from gateway.agent.model import Chunk, Model, ModelRequest
+from gateway.errors import ModelError
+
+log = logging.getLogger(__name__)
+
+PASSING = frozenset({"rate", "overload", "network", "timeout", "response"})
+FINAL = frozenset({"filter", "script"})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often one model is tried, and how long is waited before the next try: doubling, with jitter."""
+
+    tries: int = 4
+    first: float = 0.5
+    longest: float = 30.0
+
+    def wait(self, attempt: int, asked: float | None) -> float:
+        """Seconds before the next try; what the endpoint asks for counts, as far as it is bearable."""
+        own = min(self.first * 2.0**attempt, self.longest) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        return max(own, min(asked or 0.0, self.longest))
+
+
+@dataclass(frozen=True, slots=True)
+class ResilientModel:
+    """The first of these models that answers. Another name for the model holds for the first alone."""
+
+    models: tuple[Model, ...]
+    patience: Patience = Patience()
+
+    @property
+    def name(self) -> str:
+        return self.models[0].name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The answer of the first model that gives one; the last error when none does."""
+        failure: ModelError | None = None
+        for number, model in enumerate(self.models):
+            asked = request if number == 0 else _unnamed(request)
+            for attempt in range(self.patience.tries):
+                has_begun = False
+                try:
+                    async with aclosing(model.stream(asked)) as chunks:  # type: ignore[type-var]  # async generators
+                        async for chunk in chunks:
+                            has_begun = True
+                            yield chunk
+                    return
+                except ModelError as error:
+                    if has_begun or error.kind in FINAL:
+                        raise
+                    failure = error
+                if failure.kind not in PASSING or attempt + 1 == self.patience.tries:
+                    break
+                await self._pause(model, failure, attempt)
+            self._give_up(failure, number)
+        assert failure
+        raise failure
+
+    async def _pause(self, model: Model, failure: ModelError, attempt: int) -> None:
+        seconds = self.patience.wait(attempt, failure.retry_after)
+        log.info("the model %s failed (%s: %s); again in %.1f s", model.name, failure.kind, failure, seconds)
+        await anyio.sleep(seconds)
+
+    def _give_up(self, failure: ModelError | None, number: int) -> None:
+        if number + 1 < len(self.models):
+            names = self.models[number].name, self.models[number + 1].name
+            log.warning("the model %s does not answer (%s); falling back to %s", names[0], failure, names[1])
+
+
+def resilient(models: Sequence[Model], patience: Patience | None = None) -> Model:
+    return ResilientModel(tuple(models), patience or Patience())
+
+
+def _unnamed(request: ModelRequest) -> ModelRequest:
+    return ModelRequest(request.messages, request.system, request.tools, "", request.options)

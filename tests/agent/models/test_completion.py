@@ -1,0 +1,120 @@
+"""Pieces of a stream, in all the ways that servers cut and vary them, become one answer."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.agent import ModelRequest
+from gateway.agent.models.completion import Assembly, Price, read_piece, request_body
+from gateway.agent.models.sse import EventStream
+from gateway.errors import ModelError
+from gateway.transcript import Entry, ToolCall
+
+
+def assembled(*pieces, price=None):
+    answer = Assembly(price or Price())
+    return "".join(answer.add(read_piece(json.dumps(piece).encode())) for piece in pieces), answer
+
+
+def delta(finish=None, **fields):
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def call(index, id_=None, name=None, arguments=None):
+    return {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
+
+
+@given(st.data())
+def test_events_are_the_same_however_the_bytes_are_cut(data):
+    wire = b': ping\r\ndata: {"a":1}\r\n\r\nevent: x\ndata:two\ndata: lines\n\ndata: [DONE]\n\n'
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=6)))
+    stream, events = EventStream(), []
+    for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True):
+        events += stream.feed(wire[start:end])
+    assert events == [b'{"a":1}', b"two\nlines", b"[DONE]"]
+    assert stream.rest() == b""
+
+
+def test_an_event_without_its_end_is_not_lost():
+    stream = EventStream()
+    assert stream.feed(b"data: one\n\ndata: tw") == [b"one"]
+    assert stream.rest() == b"tw"
+
+
+def test_a_line_without_end_is_refused():
+    stream = EventStream()
+    with pytest.raises(ValueError, match="no end"):
+        stream.feed(b"x" * 16_000_001)
+
+
+def test_text_calls_usage_and_cost_are_put_together():
+    text, answer = assembled(
+        delta(role="assistant", content=None),
+        delta(content="Hel"),
+        delta(content="lo"),
+        delta(tool_calls=[call(0, "a", "weather", "")]),
+        delta(tool_calls=[call(0, None, None, '{"city":')]),
+        delta(tool_calls=[call(1, "b", "time", None), call(0, None, None, '"Paris"}')]),
+        delta("tool_calls"),
+        {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 500_000}},
+        price=Price(2.0, 8.0),
+    )
+    assert text == "Hello"
+    assert answer.calls() == (ToolCall("a", "weather", {"city": "Paris"}), ToolCall("b", "time", {}))
+    assert (answer.usage.input_tokens, answer.usage.cost, answer.stop) == (1_000_000, 6.0, "tool_calls")
+
+
+def test_servers_that_do_not_number_calls_or_send_objects_are_understood():
+    _, answer = assembled(
+        delta(tool_calls=[{"id": "a", "function": {"name": "x", "arguments": {"n": 1}}}]),
+        delta(tool_calls=[{"id": "b", "function": {"name": "y", "arguments": "{}"}}]),
+    )
+    assert answer.calls() == (ToolCall("a", "x", {"n": 1}), ToolCall("b", "y", {}))
+
+
+@pytest.mark.parametrize("arguments", ["{broken", "[1]", '"text"'])
+def test_arguments_that_are_no_object_are_kept_as_they_were_written(arguments):
+    _, answer = assembled(delta(tool_calls=[call(0, "a", "x", arguments)]))
+    assert answer.calls()[0].args == {"__raw__": arguments}
+
+
+def test_a_whole_answer_is_read_where_a_server_does_not_stream():
+    text, answer = assembled({"choices": [{"message": {"content": "whole"}, "finish_reason": "stop"}]})
+    assert (text, answer.stop) == ("whole", "stop")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"<html>", "response"),
+        (b'{"choices": 7}', "response"),
+        (b'{"error": {"message": "slow down", "type": "rate_limit_error"}}', "rate"),
+        (b'{"error": "upstream died"}', "overload"),
+    ],
+)
+def test_what_is_no_piece_is_an_error_of_its_kind(data, kind):
+    with pytest.raises(ModelError) as caught:
+        read_piece(data)
+    assert caught.value.kind == kind
+
+
+def test_a_transcript_becomes_the_messages_of_the_endpoint(weather_tool):
+    request = ModelRequest(
+        (
+            Entry("user", "hi"),
+            Entry("assistant", "", (ToolCall("a", "weather", {"city": "Paris"}),)),
+            Entry("tool", "warm", call_id="a", name="weather"),
+        ),
+        "You help.",
+        (weather_tool.spec,),
+        options={"temperature": 0.5, "invented": 1},
+    )
+    body = json.loads(request_body(request, "gpt", {"user": "u"}))
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool"]
+    assert body["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"city":"Paris"}'
+    assert body["messages"][3] == {"role": "tool", "tool_call_id": "a", "content": "warm"}
+    assert body["tools"][0]["function"]["parameters"]["required"] == ["city"]
+    assert (body["temperature"], body["user"], body["stream_options"]) == (0.5, "u", {"include_usage": True})
+    assert "invented" not in body
