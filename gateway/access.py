@@ -19,6 +19,7 @@ class Rules:
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
     admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
     everybody: frozenset[str] = frozenset()
 
@@ -42,6 +43,8 @@ class Access:
         if user and user in self.rules.users.get(platform, ()):
             return "user"
         in_group = message.address.chat_type != "dm"
+        if in_group and user and user in self.rules.group_users.get(platform, ()):
+            return "user"
         if in_group and message.address.chat_id in self.rules.chats.get(platform, ()):
             return "user"
         return "user" if user and platform in self.rules.everybody else None

@@ -9,6 +9,7 @@ RULES = Rules(
     owners={"terminal": frozenset({"owner"})},
     admins={"net": frozenset({"1"})},
     users={"net": frozenset({"2"})},
+    group_users={"net": frozenset({"4"})},
     chats={"net": frozenset({"room"})},
     everybody=frozenset({"open"}),
 )
@@ -31,6 +32,8 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
         (message("net", "3", "room", "group"), "user"),
         (message("net", "3", "room", "dm"), None),
         (message("net", "3", "other", "group"), None),
+        (message("net", "4", "other", "group"), "user"),
+        (message("net", "4"), None),
         (message("open", "9"), "user"),
         (message("open", ""), None),
     ],

@@ -14,7 +14,8 @@ import msgspec
 from gateway import records
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
-from gateway.messages import Address, Message, Receive
+from gateway.messages import Address, Message, Receipt, Receive, Reply
+from gateway.outbox import Doubt
 from gateway.sessions import session_key
 
 PLATFORM = "terminal"
@@ -40,13 +41,6 @@ class Said(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Delta(msgspec.Struct, frozen=True):
-    """A piece of an answer, while the model is still writing it; live only."""
-
-    turn_id: str
-    text: str
-
-
 class Terminal:
     """Takes what people type, and shows them what is journalled for their session until they are answered."""
 
@@ -65,17 +59,41 @@ class Terminal:
         receipt = await self._receive(message)
         if receipt.settled is not None:
             return Said(typed.session, receipt.settled, "command")
-        return await Watcher(receipt.seq, typed.session, notify).until_done(heard)
+        return await Watcher(self._engine, receipt, typed.session, notify).until_done(heard)
+
+
+class TerminalCarrier:
+    """The sending end: what is journalled is there to be read, so every reply has arrived."""
+
+    platform = PLATFORM
+    doubt: Doubt = "resend"
+    can_edit = False
+
+    def parts(self, _reply: Reply) -> int:
+        return 1
+
+    async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
+        return (reply.id,)
+
+    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
+        """Nothing is shown before it is whole."""
+
+    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        """What was journalled stays."""
+
+    async def find(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
+        return (reply.id,)
 
 
 class Watcher:
     """Shows one message's answer as it comes."""
 
-    def __init__(self, seq: int, session: str, notify: Notify) -> None:
-        self._seq = seq
+    def __init__(self, engine: Engine, receipt: Receipt, session: str, notify: Notify) -> None:
+        self._engine = engine
+        self._receipt = receipt
         self._session = session
         self._notify = notify
-        self._texts: dict[str, list[str]] = {}
+        self._shown: dict[str, records.Outbound] = {}
 
     async def until_done(self, heard: AsyncIterator[Record]) -> Said:
         async for record in heard:
@@ -83,16 +101,28 @@ class Watcher:
                 await self._notify("delta", msgspec.json.decode(record.data))
                 continue
             match records.decode(record.data):
-                case records.Outbound(reply=reply, turn_id=turn_id):
-                    self._texts.setdefault(turn_id, []).append(reply.text)
-                    await self._notify("reply", {"turn_id": turn_id, "text": reply.text})
-                case records.Done(upto=upto) as done if upto >= self._seq:
-                    return self._said(done)
+                case records.Outbound() as out:
+                    await self._show(out)
+                case records.Asked() as asked:
+                    return await self._said("waiting", asked.turn_id, "")
+                case records.Done(upto=upto) as done if upto >= self._receipt.seq:
+                    return await self._said(done.status, done.turn_id, done.error)
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
-    def _said(self, done: records.Done) -> Said:
-        texts = self._texts.get(done.turn_id, [])
-        return Said(self._session, "\n\n".join(texts), done.status, done.turn_id, done.error)
+    async def _said(self, status: str, turn_id: str, error: str) -> Said:
+        """An end and its replies are one append, in whichever order; what was not heard yet is read."""
+        pattern = records.out_of_session(self._receipt.session_key)
+        for record in await self._engine.read(pattern, self._receipt.seq):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.Outbound):
+                await self._show(kept)
+        texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
+        return Said(self._session, "\n\n".join(texts), status, turn_id, error)
+
+    async def _show(self, out: records.Outbound) -> None:
+        if out.reply.id not in self._shown:
+            self._shown[out.reply.id] = out
+            await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
 
 
 def message_of(typed: Say) -> Message:

@@ -3,8 +3,8 @@
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 import anyio.abc
@@ -41,6 +41,7 @@ class Part:
         self._restarts = 0
         self._since = time.time()
         self._first = anyio.Event()
+        self._is_wanted = True
 
     @property
     def facts(self) -> PartFacts:
@@ -54,6 +55,10 @@ class Part:
         """Until it works, or has failed once: the start of others does not wait longer."""
         await self._first.wait()
 
+    def let_end(self) -> None:
+        """Its next end is the last one."""
+        self._is_wanted = False
+
     async def keep(self) -> None:
         """Serve until cancelled, and again after every end that was not asked for."""
         pause = FIRST_PAUSE
@@ -62,6 +67,8 @@ class Part:
                 begun = time.monotonic()
                 await self._once()
                 self._first.set()
+                if not self._is_wanted:
+                    return
                 pause = FIRST_PAUSE if time.monotonic() - begun > CALM else pause
                 await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
@@ -72,12 +79,37 @@ class Part:
     async def _once(self) -> None:
         try:
             await self._serve(self)
-        except Exception as error:
+        except Exception as error:  # whatever a part does wrong, the others go on
             log.exception("%s failed; it is started again", self.name)
-            self._enter("restarting", f"{type(error).__name__}: {error}")
+            self._enter("restarting", in_words(error))
         else:
-            log.warning("%s ended by itself; it is started again", self.name)
+            if self._is_wanted:
+                log.warning("%s ended by itself; it is started again", self.name)
             self._enter("restarting", "ended by itself")
 
     def _enter(self, state: PartState, detail: str) -> None:
         self._state, self._detail, self._since = state, detail, time.time()
+
+
+class Service(Protocol):
+    """A function that serves until it is cancelled, and says when it has begun to."""
+
+    def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
+
+
+def serving(service: Service) -> Serve:
+    """What a part runs: a service that is up once it has said so."""
+
+    async def serve(part: Part) -> None:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(service)
+            part.up()
+
+    return serve
+
+
+def in_words(error: BaseException) -> str:
+    """The error that counts: a group with one error in it is that error."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"

@@ -1,6 +1,7 @@
 """The dispatcher: between the networks' messages and the lanes that answer them."""
 
+from gateway.dispatcher.deliveries import Deliveries
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.house import House, Reports
 
-__all__ = ["Dispatcher", "House", "Reports"]
+__all__ = ["Deliveries", "Dispatcher", "House", "Reports"]

@@ -24,7 +24,7 @@ from gateway.dispatcher.verbs import IN_LANE, Call, Ran, Urgent
 from gateway.engine import Put
 from gateway.errors import SessionError
 from gateway.events import Deny, End, Event, Pause, Question
-from gateway.hooks import HookScope
+from gateway.hooks import Scope as HookScope
 from gateway.lanes import Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.sessions import Session, apply, session_key, turnover
@@ -144,7 +144,7 @@ class Dispatcher:
                 discard=live.discard,
                 turn_id=turn.turn_id,
                 steps=turn.steps,
-                answers=turn.answers,
+                answers=dict(turn.answers),
                 asked=turn.session.turn.questions if turn.session.turn else {},
                 resumed=turn.resumed,
                 stop=turn.scope,
@@ -174,7 +174,7 @@ class Dispatcher:
         return Receipt(call.session.key, settled=ran.text)
 
     async def _may_answer(self, session: Session, message: Message, scope: Scope) -> bool:
-        """Whoever asked may answer, and admins may."""
+        """Whoever started the turn may answer, and admins may."""
         if scope in ("admin", "owner"):
             return True
         waiting = await self._house.engine.read(records.subject("in", session.key), session.upto, 1)
@@ -195,9 +195,7 @@ class Dispatcher:
         """Owe somebody a text that belongs to no turn."""
         if text:
             reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
-            out = records.Outbound(reply=reply, session_key=key)
-            subject = records.out_subject(message.address, key)
-            await self._house.engine.append(Put(subject, records.encode(out), ttl=records.TRAFFIC_TTL))
+            await self._house.outbox.post(reply, key)
 
     def _turn_away(self, message: Message) -> Receipt:
         at = message.address

@@ -10,6 +10,7 @@ from gateway.commands import CommandTable
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
+from gateway.outbox import Outbox
 from gateway.sessions import DEFAULT_RULES, KeyRules, Session, Sessions
 
 Choose: TypeAlias = Callable[[Message, Session], Agent]
@@ -34,6 +35,7 @@ class House:
     engine: Engine
     registry: HookRegistry
     sessions: Sessions
+    outbox: Outbox
     access: Access
     commands: CommandTable
     choose: Choose

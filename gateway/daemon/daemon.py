@@ -1,0 +1,171 @@
+"""The one place where the parts meet: built and started in order, stopped in reverse.
+
+Whoever reads `running` from top to bottom has read the start; from bottom to top, the stop.
+"""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Literal, TypeAlias
+
+import anyio
+import anyio.abc
+
+from gateway.access import Access
+from gateway.adapters.terminal import Terminal, TerminalCarrier
+from gateway.agent import Agent
+from gateway.commands import CommandTable
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.config.settings import Settings
+from gateway.control.server import ControlServer, Verb
+from gateway.daemon.agents import Agents
+from gateway.daemon.parts import Part, serving
+from gateway.daemon.people import rules_from
+from gateway.daemon.stopping import Stop
+from gateway.dispatcher import Deliveries, Dispatcher, House, Reports
+from gateway.engine import Engine, open_sqlite
+from gateway.errors import Exit
+from gateway.hooks import HookRegistry
+from gateway.lanes import Lanes, LaneSettings, Work
+from gateway.messages import Message
+from gateway.outbox import Outbox
+from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
+
+log = logging.getLogger(__name__)
+
+State: TypeAlias = Literal["starting", "ready", "stopping"]
+MakeVerbs: TypeAlias = Callable[["Gateway", Terminal], Mapping[str, Verb]]
+
+NODE = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
+LANES_SHARE, OUTBOX_SHARE = 0.5, 0.2  # of the time that there is for the stop
+
+
+class Gateway:
+    """What runs, while it runs: the parts, for those who show and steer them."""
+
+    def __init__(self, home: Home, configuration: Configuration, stop: Stop, engine: Engine) -> None:
+        self.home = home
+        self.configuration = configuration
+        self.stop = stop
+        self.engine = engine
+        self.registry = HookRegistry()
+        self.sessions = Sessions(engine)
+        self.access = Access(rules_from(self.settings.access))
+        self.agents = Agents(self.settings, home, self.hooks_in_words)
+        deliveries = Deliveries(self.registry)
+        self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
+        self.dispatcher: Dispatcher | None = None
+        self.parts: list[Part] = []
+        self.state: State = "starting"
+        self.since = time.time()
+        self.trouble = ""
+
+    @property
+    def settings(self) -> Settings:
+        return self.configuration.settings
+
+    @property
+    def lanes(self) -> Lanes:
+        """There once the dispatcher is built."""
+        assert self.dispatcher
+        return self.dispatcher.lanes
+
+    def choose(self, message: Message, session: Session) -> Agent:
+        """The agent that answers, by the configuration as it is now."""
+        return self.agents.choose(message, session)
+
+    def hooks_in_words(self) -> str:
+        return "There are no hooks."
+
+    def hook_counts(self) -> dict[str, int]:
+        return {}
+
+    async def start(self, tasks: anyio.abc.TaskGroup, *parts: Part) -> None:
+        """One after the other; a part that fails at first is tried again while the others go on."""
+        for part in parts:
+            self.parts.append(part)
+            tasks.start_soon(part.keep, name=part.name)
+            await part.tried()
+
+    def take(self, configuration: Configuration) -> None:
+        """Go on with another configuration, as far as that is possible without a restart."""
+        self.agents = Agents(configuration.settings, self.home, self.hooks_in_words)
+        self.access.rules = rules_from(configuration.settings.access)
+        self.configuration = configuration
+
+
+@asynccontextmanager
+async def running(
+    home: Home, configuration: Configuration, stop: Stop, make_verbs: MakeVerbs
+) -> AsyncIterator[Gateway]:
+    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit."""
+    limit = configuration.settings.gateway.shutdown_timeout
+    async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
+        gateway = Gateway(home, configuration, stop, engine)
+        async with gateway.registry, anyio.create_task_group() as tasks:
+            dispatcher = gateway.dispatcher = Dispatcher(house(gateway), partial(lanes, gateway), tasks)
+            terminal = Terminal(engine, dispatcher.receive)
+            control = ControlServer(home.socket, make_verbs(gateway, terminal))
+            await gateway.start(
+                tasks,
+                Part("lanes", serving(dispatcher.lanes.run)),
+                Part("terminal", serving(partial(gateway.outbox.carry, TerminalCarrier()))),
+                Part("control", serving(control.serve)),
+            )
+            gateway.state = "ready"
+            gateway.registry.emit("gateway:startup", platforms=["terminal"])
+            try:
+                yield gateway
+            finally:
+                gateway.state = "stopping"
+                gateway.registry.emit("gateway:shutdown", reason=stop.reason)
+                for part in gateway.parts:
+                    part.let_end()
+                with anyio.CancelScope(shield=True):
+                    await dispatcher.lanes.drain(limit * LANES_SHARE)
+                    await gateway.outbox.drain(limit * OUTBOX_SHARE)
+                tasks.cancel_scope.cancel()
+
+
+def house(gateway: Gateway) -> House:
+    """What the dispatcher works with."""
+    sessions = gateway.settings.sessions
+    return House(
+        engine=gateway.engine,
+        registry=gateway.registry,
+        sessions=gateway.sessions,
+        outbox=gateway.outbox,
+        access=gateway.access,
+        commands=CommandTable(),
+        choose=gateway.choose,
+        reports=Reports(
+            status=lambda: f"hermes-gateway is {gateway.state}; model {gateway.agents.described}",
+            hooks=gateway.hooks_in_words,
+            platforms=lambda: parts_in_words(gateway),
+            models=lambda: gateway.agents.models,
+            restart=partial(restart, gateway.stop),
+        ),
+        keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
+    )
+
+
+def lanes(gateway: Gateway, work: Work) -> Lanes:
+    sessions = gateway.settings.sessions
+    limits = LaneSettings(
+        turns=sessions.turns,
+        turns_per_person=sessions.turns_per_person,
+        reset=ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at),
+        interrupts=lambda _session, _message: gateway.settings.sessions.busy == "interrupt",
+    )
+    return Lanes(gateway.engine, gateway.sessions, work, limits, node=NODE)
+
+
+def parts_in_words(gateway: Gateway) -> str:
+    return "\n".join(f"{part.facts.name}: {part.facts.state} {part.facts.detail}".rstrip() for part in gateway.parts)
+
+
+async def restart(stop: Stop) -> None:
+    stop.ask("a restart was asked for", Exit.RESTART)

@@ -1,0 +1,70 @@
+"""What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway import __version__
+from gateway.config.platforms import Network
+from gateway.daemon.daemon import Gateway
+
+STATM = Path("/proc/self/statm")
+
+
+async def facts(gateway: Gateway) -> dict[str, Any]:
+    """All that `status` shows; documented in docs/cli.md."""
+    health = await gateway.engine.health()
+    return {
+        "state": gateway.state,
+        "version": __version__,
+        "pid": os.getpid(),
+        "since": gateway.since,
+        "home": str(gateway.home.root),
+        "socket": str(gateway.home.socket),
+        "model": gateway.agents.described,
+        "memory_kb": memory_kb(),
+        "hooks": gateway.hook_counts(),
+        "platforms_off": platforms_off(gateway),
+        "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
+        "journal": msgspec.to_builtins(health),
+        "configuration": str(gateway.home.config),
+        "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
+        "attention": [*attention(gateway), *([] if health.ok else [f"journal: {health.detail}"])],
+    }
+
+
+def platforms_off(gateway: Gateway) -> dict[str, str]:
+    """The networks that are not served, and why."""
+    networks = gateway.settings.platforms
+    return {name: why_off(getattr(networks, name)) for name in networks.__struct_fields__}
+
+
+def why_off(network: Network) -> str:
+    if network.enabled is False:
+        return "switched off"
+    tokens = [name for name in network.__struct_fields__ if name.endswith("token") and not getattr(network, name)]
+    return f"no {' and no '.join(tokens)}".replace("_", " ") if tokens else "not offered by this version"
+
+
+def attention(gateway: Gateway) -> list[str]:
+    """What somebody should look at."""
+    return [f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"] + (
+        [gateway.trouble] if gateway.trouble else []
+    )
+
+
+def memory_kb() -> int:
+    """What this process holds in memory now; 0 where the system does not say."""
+    try:
+        pages = int(STATM.read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def in_a_line(gateway: Gateway) -> str:
+    """For the supervisor."""
+    up = [part.facts.name for part in gateway.parts if part.facts.state == "up"]
+    return f"{gateway.state}: {', '.join(up)}; {gateway.lanes.running} turns"

@@ -1,0 +1,28 @@
+"""From the settings to the rules of access."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.access import Rules
+from gateway.adapters.terminal import OWNER, PLATFORM
+from gateway.config.settings import Access as AccessSettings
+from gateway.config.settings import Ids
+
+
+def rules_from(access: AccessSettings) -> Rules:
+    """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
+    return Rules(
+        owners={**by_platform(access.owners), PLATFORM: frozenset({OWNER})},
+        admins=by_platform(access.admins),
+        users=by_platform(access.users),
+        group_users=by_platform(access.group_users),
+        chats=by_platform(access.chats),
+        everybody=frozenset(access.everybody),
+    )
+
+
+def by_platform(ids: Ids) -> Mapping[str, frozenset[str]]:
+    named = msgspec.structs.asdict(ids)
+    everywhere = named.pop("all")
+    return {network: frozenset((*found, *everywhere)) for network, found in named.items()}

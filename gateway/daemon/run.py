@@ -1,0 +1,83 @@
+"""`run`: one gateway for a home, until it is told to stop."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.daemon.daemon import Gateway, running
+from gateway.daemon.facts import in_a_line
+from gateway.daemon.lock import home_lock
+from gateway.daemon.stopping import Stop, heed_signals
+from gateway.daemon.verbs import verbs
+from gateway.errors import ConfigError, Exit
+from gateway.notify import Notifier
+
+log = logging.getLogger(__name__)
+
+STATUS_PAUSE = 5.0
+SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
+
+Load: TypeAlias = Callable[[], Configuration]
+Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
+
+
+async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, announce: Announce) -> Exit:
+    """Serve the home. `load` reads the configuration, again at each SIGHUP; `watchdog` is the supervisor's patience.
+
+    Raises:
+        HomeBusy: another gateway serves this home, and did not end in time.
+        ConfigError: the configuration is not right.
+    """
+    configuration = load()
+    limit = configuration.settings.gateway.shutdown_timeout
+    stop = Stop(limit)
+    async with home_lock(home.lock, limit), anyio.create_task_group() as tasks:
+        async with running(home, configuration, stop, verbs) as gateway:
+            await tasks.start(heed_signals, stop, Reload(gateway, load, notifier).now)
+            tasks.start_soon(report, gateway, notifier, watchdog)
+            notifier.ready(in_a_line(gateway))
+            await announce(gateway)
+            await stop.wait()
+            notifier.stopping(stop.reason)
+        tasks.cancel_scope.cancel()
+    return stop.exit
+
+
+class Reload:
+    """Reads the configuration again; one that is wrong changes nothing but what `status` says."""
+
+    def __init__(self, gateway: Gateway, load: Load, notifier: Notifier) -> None:
+        self._gateway = gateway
+        self._load = load
+        self._notifier = notifier
+
+    async def now(self) -> None:
+        self._notifier.reloading()
+        try:
+            self._gateway.take(self._load())
+        except ConfigError as error:
+            log.error("the configuration was not reloaded, the one before goes on: %s", error)
+            self._gateway.trouble = f"the configuration was not reloaded: {error}"
+        else:
+            log.info("the configuration was reloaded")
+            self._gateway.trouble = ""
+        self._notifier.ready(in_a_line(self._gateway))
+
+
+async def report(gateway: Gateway, notifier: Notifier, watchdog: float) -> None:
+    """Tell the supervisor how we fare, and, as long as the loop is in time, that we live."""
+    pause = min(watchdog / 3, STATUS_PAUSE) if watchdog else STATUS_PAUSE
+    while True:
+        due = time.monotonic() + pause
+        await anyio.sleep(pause)
+        late = time.monotonic() - due
+        if late < SLOW_LOOP:
+            notifier.alive()
+        else:
+            log.warning("the event loop was held up for %.1f s", late)
+        notifier.status(in_a_line(gateway))

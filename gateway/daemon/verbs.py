@@ -1,0 +1,56 @@
+"""What the running gateway answers on its control socket."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+
+from gateway.adapters.terminal import Terminal
+from gateway.control.server import Notify, Verb
+from gateway.daemon.daemon import Gateway
+from gateway.daemon.facts import facts
+from gateway.errors import Exit
+
+BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
+
+
+def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
+    """By name, each a function of its parameters and of how to notify its caller."""
+
+    async def status(_params: dict[str, Any], _notify: Notify) -> Any:
+        return await facts(gateway)
+
+    async def stop(_params: dict[str, Any], _notify: Notify) -> Any:
+        gateway.stop.ask("asked on the control socket")
+        return {}
+
+    async def restart(_params: dict[str, Any], _notify: Notify) -> Any:
+        gateway.stop.ask("a restart was asked for", Exit.RESTART)
+        return {}
+
+    async def events(params: dict[str, Any], notify: Notify) -> Any:
+        return await tail_events(gateway, params.get("names") or ["*"], notify)
+
+    return {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
+
+
+async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:
+    """Every event as it happens, until the caller leaves; a caller that is too slow loses some, never the gateway."""
+    heard, told = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
+    lost = 0
+
+    def note(event_type: str, context: dict[str, Any]) -> None:
+        nonlocal lost
+        if heard.statistics().current_buffer_used >= BEHIND:
+            lost += 1
+            return
+        heard.send_nowait({"event": event_type, "lost": lost, "fields": dict(context)})
+
+    remove = gateway.registry.watch(names, note)
+    try:
+        with heard, told:
+            async for event in told:
+                await notify("event", event)
+    finally:
+        remove()
