@@ -1,0 +1,5 @@
+"""A journal on each engine."""
+
+from tests.spine import engine
+
+__all__ = ["engine"]

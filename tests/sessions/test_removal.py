@@ -1,0 +1,94 @@
+"""Forgetting: the words are gone, and what was answered is not answered again."""
+
+import pytest
+
+from gateway import records
+from gateway.engine import Engine, Put
+from gateway.errors import SessionError
+from gateway.messages import Reply
+from gateway.sessions import Session, Sessions, verbs
+from gateway.sessions.removal import forget
+from gateway.transcript import Entry
+from tests.spine import chain, key, message
+
+SECRET = "the password is swordfish"
+
+
+async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
+    """A new session with one turn: the message, its answer in the chain, the reply, a dead letter."""
+    said = message(text)
+    inbound = records.encode(records.Inbound(session_key=key(), message=said))
+    (seq,) = await engine.append(Put(records.subject("in", key()), inbound))
+    out = records.Outbound(reply=Reply("r", said.address, text), session_key=key())
+    dead = records.Dead(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
+    session = await sessions.open(key())
+    opened = verbs.begin(session, 0.0, "new", message=said)
+    done = records.Done(upto=seq, entries=(Entry("user", text),))
+    extra = [
+        Put(records.out_subject(said.address, key()), records.encode(out)),
+        Put(records.subject("dead.turns", key()), records.encode(dead)),
+    ]
+    return await sessions.append(session, opened, done, extra=extra)
+
+
+async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engine) -> None:
+    sessions = Sessions(engine, summary_every=1)
+    before = await spoken(engine, sessions, SECRET)
+    waiting = records.encode(records.Inbound(session_key=key(), message=message(SECRET)))
+    (newest,) = await engine.append(Put(records.subject("in", key()), waiting))
+    assert await forget(engine, sessions, key())
+    assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
+    for session in (await sessions.open(key()), await Sessions(engine).open(key())):
+        assert (session.session_id, session.entries, session.upto) == ("", (), newest)
+        assert session.seq > before.seq
+
+
+async def test_the_other_conversations_stay(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    other = await sessions.append(Session("other"), records.Done(upto=1, entries=(Entry("user", "keep me"),)))
+    await spoken(engine, sessions, SECRET)
+    await forget(engine, sessions, key())
+    assert await Sessions(engine).open("other") == other
+
+
+async def test_one_earlier_session_goes_and_the_others_stay_resumable(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    first = await spoken(engine, sessions, "first")
+    secret = await spoken(engine, sessions, SECRET)
+    third = await spoken(engine, sessions, "third")
+    assert await forget(engine, sessions, key(), secret.session_id)
+    assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
+    again = Sessions(engine)
+    now = await again.open(key())
+    assert (now.session_id, now.entries, now.upto) == (third.session_id, third.entries, third.upto)
+    past = await again.past(key())
+    assert list(past) == [first.session_id, third.session_id]
+    assert past[first.session_id].entries == first.entries
+
+
+async def test_when_the_current_session_goes_a_new_one_begins(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    first = await spoken(engine, sessions, "first")
+    secret = await spoken(engine, sessions, SECRET)
+    assert await forget(engine, sessions, key(), secret.session_id)
+    now = await sessions.open(key())
+    assert now.session_id not in ("", first.session_id, secret.session_id)
+    assert now.entries == ()
+
+
+async def test_what_is_not_there_cannot_be_forgotten(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    assert not await forget(engine, sessions, key())
+    await spoken(engine, sessions, "x")
+    assert not await forget(engine, sessions, key(), "20200101_000000_none")
+    assert await chain(engine, records.subject("turn", key()))
+
+
+async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    first = await spoken(engine, sessions, "first")
+    await sessions.append(await sessions.open(key()), records.Claim(turn_id="t", by="n", on=9))
+    with pytest.raises(SessionError, match="stop it first"):
+        await forget(engine, sessions, key(), first.session_id)
+    assert await forget(engine, sessions, key())
+    assert (await sessions.open(key())).turn is None

@@ -1,0 +1,217 @@
+"""The projection: found is what was said, as new as the journal, and rebuilt whenever it is lost."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.engine import Engine, Put
+from gateway.messages import Address, Message
+from gateway.sessions import Session, Sessions, verbs
+from gateway.sessions.removal import forget
+from gateway.sessions.search import Search
+from gateway.sessions.words import snippet, terms
+from gateway.transcript import Entry, Usage
+from tests.spine import until
+
+DAY = 86400.0
+
+
+@pytest.fixture
+async def search(engine: Engine, tmp_path: Path) -> AsyncIterator[Search]:
+    search = Search(engine, tmp_path / "search.db")
+    yield search
+    await search.close()
+
+
+class Talk:
+    """Writes sessions into the journal."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.sessions = Sessions(engine)
+
+    async def begin(self, key: str = "agent:main:net:dm:1", at: float = DAY) -> Session:
+        session = await self.sessions.open(key)
+        said = Message("1", Address(key.split(":")[2], "1"), "ann", "")
+        return await self.sessions.append(session, verbs.begin(session, at, "new", message=said))
+
+    async def say(self, *texts: str, key: str = "agent:main:net:dm:1", at: float = DAY, status: str = "ok") -> Session:
+        roles = ("user", "assistant")
+        entries = tuple(Entry(roles[n % 2], text) for n, text in enumerate(texts))
+        done = records.Done(upto=0, status=status, entries=entries, usage=Usage(100, 10, 1, 0.5), at=at)
+        return await self.sessions.append(await self.sessions.open(key), done)
+
+
+async def found(search: Search, query: str, **where: str) -> list[str]:
+    return [hit.snippet for hit in await search.find(query, **where)]
+
+
+async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    await talk.begin()
+    await talk.say("Where is the Café in Zürich?", "Behind the station.")
+    assert await found(search, "cafe zurich") == ["Where is the Café in Zürich?"]
+    assert await found(search, "STATION behind") == ["Behind the station."]
+    assert await found(search, "stat") == ["Behind the station."], "the last word may be unfinished"
+    assert await found(search, '"behind the"') == ["Behind the station."]
+    assert await found(search, '"the behind"') == []
+    assert await found(search, "station café") == [], "all words must stand in one message"
+
+
+@pytest.mark.parametrize("query", ["", "   ", '"', "*", "AND OR NOT", "a:b", "(", "NEAR(a b)", "-x", '"" ""', "^x"])
+async def test_no_query_is_an_error(engine: Engine, search: Search, query: str) -> None:
+    talk = Talk(engine)
+    await talk.begin()
+    await talk.say("something else")
+    assert await found(search, query) == []
+
+
+async def test_scripts_without_spaces_are_found_within_a_text(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    await talk.begin()
+    await talk.say("東京都の天気を教えてください", "今日は晴れ、Tokyo is sunny")
+    assert len(await found(search, "天気を教")) == 1
+    assert len(await found(search, "天気")) == 1, "two characters are a word there"
+    assert len(await found(search, "晴れ tokyo")) == 1
+    assert await found(search, "大阪市内") == []
+
+
+async def test_what_is_undone_or_forgotten_is_not_found(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    session = await talk.begin()
+    await talk.say("apples")
+    session = await talk.say("pears")
+    await talk.sessions.append(session, verbs.undo(session))
+    assert (await found(search, "apples"), await found(search, "pears")) == (["apples"], [])
+    (row,) = await search.sessions()
+    assert (row.turns, row.entries) == (1, 1)
+    await forget(engine, talk.sessions, session.key)
+    assert await found(search, "apples") == []
+    assert await search.sessions() == []
+
+
+async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    first = await talk.begin()
+    first = await talk.say("apples")
+    branch = await talk.sessions.append(first, verbs.branch(first, first, DAY))
+    assert {hit.session_id for hit in await search.find("apples")} == {first.session_id, branch.session_id}
+    back = await talk.sessions.append(branch, verbs.resume(branch, first))
+    assert len(await found(search, "apples")) == 2
+    rows = {row.session_id: row for row in await search.sessions()}
+    assert [row.session_id for row in rows.values() if row.is_current] == [back.session_id]
+    assert {row.entries for row in rows.values()} == {1}
+
+
+async def test_a_search_stays_within_a_session_key_when_told(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    for key in ("agent:main:net:dm:1", "agent:main:other:dm:2"):
+        await talk.begin(key)
+        await talk.say(f"apples in {key}", key=key)
+    assert len(await found(search, "apples")) == 2
+    assert await found(search, "apples", key="agent:main:other:dm:2") == ["apples in agent:main:other:dm:2"]
+    assert [row.platform for row in await search.sessions(platform="other")] == ["other"]
+
+
+async def test_titles_and_models_follow(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    session = await talk.begin()
+    await talk.sessions.append(session, verbs.title("fruit"), verbs.model("big"))
+    (row,) = await search.where(session.session_id[:10])
+    assert (row.title, row.model, row.user_id) == ("fruit", "big", "ann")
+    assert await search.where("nothing") == []
+
+
+async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    await talk.begin(at=DAY)
+    await talk.say("a", at=DAY)
+    await talk.say("b", at=2 * DAY, status="failed")
+    await talk.begin("agent:main:other:dm:2")
+    await talk.say("c", key="agent:main:other:dm:2", at=2 * DAY)
+    statistics = await search.statistics()
+    total = statistics.total
+    assert (total.sessions, total.turns, total.failed, total.input_tokens, total.cost) == (2, 3, 1, 300, 1.5)
+    assert [(one.name, one.turns) for one in statistics.platforms] == [("net", 2), ("other", 1)]
+    assert [(one.name, one.turns) for one in statistics.days] == [("1970-01-03", 2), ("1970-01-02", 1)]
+
+
+async def test_nothing_counts_in_an_empty_journal(search: Search) -> None:
+    assert (await search.statistics()).total.turns == 0
+
+
+async def test_a_rebuilt_index_says_the_same(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    await talk.begin()
+    for number in range(20):
+        await talk.say(f"apples {number}", "pears")
+    before = (await search.find("apples", limit=50), await search.sessions(), await search.statistics())
+    assert await search.rebuild() > 20
+    assert (await search.find("apples", limit=50), await search.sessions(), await search.statistics()) == before
+
+
+@pytest.mark.parametrize("harm", ["garbage", "shape"])
+async def test_a_damaged_or_foreign_file_is_built_anew(engine: Engine, tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "search.db"
+    if harm == "garbage":
+        path.write_bytes(b"this is no database" * 100)
+    else:
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA user_version=99")
+        db.close()
+    talk, search = Talk(engine), Search(engine, path)
+    await talk.begin()
+    await talk.say("apples")
+    assert await found(search, "apples") == ["apples"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    await search.close()
+
+
+async def test_an_index_that_runs_follows_the_journal_by_itself(engine: Engine, search: Search, tmp_path: Path) -> None:
+    talk = Talk(engine)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(search.run)
+        await talk.begin()
+        await talk.say("apples")
+
+        def is_indexed() -> bool:
+            with sqlite3.connect(tmp_path / "search.db") as db:
+                (count,) = db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+                rows = db.execute("SELECT COUNT(*) FROM entry").fetchone()[0] if count else 0
+            db.close()
+            return bool(rows)
+
+        await until(is_indexed)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: Search) -> None:
+    talk = Talk(engine)
+    session = await talk.begin()
+    session = await talk.say("swordfish")
+    inbound = records.encode(
+        records.Inbound(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
+    )
+    await engine.append(Put(records.subject("in", session.key), inbound))
+    end = records.Done(upto=99, status="forgotten")
+    await talk.sessions.append(session, end)
+    assert await found(search, "swordfish") == []
+    assert len(await engine.read(records.subject("turn", session.key))) == 1
+    assert await engine.read(records.subject("in", session.key)) == []
+
+
+def test_a_snippet_shows_the_place() -> None:
+    text = "x " * 100 + "here is the needle\nin the hay " + "y " * 100
+    shown = snippet(text, ("NEEDLE",))
+    assert shown.startswith("…")
+    assert "here is the needle in the hay" in shown
+    assert len(shown) < 170
+
+
+def test_a_query_is_split_by_who_answers_it() -> None:
+    wanted = terms('red "green apple" 天気予報 晴れ')
+    assert (wanted.words, wanted.grams, wanted.short) == ('"red" AND "green apple"', '"天気予報"', ("晴れ",))

@@ -1,0 +1,130 @@
+"""The sessions: always as new as the journal, bounded in memory, written to by compare-and-set."""
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.engine import Engine, Put
+from gateway.errors import Conflict
+from gateway.sessions import Session, Sessions, verbs
+from gateway.transcript import Entry
+from tests.spine import SetClock, chain
+
+KEY = "agent:main:net:dm:1"
+
+
+def done(text: str) -> records.Done:
+    return records.Done(upto=0, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
+
+
+async def test_a_session_that_was_never_written_is_empty(engine: Engine) -> None:
+    assert await Sessions(engine).open(KEY) == Session(KEY)
+
+
+async def test_two_caches_see_each_others_records(engine: Engine) -> None:
+    one, two = Sessions(engine), Sessions(engine)
+    session = await one.append(await one.open(KEY), done("a"))
+    assert await two.open(KEY) == session
+    session = await two.append(await two.open(KEY), done("b"))
+    assert await one.open(KEY) == session
+    assert [entry.content for entry in session.entries] == ["a", "re a", "b", "re b"]
+
+
+async def test_whoever_writes_behind_an_old_state_writes_nothing(engine: Engine) -> None:
+    one, two = Sessions(engine), Sessions(engine)
+    old = await two.open(KEY)
+    await one.append(await one.open(KEY), done("a"))
+    with pytest.raises(Conflict):
+        await two.append(old, done("b"), extra=[Put("gw.in.x", b"{}")])
+    assert await engine.read("gw.in.x") == []
+    assert len((await two.open(KEY)).entries) == 2
+
+
+async def test_several_records_and_other_puts_are_one_append(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    session = await sessions.append(
+        await sessions.open(KEY), verbs.title("a title"), done("a"), extra=[Put("gw.x", b"{}")]
+    )
+    assert (session.title, session.seq, len(await engine.read("gw.x"))) == ("a title", 2, 1)
+    assert await sessions.open(KEY) == session
+
+
+async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Engine) -> None:
+    one, two = Sessions(engine), Sessions(engine)
+
+    def counted(session: Session) -> list[records.TurnRecord]:
+        return [records.Changed(name="count", value=session.settings.get("count", 0) + 1)]
+
+    async with anyio.create_task_group() as tasks:
+        for sessions in (one, two) * 10:
+            tasks.start_soon(sessions.change, KEY, counted)
+    assert (await one.open(KEY)).settings["count"] == 20
+
+
+async def test_a_change_whose_fence_elsewhere_fails_says_so(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    with pytest.raises(Conflict):
+        await sessions.change(KEY, lambda _: [verbs.title("x")], [Put("gw.cur.net.bot", b"{}", expect=7)])
+    assert (await sessions.open(KEY)).title == ""
+
+
+async def test_a_verb_that_wants_nothing_writes_nothing(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    assert (await sessions.change(KEY, lambda _: [])).seq == 0
+
+
+async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:
+    sessions = Sessions(engine, summary_every=10)
+    for number in range(25):
+        session = await sessions.append(await sessions.open(KEY), done(str(number)))
+    summaries = await chain(engine, records.subject("sum", KEY))
+    assert len(summaries) == 1, "older summaries are removed"
+    await engine.purge(records.subject("turn", KEY), summaries[0].upto)
+    again = await Sessions(engine).open(KEY)
+    assert again == session
+
+
+async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    session = await sessions.append(await sessions.open(KEY), done("a"))
+    for data in (
+        records.encode(records.Summary(upto=9, state={"no": "session"})),
+        b'{"kind":"summary","v":99,"upto":1,"state":{}}',
+        b"not json",
+    ):
+        await engine.append(Put(records.subject("sum", KEY), data))
+        assert await Sessions(engine).open(KEY) == session
+
+
+async def test_memory_is_bounded_by_what_the_transcripts_weigh(engine: Engine) -> None:
+    sessions = Sessions(engine, budget=100_000)
+    for number in range(20):
+        key = f"{KEY}{number}"
+        await sessions.append(await sessions.open(key), done("x" * 10_000))
+    held = [number for number in range(20) if sessions.peek(f"{KEY}{number}")]
+    assert 0 < len(held) < 6
+    assert held[-1] == 19, "those used last stay"
+    assert len((await sessions.open(f"{KEY}0")).entries) == 2, "what was evicted is read again"
+
+
+async def test_who_is_silent_for_long_is_evicted(engine: Engine) -> None:
+    clock = SetClock()
+    sessions = Sessions(engine, clock=clock, idle=60)
+    await sessions.open("a")
+    clock.now += 61
+    await sessions.open("b")
+    assert sessions.peek("a") is None
+    assert sessions.peek("b") is not None
+
+
+async def test_the_past_holds_every_session_of_a_key_as_it_ended(engine: Engine) -> None:
+    sessions = Sessions(engine)
+    ids = []
+    for text in ("a", "b"):
+        session = await sessions.open(KEY)
+        session = await sessions.append(session, verbs.begin(session, 1000.0, "new"), done(text))
+        ids.append(session.session_id)
+    past = await sessions.past(KEY)
+    assert list(past) == ids
+    assert [one.entries[0].content for one in past.values()] == ["a", "b"]
+    assert session.previous == (ids[0],)

@@ -1,0 +1,101 @@
+"""What can be done to a session."""
+
+import pytest
+
+from gateway import records
+from gateway.errors import SessionError
+from gateway.sessions import Session, apply, turnover, verbs
+from gateway.transcript import Entry, Usage
+from tests.spine import message
+
+
+def after(session: Session, *kept: records.TurnRecord) -> Session:
+    for one in kept:
+        session = apply(session, one, session.seq + 1, 7.0)
+    return session
+
+
+def spoken(*texts: str, key: str = "k") -> Session:
+    """A session with a turn for each text."""
+    session = after(Session(key), verbs.begin(Session(key), 0.0, message=message("hi")))
+    for number, text in enumerate(texts):
+        entries = (Entry("user", text), Entry("assistant", f"re {text}"))
+        session = after(session, records.Done(upto=number, entries=entries, usage=Usage(calls=1), bag={"n": number}))
+    return session
+
+
+def test_a_new_session_forgets_all_but_the_settings_that_are_to_stay() -> None:
+    old = after(spoken("a"), verbs.title("old"), verbs.model("big"))
+    new = after(old, verbs.begin(old, 60.0, "new", keep=("model",)))
+    assert (new.entries, new.bag, new.usage, new.title, new.model) == ((), {}, Usage(), "", "big")
+    change = turnover(new)
+    assert (change.ended, change.started, change.reason) == (old.session_id, new.session_id, "new")
+    assert (change.platform, change.user_id) == ("net", "ann")
+
+
+def test_the_first_session_ends_no_other() -> None:
+    assert turnover(spoken()).ended == ""
+
+
+def test_an_earlier_session_goes_on_where_it_was() -> None:
+    old = after(spoken("a"), verbs.title("old"))
+    new = after(old, verbs.begin(old, 60.0, "new"))
+    again = after(new, verbs.resume(new, old))
+    assert again.session_id == old.session_id
+    assert (again.entries, again.bag, again.title, again.usage) == (old.entries, old.bag, "old", old.usage)
+    assert again.previous == (new.session_id,)
+    with pytest.raises(SessionError, match="current"):
+        verbs.resume(again, old)
+
+
+def test_a_session_of_another_key_is_branched_not_resumed() -> None:
+    here, there = spoken("a"), spoken("b", key="other")
+    with pytest.raises(SessionError, match="branch"):
+        verbs.resume(here, there)
+    branch = after(here, verbs.branch(here, there, 60.0))
+    assert branch.entries == there.entries
+    assert branch.key == "k"
+
+
+def test_a_branch_is_a_copy_with_an_id_and_a_title_of_its_own() -> None:
+    old = after(spoken("a", "b"), verbs.title("trip"))
+    branch = after(old, verbs.branch(old, old, 60.0))
+    assert branch.session_id != old.session_id
+    assert (branch.entries, branch.turns, branch.title) == (old.entries, old.turns, "trip (branch)")
+    shorter = after(branch, verbs.undo(branch))
+    assert (len(shorter.entries), len(old.entries)) == (2, 4)
+    assert after(old, verbs.branch(old, old, 60.0, "plan B")).title == "plan B"
+
+
+def test_compressing_begins_a_session_with_the_shorter_telling() -> None:
+    old = after(spoken("a", "b"), verbs.title("trip"))
+    new = after(old, verbs.compress(old, (Entry("user", "in short"),), 60.0))
+    assert (new.entries, new.title, new.bag) == ((Entry("user", "in short"),), "trip", old.bag)
+    assert turnover(new).reason == "compress"
+
+
+def test_a_retry_takes_the_last_turn_back_and_says_its_words_again() -> None:
+    session = spoken("a", "b")
+    assert verbs.last_request(session) == "b"
+    session = after(session, verbs.undo(session))
+    assert verbs.last_request(session) == "a"
+
+
+@pytest.mark.parametrize("turns", [0, -1])
+def test_undo_wants_a_number_of_turns(turns: int) -> None:
+    with pytest.raises(SessionError, match="1 or more"):
+        verbs.undo(spoken("a"), turns)
+
+
+def test_there_may_be_nothing_to_undo_or_to_retry() -> None:
+    with pytest.raises(SessionError, match="nothing to undo"):
+        verbs.undo(spoken())
+    with pytest.raises(SessionError, match="no message"):
+        verbs.last_request(spoken())
+
+
+def test_a_title_is_one_line_and_a_model_goes_back_to_the_default() -> None:
+    session = after(spoken(), verbs.title("  a\n title "), verbs.model("big"))
+    assert (session.title, session.model) == ("a title", "big")
+    session = after(session, verbs.title(" "), verbs.model("default"))
+    assert (session.title, session.model) == ("", "")

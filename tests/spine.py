@@ -1,0 +1,79 @@
+"""What the tests of sessions, lanes and outbox have in common: a journal on each engine, messages, and how to wait."""
+
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.engine import Engine, MemoryEngine, open_sqlite
+from gateway.messages import Address, Message
+from gateway.sessions import session_key
+
+LIMIT = 10.0
+GLANCE = 0.002
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    if request.param == "memory":
+        async with MemoryEngine() as memory:
+            yield memory
+    else:
+        async with await open_sqlite(tmp_path / "journal.db") as sqlite:
+            yield sqlite
+
+
+class SetClock:
+    """A wall clock that a test sets."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now or time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+ids = itertools.count(1)
+
+
+def message(text: str, chat: str = "1", user: str = "ann", **more: Any) -> Message:
+    """A direct message on a network called net, with an id of its own unless one is given."""
+    return Message(more.pop("id", f"m{next(ids)}"), Address("net", chat), user, text, **more)
+
+
+def key(chat: str = "1") -> str:
+    return session_key(message("", chat))
+
+
+async def until(is_so: Callable[[], bool | Awaitable[bool]], what: str = "it") -> None:
+    """Wait for a condition; a deadline that passes fails the test."""
+    deadline = time.monotonic() + LIMIT
+    while True:
+        answer = is_so()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        assert time.monotonic() < deadline, f"{what} did not come about within {LIMIT} s"
+        await anyio.sleep(GLANCE)
+
+
+async def chain(engine: Engine, pattern: str) -> list[Any]:
+    """Every record under a pattern, decoded."""
+    found, after = [], 0
+    while page := await engine.read(pattern, after, 500):
+        found += [records.decode(record.data) for record in page]
+        after = page[-1].seq
+    return found
+
+
+async def turn_chain(engine: Engine, chat: str = "1") -> list[Any]:
+    return await chain(engine, records.subject("turn", key(chat)))
+
+
+async def replies(engine: Engine, chat: str = "1") -> list[str]:
+    """The texts that are owed to a chat, in order."""
+    return [out.reply.text for out in await chain(engine, records.out_of_session(key(chat)))]
