@@ -18,10 +18,11 @@ HOST_RUNS_SYSTEMD = Path("/run/systemd/system").is_dir()
 NAMESPACES = ("--pid", "--mount", "--uts", "--ipc", "--cgroup")
 # What the manager asks for at its start and its end, all empty.
 TARGETS = ("basic", "default", "exit", "final", "network-online", "shutdown", "sysinit", "umount")
-# The host's state and sockets are out of sight: what the unit writes there is gone with the namespace.
+# The host's state and sockets are out of sight: what the unit writes there is gone with the namespace. Within it mounts
+# are shared again, since that is how systemd hands a unit its credentials.
 BOOT = """
-mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && mkdir -m 700 /run/credstore
-printf %s from-the-credstore >/run/credstore/OPENAI_API_KEY
+mount --make-rprivate / && mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && mount --make-rshared /
+mkdir -m 700 /run/credstore && printf %s from-the-credstore >/run/credstore/OPENAI_API_KEY
 exec env -i container=lxc PATH="$PATH" SYSTEMD_UNIT_PATH="$1" "$2" --system --log-target=console --show-status=0
 """
 # Of the unit as it is shipped, only what a test cannot wait for or does not have: minutes, a second user, a boot.
@@ -55,9 +56,18 @@ class System:
         inside = ["nsenter", "-t", str(self.init), "-m", "-p", "-u", "-i", "-C", "systemctl", *words]
         return subprocess.run(inside, capture_output=True, text=True, timeout=60).stdout.strip()
 
-    def path(self, inside: str) -> Path:
-        """Where we find what the private system calls so."""
-        return Path(f"/proc/{self.init}/root{inside}")
+    def path(self, inside: str, of: int | None = None) -> Path:
+        """Where we find what the private system calls so; or what one of its processes, which may see more or less."""
+        return Path(f"/proc/{self.host_pid(of) if of else self.init}/root{inside}")
+
+    def host_pid(self, inside: int) -> int:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                ids = next(line.split()[1:] for line in status.read_text().splitlines() if line.startswith("NSpid"))
+                ours = (status.parent / "ns" / "pid").readlink() == Path(f"/proc/{self.init}/ns/pid").readlink()
+                if ours and ids[-1] == str(inside):
+                    return int(ids[0])
+        raise LookupError(inside)
 
     def show(self, name: str) -> str:
         return self.systemctl("show", UNIT, "--value", "-p", name)
@@ -113,7 +123,9 @@ def lay_out(units: Path, words: Path) -> None:
     drop_ins = units / f"{UNIT}.d"
     drop_ins.mkdir(parents=True)
     for target in TARGETS:
-        (units / f"{target}.target").write_text("[Unit]\nDefaultDependencies=no\n")
+        # A unit that another one knows of is not forgotten when it has ended: one can ask how.
+        knows = f"After={UNIT}\n" if target == "default" else ""
+        (units / f"{target}.target").write_text(f"[Unit]\nDefaultDependencies=no\n{knows}")
     (units / UNIT).write_text(shipped("system"))
     (drop_ins / "test.conf").write_text(DROP_IN % words)
 

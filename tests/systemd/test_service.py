@@ -54,4 +54,5 @@ def test_what_it_writes_is_its_own_alone(system: System) -> None:
 
 def test_a_secret_in_the_credential_store_reaches_it(system: System) -> None:
     system.systemctl("start", UNIT)
-    assert system.path(f"/run/credentials/{UNIT}/OPENAI_API_KEY").read_text() == "from-the-credstore"
+    secret = system.path(f"/run/credentials/{UNIT}/OPENAI_API_KEY", of=int(system.show("MainPID")))
+    assert secret.read_text() == "from-the-credstore"
