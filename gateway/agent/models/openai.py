@@ -6,6 +6,7 @@ is `resilient`.
 """
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from gateway.agent.models.sse import EventStream
 from gateway.errors import ModelError
 
 DONE = b"[DONE]"
+REST = 0.5  # seconds for what may still come after the last word
 PATH = "/chat/completions"
 
 
@@ -45,9 +47,10 @@ class OpenAIModel:
             response = await self._post(body)
         except Exception as error:
             raise as_model_error(error) from error
+        events, is_done = _events(response), False
         try:
-            async for data in _events(response):
-                if data == DONE:
+            async for data in events:
+                if is_done := data == DONE:
                     break
                 if text := answer.add(read_piece(data)):
                     yield Chunk(text)
@@ -56,8 +59,7 @@ class OpenAIModel:
         except Exception as error:
             raise as_model_error(error) from error
         finally:
-            with anyio.CancelScope(shield=True):
-                await response.aclose()
+            await _leave(response, events if is_done else None)
         if not answer.stop:
             raise ModelError("the model's answer was cut off before its end", kind="network")
         if answer.stop == "content_filter":
@@ -93,6 +95,16 @@ class OpenAIModel:
             timeout=http.Timeout(self.stall, connect=self.connect),
             max_retries=0,
         )
+
+
+async def _leave(response: Any, events: AsyncIterator[bytes] | None) -> None:
+    """Close the response; one that is read to its very end leaves its connection to the next call."""
+    with anyio.CancelScope(shield=True):
+        if events is not None:
+            with anyio.move_on_after(REST), suppress(Exception):
+                async for _ in events:
+                    pass
+        await response.aclose()
 
 
 async def _events(response: Any) -> AsyncIterator[bytes]:

@@ -1,0 +1,188 @@
+"""Any OpenAI-compatible endpoint: a real one that others wrote, and one that does all that endpoints do wrong."""
+
+import json
+import re
+import time
+
+import anyio
+import pytest
+
+from gateway.agent.models.openai import OpenAIModel
+from gateway.agent.models.resilient import Patience, resilient
+from gateway.transcript import Usage
+
+
+@pytest.fixture
+async def model(endpoint):
+    model = OpenAIModel("gpt", api_key="key", base_url=endpoint.url, stall=1.0)
+    yield model
+    await model.aclose()
+
+
+@pytest.fixture
+async def independent(independent_endpoint):
+    model = OpenAIModel("gpt-4o", api_key="key", base_url=independent_endpoint)
+    yield model
+    await model.aclose()
+
+
+def said(text, finish=None):
+    return json.dumps({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
+
+
+@pytest.mark.process
+async def test_a_tool_round_trip_over_an_independent_server(stage, independent, weather_tool):
+    result = await stage.play(stage.agent(model=independent, tools=[weather_tool]), "weather in Paris?")
+    assert result.reply == "It is 18 C in Paris."
+    assert [entry.content for entry in result.entries] == [
+        "weather in Paris?",
+        "",
+        "18 degrees in Paris",
+        "It is 18 C in Paris.",
+    ]
+    assert result.usage.calls == 2
+    assert "".join(stage.streamed) == result.reply
+
+
+@pytest.mark.process
+async def test_a_slow_stream_comes_piece_by_piece(stage, independent):
+    times = []
+
+    @stage.on("llm:chunk")
+    def note(event):
+        times.append(time.monotonic())
+
+    result = await stage.play(stage.agent(model=independent), "slow please")
+    assert result.reply == "one two three"
+    assert len(times) == 4
+    assert times[-1] - times[0] > 0.06
+
+
+@pytest.mark.process
+async def test_a_slow_stream_can_be_stopped(stage, independent):
+    ports = stage.ports()
+    stage.on("llm:chunk")(lambda event: ports.stop.cancel())
+    result = await stage.play(stage.agent(model=independent), "slow please", stop=ports.stop)
+    assert (result.status, result.reply) == ("interrupted", "one ")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("text", "words"), [("limit", "Rate limited"), ("cut", "reached|cut off"), ("what?", "404")])
+async def test_what_it_refuses_or_breaks_off_is_an_error_with_an_apology(stage, independent, text, words):
+    result = await stage.play(stage.agent(model=independent), text)
+    assert result.status == "failed"
+    assert re.search(words, result.error)
+    assert result.reply.endswith(".")
+
+
+async def test_text_usage_and_headers(stage, endpoint, model):
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    endpoint.stream(said("Hel"), said("lo", "stop"), json.dumps(usage), "[DONE]")
+    result = await stage.play(stage.agent(model=model, instructions="You help."))
+    assert (result.reply, result.usage) == ("Hello", Usage(7, 3, 1))
+    head, body = endpoint.requests[0]
+    assert head.startswith("POST /v1/chat/completions")
+    assert "authorization: bearer key" in head.lower()
+    assert body["messages"] == [{"role": "system", "content": "You help."}, {"role": "user", "content": "hi"}]
+
+
+async def test_one_connection_serves_many_calls(stage, endpoint, model):
+    for _ in range(3):
+        endpoint.stream(said("ok", "stop"), "[DONE]")
+        await stage.play(stage.agent(model=model))
+    assert (len(endpoint.requests), endpoint.connections) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, {"error": {"message": "Incorrect API key provided"}}, "auth"),
+        (403, {"error": {"message": "no access"}}, "auth"),
+        (402, {"error": {"message": "pay first"}}, "quota"),
+        (429, {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}, "quota"),
+        (429, {"error": {"message": "slow down"}}, "rate"),
+        (404, {"error": {"message": "model not found"}}, "missing"),
+        (400, {"error": {"message": "This model's maximum context length is 8192 tokens"}}, "context"),
+        (400, {"error": {"message": "x", "code": "context_length_exceeded"}}, "context"),
+        (400, {"error": {"message": "x", "code": "content_filter"}}, "filter"),
+        (400, {"error": {"message": "bad tool"}}, "request"),
+        (500, {"error": {"message": "oops"}}, "overload"),
+        (503, "<html>busy</html>", "overload"),
+        (529, {}, "overload"),
+    ],
+)
+async def test_every_refusal_has_its_kind(stage, endpoint, model, status, body, kind):
+    endpoint.answer(status, (body if isinstance(body, str) else json.dumps(body)).encode())
+    await stage.play(stage.agent(model=model))
+    assert stage.fields("llm:after")["error"]["kind"] == kind
+
+
+async def test_a_stream_that_is_cut_off_is_an_error_and_what_came_is_kept(stage, endpoint, model):
+    endpoint.stream(said("half "), end=False)
+    result = await stage.play(stage.agent(model=model))
+    assert (result.status, stage.fields("llm:after")["error"]["kind"]) == ("failed", "network")
+    assert stage.fields("llm:after")["content"] == "half "
+
+
+async def test_a_stream_that_ends_too_early_without_a_fault_is_an_error_too(stage, endpoint, model):
+    endpoint.stream(said("half "))
+    result = await stage.play(stage.agent(model=model))
+    assert "cut off before its end" in result.error
+
+
+async def test_a_stream_without_its_last_word_is_whole_when_the_model_said_that_it_stopped(stage, endpoint, model):
+    endpoint.stream(said("whole", "stop"))
+    assert (await stage.play(stage.agent(model=model))).reply == "whole"
+
+
+@pytest.mark.parametrize("piece", ["{broken", "<html>", '{"choices": "x"}'])
+async def test_wrong_json_in_a_stream_is_an_error(stage, endpoint, model, piece):
+    endpoint.stream(said("a "), piece)
+    await stage.play(stage.agent(model=model))
+    assert stage.fields("llm:after")["error"]["kind"] == "response"
+
+
+async def test_an_error_inside_a_stream_is_an_error(stage, endpoint, model):
+    endpoint.stream(said("a "), json.dumps({"error": {"message": "upstream overloaded", "type": "overloaded_error"}}))
+    result = await stage.play(stage.agent(model=model))
+    assert "upstream overloaded" in result.error
+
+
+async def test_a_server_that_does_not_stream_is_understood(stage, endpoint, model):
+    body = {"choices": [{"message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}]}
+    endpoint.answer(200, json.dumps(body).encode())
+    assert (await stage.play(stage.agent(model=model))).reply == "whole"
+
+
+async def test_a_stall_is_given_up(stage, endpoint, model):
+    model.stall = 0.1
+    endpoint.answers.append(b"stall")
+    with anyio.fail_after(5):
+        await stage.play(stage.agent(model=model))
+    assert stage.fields("llm:after")["error"]["kind"] == "timeout"
+
+
+async def test_nobody_there_is_a_network_error(stage):
+    model = OpenAIModel("gpt", base_url="http://127.0.0.1:1/v1")
+    result = await stage.play(stage.agent(model=model))
+    assert "could not be reached" in result.error
+    await model.aclose()
+
+
+async def test_a_passing_refusal_is_tried_again_once_in_one_layer(stage, endpoint, model):
+    """The library itself does not retry, or the waits would multiply."""
+    endpoint.answer(429, b"{}", retry_after_ms="20")
+    endpoint.stream(said("ok", "stop"), "[DONE]")
+    result = await stage.play(stage.agent(model=resilient([model], Patience(tries=2, first=0.001))))
+    assert (result.reply, len(endpoint.requests)) == ("ok", 2)
+
+
+async def test_another_name_for_the_model_is_sent(stage, endpoint, model):
+    stage.on("llm:before")(lambda event: {"model": "larger"} if event["model"] == "gpt" else None)
+    endpoint.stream(said("ok", "stop"), "[DONE]")
+    await stage.play(stage.agent(model=model))
+    assert endpoint.requests[0][1]["model"] == "larger"
+
+
+def test_a_key_is_never_in_a_repr():
+    assert "hidden" not in repr(OpenAIModel("gpt", api_key="hidden", headers={"X-Key": "hidden"}))
