@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Self
 
 from gateway.cli.output import has_colours
 from gateway.config.home import Home
@@ -35,15 +35,15 @@ def run(args: argparse.Namespace, home: Home) -> int:
     wanted = Wanted(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
     if not home.log.exists() and not args.follow:
         raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
-    follower = Follower(home.log) if args.follow else None
-    for raw in last_lines(home.log, wanted, max(args.lines, 0)):
-        show(raw, as_json=args.json)
-    while follower:
-        for raw in follower.read():
-            if wanted.takes(from_json(raw)):
-                show(raw, as_json=args.json)
-        sys.stdout.flush()
-        time.sleep(PAUSE)
+    with Follower(home.log) as follower:  # where it begins the last lines end: none is missed or shown twice
+        for raw in last_lines(home.log, wanted, max(args.lines, 0), follower.begin):
+            show(raw, as_json=args.json)
+        while args.follow:
+            sys.stdout.flush()
+            time.sleep(PAUSE)
+            for raw in follower.read():
+                if wanted.takes(from_json(raw)):
+                    show(raw, as_json=args.json)
     return int(Exit.OK)
 
 
@@ -96,11 +96,11 @@ def show(raw: str, *, as_json: bool) -> None:
         print((for_terminal if has_colours(sys.stdout) else for_pipe)(line))
 
 
-def last_lines(path: Path, wanted: Wanted, most: int) -> list[str]:
-    """The last lines that are wanted, the oldest first."""
+def last_lines(path: Path, wanted: Wanted, most: int, end: int | None = None) -> list[str]:
+    """The last lines that are wanted, the oldest first; of the newest file only what stands before `end`."""
     kept: deque[str] = deque()
     if most:
-        for raw in _backwards(path):
+        for raw in _backwards(path, end):
             line = from_json(raw)
             if wanted.takes(line):
                 kept.appendleft(raw)
@@ -109,12 +109,12 @@ def last_lines(path: Path, wanted: Wanted, most: int) -> list[str]:
     return list(kept)
 
 
-def _backwards(path: Path) -> Iterator[str]:
+def _backwards(path: Path, end: int | None) -> Iterator[str]:
     """Every line from the last one back, through all files that there are."""
     for age in range(1000):
         try:
             with _aged(path, age).open("rb") as file:
-                yield from _lines_backwards(file)
+                yield from _lines_backwards(file, None if age else end)
         except FileNotFoundError:
             return
 
@@ -123,8 +123,8 @@ def _aged(path: Path, age: int) -> Path:
     return path.with_name(f"{path.name}.{age}") if age else path
 
 
-def _lines_backwards(file: BinaryIO) -> Iterator[str]:
-    position, rest = file.seek(0, os.SEEK_END), b""
+def _lines_backwards(file: BinaryIO, end: int | None) -> Iterator[str]:
+    position, rest = file.seek(0, os.SEEK_END) if end is None else end, b""
     while position:
         step = min(BLOCK, position)
         position = file.seek(position - step)
@@ -144,8 +144,14 @@ class Follower:
         self._path = path
         self._rest = b""
         self._file = self._open(path)
+        self.begin = self._file.seek(0, os.SEEK_END) if self._file else 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._file:
-            self._file.seek(0, os.SEEK_END)
+            self._file.close()
 
     def read(self) -> Iterator[str]:
         """The whole lines that came since the last time."""

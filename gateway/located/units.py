@@ -53,10 +53,10 @@ def duration_text(seconds: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """The shortest exact way to write it: 65536 -> `64KiB`, 64000 -> `64kB`."""
-    ways = [str(count)]
+    """The shortest exact way to write it with a unit: 65536 -> `64KiB`, 64000 -> `64kB`, 1001 -> `1001`."""
+    ways = []
     for power, letter in enumerate("kMGT", start=1):
         for step, suffix in ((1000, f"{letter}B"), (1024, f"{letter.upper()}iB")):
             if count and count % step**power == 0:
                 ways.append(f"{count // step**power}{suffix}")
-    return min(ways, key=len)
+    return min(ways, key=len, default=str(count))

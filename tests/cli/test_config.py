@@ -1,0 +1,141 @@
+"""`hermes-gateway config`: right or wrong with exit codes, what is in force and why, and no secret anywhere."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CANARY = "123456789:AAE-canary-canary-canary-canary-can"
+
+
+def config(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    given = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "HERMES_HOME": str(home), **environ}
+    command = [sys.executable, "-m", "gateway.cli", "config", *words]
+    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=20)
+
+
+def write(home: Path, text: str, env: str = "") -> None:
+    (home / "hermes-gateway").mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "hermes-gateway/config.yaml").write_text(text)
+    (home / ".env").write_text(env)
+    (home / ".env").chmod(0o600)
+
+
+def test_check_says_that_all_is_right(tmp_path: Path) -> None:
+    told = config(tmp_path, "check")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == f"there is no {tmp_path}/hermes-gateway/config.yaml; the defaults hold, and they are right\n"
+    write(tmp_path, "logs: {level: debug}")
+    assert config(tmp_path, "check").stdout == f"{tmp_path}/hermes-gateway/config.yaml is right\n"
+    assert list(tmp_path.rglob("*.log")) == []
+
+
+def test_check_says_all_that_is_wrong(tmp_path: Path) -> None:
+    write(tmp_path, "logs: {levl: debug}\ngateway: {shutdown_timeout: soon}\n", "BAD LINE\n")
+    told = config(tmp_path, "check")
+    assert told.returncode == 78
+    assert told.stdout.replace(f"{tmp_path}/", "").replace("hermes-gateway/", "").splitlines() == [
+        ".env:1:1: warning: this line cannot be read; write NAME=value",
+        "config.yaml:1:8: error: `logs.levl` is not known; did you mean `level`?",
+        "config.yaml:2:29: error: `gateway.shutdown_timeout` is text; a duration such as 30s or 5m is wanted here",
+    ]
+    assert told.stderr == "2 things are wrong; the gateway does not start like this\n"
+
+
+def test_check_tells_programs_in_one_object(tmp_path: Path) -> None:
+    write(tmp_path, "logs: {levl: debug}")
+    told = config(tmp_path, "check", "--json")
+    assert told.returncode == 78
+    assert json.loads(told.stdout) == {
+        "schema_version": 1,
+        "ok": False,
+        "file": f"{tmp_path}/hermes-gateway/config.yaml",
+        "findings": [
+            {
+                "severity": "error",
+                "source": f"{tmp_path}/hermes-gateway/config.yaml",
+                "line": 1,
+                "column": 8,
+                "what": "`logs.levl` is not known",
+                "remedy": "did you mean `level`?",
+            }
+        ],
+    }
+
+
+def test_show_says_what_holds_and_where_it_was_set(tmp_path: Path) -> None:
+    write(tmp_path, "logs: {level: debug, size: 20kB}", "GATEWAY_LOGS_KEEP=3\n")
+    assert config(tmp_path, "show", "logs").stdout == "level: debug\nformat: auto\nsize: 20kB\nkeep: 3\n"
+    assert config(tmp_path, "show", "logs.level").stdout == "debug\n"
+    told = config(tmp_path, "show", "logs", "--origin", GATEWAY_LOGS_LEVEL="error")
+    assert told.stdout.replace(f"{tmp_path}/", "").splitlines() == [
+        "setting      value  set by",
+        "logs.level   error  the variable GATEWAY_LOGS_LEVEL",
+        "logs.format  auto   default",
+        "logs.size    20kB   hermes-gateway/config.yaml:1:28",
+        "logs.keep    3      .env:1:1",
+    ]
+    told = config(tmp_path, "show", "logs", "--origin", "--json")
+    assert json.loads(told.stdout)["origins"]["logs.keep"] == f"{tmp_path}/.env:1:1"
+
+
+@pytest.mark.row("T28")
+def test_no_secret_is_ever_shown(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "model: {provider: openai, name: m}\nmcp_servers: {x: {command: c, env: {K: '${GH}'}}}\n",
+        f"TELEGRAM_BOT_TOKEN={CANARY}\nOPENAI_API_KEY={CANARY}\nGH={CANARY}\nTELEGRAM_PROXY=http://u:{CANARY}@h\n",
+    )
+    for words in (
+        ["show"],
+        ["show", "--origin"],
+        ["show", "--json"],
+        ["show", "--json", "--origin"],
+        ["check", "--json"],
+    ):
+        told = config(tmp_path, *words, SLACK_BOT_TOKEN=CANARY)
+        assert told.returncode == 0
+        assert "canary" not in told.stdout + told.stderr
+    assert "token: '[secret]'" in config(tmp_path, "show", "platforms.telegram").stdout
+
+
+@pytest.mark.row("T28")
+def test_no_secret_in_the_wrong_place_is_repeated(tmp_path: Path) -> None:
+    for text in (
+        f"platforms: {{telegram: {{token: '{CANARY}'}}}}",
+        f"logs: {{level: '{CANARY}'}}",
+        f"logs: ['{CANARY}']",
+    ):
+        write(tmp_path, text)
+        for words in (["check"], ["check", "--json"], ["show"]):
+            told = config(tmp_path, *words)
+            assert told.returncode == 78
+            assert "canary" not in told.stdout + told.stderr
+
+
+def test_show_refuses_what_is_wrong_and_what_is_not_there(tmp_path: Path) -> None:
+    told = config(tmp_path, "show", "logs.levl")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert (
+        told.stderr == "hermes-gateway: there is no setting `logs.levl`\n  here there is: level, format, size, keep\n"
+    )
+    write(tmp_path, "logs: [")
+    told = config(tmp_path, "show")
+    assert (told.returncode, told.stdout) == (78, "")
+    assert told.stderr.startswith("hermes-gateway: the configuration is not right\n  ")
+
+
+def test_path_says_where(tmp_path: Path) -> None:
+    assert config(tmp_path, "path").stdout == f"{tmp_path}/hermes-gateway/config.yaml\n"
+    told = json.loads(config(tmp_path, "path", "--json").stdout)
+    assert told["schema_version"] == 1
+    assert told["env"] == f"{tmp_path}/.env"
+
+
+def test_schema_is_a_schema(tmp_path: Path) -> None:
+    told = json.loads(config(tmp_path, "schema").stdout)
+    assert told["$schema"].startswith("https://json-schema.org/")
+    assert "logs" in told["properties"]

@@ -1,0 +1,128 @@
+"""What is made from the shape of the settings agrees with how they are really read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec import Struct
+
+from gateway.config.guard import prepare
+from gateway.config.home import Home
+from gateway.config.loading import load
+from gateway.config.names import own_names
+from gateway.config.reference import json_schema, rows, values
+from gateway.config.settings import Settings
+
+FULL = """
+gateway: {shutdown_timeout: 45s}
+model: {provider: openai, name: m, fallbacks: [fast], options: {temperature: 0.2}, input_price: 1.5}
+models: {fast: {provider: ollama, name: small}}
+agents: {main: {tools: [shell], max_time: 5m}, other: {agents: [main]}}
+routes: [{agent: other, platform: telegram, user: 5}]
+tools: {roots: [work], shell: allow, output_limit: 32KiB}
+mcp_servers: {files: {command: npx, args: [-y, x]}, far: {url: 'https://x/mcp', timeout: 10s}}
+hooks: {enabled: [timing], long-task: {options: {threshold: 5}}}
+platforms: {telegram: {enabled: false, home_channel: -100123}, discord: {auto_thread: no}}
+access: {users: {telegram: [1, 2]}, strangers: ignore, user_commands: [help]}
+sessions: {reset: both, idle: 2h, daily_at: 5, busy: interrupt}
+journal: {retention: 0, max_size: 1.5GB}
+logs: {level: debug, format: json, size: 1MB, keep: 2}
+"""
+
+
+def full(tmp_path: Path) -> Settings:
+    home = Home(tmp_path / "home")
+    prepare(home)
+    home.config.write_text(FULL)
+    return load(home, {}).settings
+
+
+def test_every_setting_is_explained_and_has_a_kind() -> None:
+    listed = list(rows())
+    assert [row.name for row in listed if not (row.kind and row.does)] == []
+    names = [row.name for row in listed]
+    assert len(names) == len(set(names))
+
+
+def test_every_variable_stands_at_its_setting() -> None:
+    listed = {variable for row in rows() for variable in row.variables}
+    assert {name.variable for name in own_names()} <= listed
+
+
+def test_the_values_in_force_are_a_configuration_again(tmp_path: Path) -> None:
+    settings = full(tmp_path)
+    home = Home(tmp_path / "again")
+    prepare(home)
+    home.config.write_text(yaml.safe_dump(values(settings)))
+    assert load(home, {}).settings == settings
+
+
+def test_durations_and_sizes_are_shown_as_they_are_written(tmp_path: Path) -> None:
+    shown = values(full(tmp_path))
+    assert shown["gateway"]["shutdown_timeout"] == "45s"
+    assert shown["sessions"]["idle"] == "2h"
+    assert shown["tools"]["output_limit"] == "32KiB"
+
+
+def test_the_schema_knows_every_setting_and_nothing_else() -> None:
+    schema = json_schema()
+    assert same_shape(schema, Settings)
+    assert schema["properties"]["logs"]["properties"]["level"] == {
+        "description": "the least that is said",
+        "enum": ["debug", "error", "info", "warning"],
+        "default": "info",
+    }
+    assert schema["properties"]["hooks"]["additionalProperties"]["properties"].keys() == {
+        "enabled",
+        "options",
+        "isolation",
+    }
+    assert schema["properties"]["models"]["additionalProperties"]["properties"].keys() >= {"provider", "name"}
+
+
+def same_shape(schema: dict[str, Any], struct: type[Struct]) -> bool:
+    return tuple(schema["properties"]) == struct.__struct_fields__
+
+
+def test_the_schema_takes_what_the_gateway_takes() -> None:
+    assert not list(wrong(yaml.safe_load(FULL), json_schema(), ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("logs: {levl: debug}", ".logs.levl"),
+        ("logs: {level: loud}", ".logs.level"),
+        ("gateway: {shutdown_timeout: [1]}", ".gateway.shutdown_timeout"),
+        ("access: {rate: many}", ".access.rate"),
+        ("routes: [{platform: x}]", ".routes.0"),
+    ],
+)
+def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> None:
+    assert list(wrong(yaml.safe_load(text), json_schema(), "")) == [place]
+
+
+def wrong(data: Any, schema: dict[str, Any], place: str) -> Any:
+    """The places at which data does not follow a schema: the few words of JSON Schema that we use."""
+    if "anyOf" in schema:
+        tried = [list(wrong(data, choice, place)) for choice in schema["anyOf"]]
+        yield from () if [] in tried else [place]
+        return
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    wanted = schema.get("type", [])
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    fits = any(isinstance(data, kinds[kind]) for kind in wanted if kind != "null") or (
+        data is None and "null" in wanted
+    )
+    if (wanted and not fits) or ("enum" in schema and data not in schema["enum"]):
+        yield place
+    elif isinstance(data, dict) and "properties" in schema | {"properties": schema.get("properties", {})}:
+        if set(schema.get("required", ())) - set(data):
+            yield place
+        for key, below in data.items():
+            further = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
+            yield from wrong(below, further, f"{place}.{key}") if further is not False else [f"{place}.{key}"]
+    elif isinstance(data, list):
+        for number, below in enumerate(data):
+            yield from wrong(below, schema.get("items", {}), f"{place}.{number}")
