@@ -1,5 +1,9 @@
 """The system unit as it is shipped, under a real systemd in private namespaces, with the real daemon."""
 
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.systemd.private import UNIT, System
@@ -56,3 +60,16 @@ def test_a_secret_in_the_credential_store_reaches_it(system: System) -> None:
     system.systemctl("start", UNIT)
     secret = system.path(f"/run/credentials/{UNIT}/OPENAI_API_KEY", of=int(system.show("MainPID")))
     assert secret.read_text() == "from-the-credstore"
+
+
+def test_the_hardening_lets_hooks_live(system: System, tmp_path: Path) -> None:
+    """Node makes its code executable while it runs; a hook may be nicer than the gateway, and start threads."""
+    if not (node := shutil.which("node")):
+        pytest.skip("Node is not installed")
+    threads = "new (require('worker_threads').Worker)('', {eval: true}).on('exit', code => process.exit(code))"
+    nicer = "import os, threading; os.setpriority(os.PRIO_PROCESS, 0, 5); threading.Thread(target=int).start()"
+    drop_in = tmp_path / "units" / f"{UNIT}.d" / "hooks.conf"
+    drop_in.write_text(f'[Service]\nExecStartPre={node} -e "{threads}"\nExecStartPre={sys.executable} -c "{nicer}"\n')
+    system.systemctl("daemon-reload")
+    system.systemctl("start", UNIT)
+    assert system.show("ActiveState") == "active", system.words.read_text()
