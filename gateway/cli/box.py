@@ -14,7 +14,7 @@ def boxed(title: str, fields: Sequence[tuple[str, str]]) -> str:
     inner = WIDTH - 4
     lines: list[str] = []
     for name, value in fields:
-        folded = textwrap.wrap(value, inner - names - 2, break_on_hyphens=False) or [""]
+        folded = textwrap.wrap(value, inner - names - 2, break_on_hyphens=False, break_long_words=False) or [""]
         lines += [f"{label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)]
     widest = max(columns(line) for line in [*lines, title])
     top = f"╭─ {title} " + "─" * (widest - columns(title) - 1) + "╮"

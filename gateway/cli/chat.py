@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import show_json
+from gateway.cli.output import note, show_json
 from gateway.config.home import Home
 from gateway.control.client import Client, result_of
 from gateway.errors import Exit, GatewayError
@@ -36,8 +36,10 @@ def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
         said = client.call("chat.say", {"text": text, "session": session})
     if as_json:
         show_json(said)
-    else:
+    elif said["reply"]:
         print(said["reply"])
+    else:
+        note(f"({said['status']}, without a reply)")
     return int(Exit.FAILED if said["status"] == "failed" else Exit.OK)
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import anyio
 
+from gateway import __version__
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.daemon.daemon import Gateway, running
@@ -41,9 +42,11 @@ async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, annou
             await tasks.start(heed_signals, stop, Reload(gateway, load, notifier).now)
             tasks.start_soon(report, gateway, notifier, watchdog)
             notifier.ready(in_a_line(gateway))
+            log.info("hermes-gateway %s serves %s", __version__, home.root)
             await announce(gateway)
             await stop.wait()
             notifier.stopping(stop.reason)
+        log.info("stopped: %s", stop.reason)
         tasks.cancel_scope.cancel()
     return stop.exit
 

@@ -173,7 +173,8 @@ class Urgent:
 
     async def queue(self, call: Call) -> Ran:
         standing = await self._lanes.standing(call.session.key)
-        return Ran(f"{standing.messages} messages wait in this session; {standing.lanes} sessions wait for their turn.")
+        waiting = max(0, standing.messages - standing.is_running)
+        return Ran(f"{waiting} messages wait in this session; {standing.lanes} sessions wait for their turn.")
 
     async def hooks(self, call: Call) -> Ran:
         return Ran(call.house.reports.hooks())

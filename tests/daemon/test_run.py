@@ -1,0 +1,205 @@
+"""The daemon from outside: it starts, says where it is, answers, and ends as it is asked to."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import GatewayError
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        yield gateway
+
+
+def test_it_prints_one_box_answers_and_stops_with_0(gateway: GatewayProcess) -> None:
+    gateway.start()
+    assert gateway.say("what is 12 * (3 + 4)")["reply"] == "The result is 84."
+    code, printed, _ = gateway.stop()
+    assert code == 0
+    for fact in (str(gateway.home.socket), "demo", "telegram off (no token)", str(gateway.home.root), "Ctrl-C"):
+        assert fact in printed
+
+
+def test_ctrl_c_stops_it_too(gateway: GatewayProcess) -> None:
+    gateway.start()
+    assert gateway.stop(signal.SIGINT)[0] == 0
+
+
+def test_what_it_writes_is_the_owners_alone_and_in_one_place(gateway: GatewayProcess) -> None:
+    gateway.start()
+    gateway.say("hello")
+    gateway.stop()
+    elsewhere = [path for path in gateway.home.root.rglob("*") if gateway.home.ours not in (path, *path.parents)]
+    assert elsewhere in ([], [gateway.home.root / "logs"])  # where hooks written for Hermes expect to write
+    for path in gateway.home.ours.rglob("*"):
+        allowed = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.lstat().st_mode) == allowed, path
+
+
+def test_a_turn_is_let_end_when_it_stops(gateway: GatewayProcess) -> None:
+    gateway.script({"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": "300ms"}]})
+    gateway.start()
+    asking = gateway.spawn("chat", "-m", "slow")
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    assert gateway.stop()[0] == 0
+    gateway.start()
+    history = gateway.call("chat.say", {"text": "/sessions", "session": "main"})
+    assert "slow" in history["reply"]
+    assert gateway.call("status")["turns"]["running"] == 0
+    asking.communicate()
+
+
+def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: GatewayProcess) -> None:
+    gateway.configure("gateway: {shutdown_timeout: 2s}\n")
+    gateway.start()
+    asking = gateway.spawn("chat", "-m", "count to 4 slowly")
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    begun = time.monotonic()
+    assert gateway.stop()[0] == 0
+    assert time.monotonic() - begun < 2.5
+    asking.communicate()
+    gateway.start()
+    gateway.until(lambda: "Counted to 4" in str(gateway.call("sessions.show", {"key": "agent:main:terminal:dm:main"})))
+
+
+def test_a_second_signal_ends_it_at_once(gateway: GatewayProcess) -> None:
+    gateway.start()
+    asking = gateway.spawn("chat", "-m", "count to 20 slowly")
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    assert gateway.process
+    gateway.process.send_signal(signal.SIGTERM)
+    gateway.until(lambda: gateway.call("status")["state"] == "stopping")
+    begun = time.monotonic()
+    assert gateway.stop()[0] == 130
+    assert time.monotonic() - begun < 2
+    asking.communicate()
+
+
+def test_a_second_gateway_for_a_home_says_who_holds_it_and_ends_with_1(gateway: GatewayProcess) -> None:
+    gateway.configure("gateway: {shutdown_timeout: 1s}\n")
+    gateway.start()
+    assert gateway.process
+    second = gateway.cli("run")
+    assert second.returncode == 1
+    assert f"held by pid {gateway.process.pid}" in second.stderr
+    assert gateway.say("hello")["status"] == "ok"
+
+
+def test_after_a_crash_socket_and_lock_of_the_dead_are_no_hindrance(gateway: GatewayProcess) -> None:
+    gateway.start()
+    gateway.kill()
+    assert gateway.home.socket.is_socket()
+    assert gateway.cli("status").returncode == 3
+    gateway.start()
+    assert gateway.say("hello")["status"] == "ok"
+
+
+def test_status_tells_programs_whether_it_runs(gateway: GatewayProcess) -> None:
+    down = gateway.cli("status", "--json")
+    assert (down.returncode, json.loads(down.stdout)["running"]) == (3, False)
+    gateway.start()
+    up = gateway.cli("status", "--json")
+    facts = json.loads(up.stdout)
+    assert up.returncode == 0
+    assert (facts["schema_version"], facts["running"], facts["state"]) == (1, True, "ready")
+    assert {part["name"]: part["state"] for part in facts["parts"]}["lanes"] == "up"
+
+
+def test_chat_prints_the_reply_alone_and_json_is_one_object(gateway: GatewayProcess) -> None:
+    gateway.start()
+    assert gateway.cli("chat", "-m", "what is 2+2").stdout == "The result is 4.\n"
+    said = json.loads(gateway.cli("chat", "-m", "what is 2+2", "--json", "--session", "sums").stdout)
+    assert (said["schema_version"], said["reply"], said["session"]) == (1, "The result is 4.", "sums")
+
+
+def test_a_new_configuration_is_taken_at_sighup_and_a_bad_one_is_not(gateway: GatewayProcess) -> None:
+    gateway.script({"user": "hi", "answers": [{"text": "first"}]})
+    gateway.start()
+    assert gateway.say("hi")["reply"] == "first"
+    gateway.script({"user": "hi", "answers": [{"text": "second"}]})
+    assert gateway.process
+    gateway.process.send_signal(signal.SIGHUP)
+    gateway.until(lambda: gateway.say("hi")["reply"] == "second")
+    gateway.configure("model: {provder: demo}\n")
+    gateway.process.send_signal(signal.SIGHUP)
+    gateway.until(lambda: bool(gateway.call("status")["attention"]))
+    trouble = gateway.call("status")["attention"][0]
+    assert "config.yaml:1:9" in trouble
+    assert "provider" in trouble
+    assert gateway.say("hi")["reply"] == "second"
+
+
+def test_the_supervisor_hears_ready_status_watchdog_and_stopping(gateway: GatewayProcess, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(tmp_path / "notify"))
+        supervisor.settimeout(10)
+        gateway.start(environ={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"})
+        heard = supervisor.recv(1000)
+        assert b"READY=1" in heard
+        assert b"STATUS=ready" in heard
+        while b"WATCHDOG=1" not in heard:
+            heard = supervisor.recv(1000)
+        gateway.stop()
+        while b"STOPPING=1" not in heard:
+            heard = supervisor.recv(1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gateway: [", "config.yaml:"),
+        ("gateway: {shutdown_timeout: soon}\n", "config.yaml:1:29"),
+        ("gatway: {}\n", "did you mean"),
+        ("\x00\x01\x02", "config.yaml:1"),
+        ("a: &a [x, x]\nb: [*a, *a, *a]\n", "config.yaml:1"),
+        ("x: " + "y" * 10_000_000, "config.yaml"),
+    ],
+)
+def test_a_wrong_configuration_is_told_with_its_place_and_ends_with_78(
+    gateway: GatewayProcess, text: str, told: str
+) -> None:
+    gateway.configure(text)
+    ended = gateway.cli("run")
+    assert ended.returncode == 78
+    assert told in ended.stderr
+    assert gateway.home.config.read_text() == text
+
+
+def test_a_home_in_a_file_and_a_world_writable_configuration_are_refused(gateway: GatewayProcess) -> None:
+    gateway.configure("model: {}\n")
+    gateway.home.config.chmod(0o666)
+    refused = gateway.cli("run")
+    assert (refused.returncode, "config.yaml" in refused.stderr) == (78, True)
+    gateway.home.config.unlink()
+    gateway.home.ours.rmdir()
+    gateway.home.ours.write_text("not a directory")
+    refused = gateway.cli("run")
+    assert refused.returncode == 78
+    assert str(gateway.home.ours) in refused.stderr
+    assert gateway.home.ours.read_text() == "not a directory"
+
+
+def test_a_home_with_a_long_name_has_its_socket_elsewhere(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / ("long" * 30) / "home") as gateway:
+        gateway.home.root.parent.mkdir()
+        gateway.start()
+        assert len(os.fsencode(gateway.home.socket)) < 108
+        assert gateway.cli("chat", "-m", "what is 2+2").stdout == "The result is 4.\n"
+
+
+def test_a_gateway_that_cannot_start_says_so(gateway: GatewayProcess) -> None:
+    gateway.configure("model: {script: nowhere.yaml}\n")
+    with pytest.raises(GatewayError, match=r"nowhere\.yaml"):
+        gateway.start()
