@@ -1,7 +1,6 @@
 """A stage for turns: scripted model, hooks that fill the ports' protocol, and a note of every event in its order."""
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,66 +9,62 @@ import pytest
 from gateway.agent import Agent, Model, Ports, Tool, TurnResult, run_turn, tool
 from gateway.agent.models.script import ScriptModel, script
 from gateway.catalogue import point
-from gateway.events import OUTCOMES, Bags, Deny, End, Event, Pause, Question, Retry, outcome_from
+from gateway.events import Event
+from gateway.hooks.registry import HookRegistry
+from gateway.hooks.scope import Scope
 from gateway.records import Step
 from gateway.transcript import Entry
 
 
 @dataclass
 class Stage:
-    """Plays turns. `told` is every event as (name, fields after the hooks); `names` without the noisy ones."""
+    """Plays turns. `told` is every event as (name, fields after the hooks); `names` without the noisy ones.
 
-    bags: Bags = field(default_factory=lambda: Bags(answers={}))
+    A hook that raises makes its operation fail, so that an assertion in one is not lost.
+    """
+
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
-    hooks: dict[str, list[Callable[[Event], Any]]] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, Any] = field(default_factory=dict)
+    hooks: HookRegistry = field(default_factory=HookRegistry)
     watching: bool = True
     model: ScriptModel | None = None
 
-    def on(self, *names: str) -> Callable[[Callable[[Event], Any]], Callable[[Event], Any]]:
-        def add(function: Callable[[Event], Any]) -> Callable[[Event], Any]:
-            for name in names:
-                self.hooks.setdefault(name, []).append(function)
-            return function
+    def __post_init__(self) -> None:
+        self.scope = self.new_turn()
 
-        return add
+    def new_turn(self) -> Scope:
+        """The registry as the next turn sees it, with bags of its own."""
+        self.scope = self.hooks.scope({"turn_id": "t"}, self.session, self.answers)
+        return self.scope
+
+    def on(self, *names: str, **options: Any) -> Callable[[Callable[[Event], Any]], Callable[[Event], Any]]:
+        return self.hooks.on(names, **({"on_error": "raise"} | options))
 
     def wants(self, name: str) -> bool:
-        return self.watching or name in self.hooks
+        return self.watching or self.scope.wants(name)
 
     def emit(self, name: str, /, **fields: Any) -> None:
         self.told.append((name, fields))
 
     async def run(self, name: str, /, **fields: Any) -> Event:
-        known = point(name)
-        assert known, f"{name} is not in the catalogue"
-        event = Event(name, fields, writable=known.writable, bags=self.bags)
-        questions: list[Question] = []
+        assert point(name), f"{name} is not in the catalogue"
+        seen: dict[str, Any] = dict(fields)
         try:
-            for hook in self.hooks.get(name, ()):
-                event.hook = hook.__name__
-                try:
-                    answer = await answer_of(hook, event)
-                except Pause as pause:
-                    questions += pause.questions
-                    continue
-                if take(event, answer):
-                    break
+            event = await self.scope.run(name, **fields)
+            seen = dict(event)
+            return event
         finally:
-            self.told.append((name, dict(event)))
-        if questions:
-            raise Pause(tuple(questions))
-        if event.outcome is not None and event.outcome.decision not in known.outcomes:
-            event.outcome = None
-        return event
+            self.told.append((name, seen))
 
     async def record(self, step: Step) -> None:
         self.steps.append(step)
 
     def ports(self, **more: Any) -> Ports:
-        given = {"turn_id": "t", "record": self.record, "delta": self.streamed.append, "answers": self.bags.answers}
-        given |= {"turn": self.bags.turn, "session": self.bags.session}
+        given = {"turn_id": "t", "record": self.record, "delta": self.streamed.append, "answers": self.answers}
+        given |= {"turn": self.scope.bags.turn, "session": self.session}
         return Ports(run=self.run, emit=self.emit, wants=self.wants, **(given | more))
 
     def agent(self, *turns: Any, tools: Sequence[Tool] = (), model: Model | None = None, **more: Any) -> Agent:
@@ -78,6 +73,7 @@ class Stage:
         return Agent("main", model, tools=tuple(tools), **more)
 
     async def play(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
+        self.new_turn()
         return await run_turn(agent, history, Entry("user", text), self.ports(**ports))
 
     async def again(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
@@ -98,27 +94,6 @@ class Stage:
         """The request that the model got."""
         assert self.model
         return self.model.requests[place]
-
-
-async def answer_of(hook: Callable[[Event], Any], event: Event) -> Any:
-    try:
-        answer = hook(event)
-        return outcome_from(await answer if inspect.isawaitable(answer) else answer)
-    except OUTCOMES as raised:
-        return raised
-
-
-def take(event: Event, answer: Any) -> bool:
-    """Apply a hook's answer; is it the last word?"""
-    if isinstance(answer, Mapping):
-        event.update(answer)
-    elif isinstance(answer, Deny) and answer.soft:
-        before = event.outcome.text if isinstance(event.outcome, Deny) else ""
-        event.outcome = Deny("\n".join(filter(None, (before, answer.text))), soft=True)
-    elif isinstance(answer, End | Deny | Retry):
-        event.outcome = answer
-        return not isinstance(answer, Retry)
-    return False
 
 
 @pytest.fixture

@@ -209,7 +209,7 @@ async def test_a_question_of_a_sub_agents_tool_reaches_the_person_and_nothing_is
     agent = family(delegating(), "ok", helper=helper, tools=[acting("first", False), acting("second", True)])
     paused = await stage.play(agent)
     assert ran == ["first"]
-    stage.bags.answers[paused.questions[0].id] = True
+    stage.answers[paused.questions[0].id] = True
     result = await stage.again(agent)
     assert (result.reply, result.entries[2].content) == ("ok", "Both done.")
     assert ran == ["first", "second"]

@@ -163,8 +163,8 @@ async def test_a_retry_after_an_error_tries_again_and_is_bounded(stage):
 
 @pytest.mark.row("STR-33")
 async def test_of_several_retries_the_last_one_counts(stage):
-    stage.on("llm:after")(lambda event: Retry("first") if event["content"] == "no" else None)
-    stage.on("llm:after")(lambda event: Retry("second") if event["content"] == "no" else None)
+    stage.on("llm:after", order=1)(lambda event: Retry("first") if event["content"] == "no" else None)
+    stage.on("llm:after", order=2)(lambda event: Retry("second") if event["content"] == "no" else None)
     result = await stage.play(stage.agent("no", "yes"))
     assert [entry.content for entry in result.entries] == ["hi", "second", "yes"]
 
@@ -177,7 +177,7 @@ async def test_an_error_is_left_consumed_or_replaced_by_hooks_in_a_chain(stage):
     failing = {"text": "half ", "error": {"kind": "network", "message": "cut"}}
     assert (await stage.play(stage.agent(failing))).error == "cut"
 
-    @stage.on("llm:after")
+    @stage.on("llm:after", order=1)
     def replace(event):
         event["error"] = {"message": "the line is dead", "kind": "timeout"}
 
@@ -185,7 +185,7 @@ async def test_an_error_is_left_consumed_or_replaced_by_hooks_in_a_chain(stage):
     assert result.error == "the line is dead"
     assert "took too long" in result.reply
 
-    @stage.on("llm:after")
+    @stage.on("llm:after", order=2)
     def consume(event):
         assert event["error"]["message"] == "the line is dead"
         event["error"] = None
@@ -211,7 +211,7 @@ async def test_each_chunk_is_streamed_and_stored_as_the_hooks_leave_it(stage):
 
     result = await stage.play(stage.agent({"chunks": ["a ", "bad ", "drop ", "word"]}))
     assert result.reply == result.entries[-1].content == "".join(stage.streamed) == "a *** word"
-    assert stage.bags.turn["seen"] == [0, 1, 2, 3]
+    assert stage.scope.bags.turn["seen"] == [0, 1, 2, 3]
 
 
 async def test_an_end_in_the_middle_of_a_stream_stops_the_model(stage):

@@ -57,7 +57,7 @@ async def test_a_question_stops_the_turn_and_its_answer_goes_on_without_doing_an
     assert all(fields.get("error") is None for _, fields in stage.told)
     assert stage.fields("agent:end")["stop"] == "paused"
 
-    stage.bags.answers[question.id] = True
+    stage.answers[question.id] = True
     result = await stage.again(agent)
     assert (result.reply, ran) == ("All done.", ["safe", "risky"])
     assert len(stage.model.requests) == 2
@@ -70,7 +70,7 @@ async def test_no_is_an_answer_too(stage, tools, ran):
     confirm(stage)
     agent = stage.agent(calling("risky"), "As you wish.", tools=tools)
     (question,) = (await stage.play(agent)).questions
-    stage.bags.answers[question.id] = False
+    stage.answers[question.id] = False
     result = await stage.again(agent)
     assert (result.reply, ran) == ("As you wish.", [])
     assert result.entries[2].content == "The person said no."
@@ -100,7 +100,7 @@ async def test_a_hook_can_ask_at_any_point_before_something(stage, tools, ran, n
     agent = stage.agent(calling("safe"), "ok", tools=tools)
     paused = await stage.play(agent)
     assert [question.prompt for question in paused.questions] == ["Go on?"]
-    stage.bags.answers["go"] = True
+    stage.answers["go"] = True
     result = await stage.again(agent)
     assert (result.reply, ran) == ("ok", ["safe"])
 
@@ -122,7 +122,7 @@ async def test_what_the_person_sees_and_answers_passes_hooks(stage, tools, ran):
     first = [name for name, fields in stage.told if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
     assert first == ["node:before", "interrupt:before", "node:after"]
 
-    stage.bags.answers[question.id] = "jawohl"
+    stage.answers[question.id] = "jawohl"
     await stage.again(agent, asked={question.id: question.prompt})
     again = [name for name, fields in stage.told if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
     assert again == ["node:before", "interrupt:before", "interrupt:after", "node:after"]
@@ -149,7 +149,7 @@ async def test_a_tool_that_asks_is_run_again_from_its_start(stage):
 
     agent = stage.agent(calling("order"), "ok", tools=[order])
     (question,) = (await stage.play(agent)).questions
-    stage.bags.answers[question.id] = "large"
+    stage.answers[question.id] = "large"
     result = await stage.again(agent)
     assert (result.reply, acted) == ("ok", ["large"])
 
@@ -171,7 +171,7 @@ async def test_a_tool_that_needs_approval_runs_only_on_a_clear_yes(stage, guarde
     agent = stage.agent(call, "ok", tools=[guarded])
     (question,) = (await stage.play(agent)).questions
     assert question.prompt == "May I run shell: ls"
-    stage.bags.answers[question.id] = answer
+    stage.answers[question.id] = answer
     result = await stage.again(agent)
     assert (result.reply, len(ran)) == ("ok", runs)
 
@@ -181,11 +181,11 @@ async def test_a_lasting_approval_is_kept_for_what_it_was_given(stage, guarded, 
     call = {"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}
     agent = stage.agent(call, "ok", call, "ok again", tools=[guarded])
     (question,) = (await stage.play(agent, approvals=approvals)).questions
-    stage.bags.answers[question.id] = "session"
+    stage.answers[question.id] = "session"
     await stage.again(agent, approvals=approvals)
     assert approvals == {"shell:ls": "session"}
     stage.steps.clear()
-    stage.bags.answers.clear()
+    stage.answers.clear()
     assert (await stage.play(agent, approvals=approvals)).reply == "ok again"
     other = {"tool_calls": [{"name": "shell", "args": {"command": "rm -rf /"}}]}
     stage.steps.clear()
