@@ -5,7 +5,8 @@ Each step takes the tree and gives it back changed; what it finds wrong it adds 
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gateway.config.checks import names_for_ids
 from gateway.config.layers import Outside, Value, expanded, references

@@ -1,6 +1,7 @@
 """Which names of the environment mean which settings: those that Hermes's users have, and ours, `GATEWAY_...`."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import inspect
@@ -70,18 +71,19 @@ NOT_OFFERED: Mapping[str, str] = {
 """Variables of Hermes's that would make a difference, and make none here."""
 
 
-def hermes_names() -> Iterator[Name]:
+@cache
+def hermes_names() -> tuple[Name, ...]:
     """Those that Hermes knows too: what is wrong with them may be right for Hermes, and does not stop us."""
     shapes = {".".join(name.path): name for name in own_names()}
-    for variable, dotted in _HERMES.items():
-        yield shapes[dotted]._replace(variable=variable)
+    return tuple(shapes[dotted]._replace(variable=variable) for variable, dotted in _HERMES.items())
 
 
-def own_names() -> Iterator[Name]:
+@cache
+def own_names() -> tuple[Name, ...]:
     """Ours: one for each setting that one text can hold. Where Hermes has a name for the setting, ours counts more."""
     root = inspect.type_info(Settings)
     assert isinstance(root, inspect.StructType)
-    yield from _below(root, ())
+    return tuple(_below(root, ()))
 
 
 def _below(struct: inspect.StructType, path: KeyPath) -> Iterator[Name]:

@@ -18,8 +18,8 @@ from gateway.located.tree import Finding, Located, Mapping, Node, Place, Scalar,
 MAX_DEPTH = 40
 MAX_FINDINGS = 100
 
-# What YAML calls printable, and a person calls text.
-_NOT_TEXT = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What neither YAML calls printable nor a person text. (As a set of what is allowed it takes 4 ms to compile.)
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|[\ud800-\udfff\ufffe\uffff]")
 _INDENTED_BY_TAB = re.compile(r" *\t")
 _BROKEN = "could not be read as YAML"
 

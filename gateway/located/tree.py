@@ -3,8 +3,9 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 Severity = Literal["error", "warning"]
 
@@ -14,11 +15,12 @@ _FALSE = frozenset({"false", "no", "off"})
 _NOTHING = frozenset({"", "~", "null"})
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z|0o[0-7]{1,22}\Z")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?\Z")
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa1-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\xa0\xad]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff-\uffff]"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where something stands: `file:line:column`, counted from 1; a source without lines has line 0."""
 
     source: str
@@ -29,8 +31,7 @@ class Place:
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What is wrong at a place, and what would be right."""
 
     place: Place
@@ -42,8 +43,7 @@ class Finding:
         return f"{self.place}: {self.severity}: {self.what}; {self.remedy}"
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """One value as it was written; `quoted` when it can only be text."""
 
     place: Place
@@ -51,14 +51,12 @@ class Scalar:
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     place: Place
     items: "tuple[Node, ...]" = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     """Keys in their order; each is there once."""
 
     place: Place
@@ -77,8 +75,7 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """A file that was read: its tree (an empty mapping where there is nothing), and what was found on the way."""
 
     root: Node
