@@ -22,10 +22,16 @@ _NOT_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place where hook folders lie; `origin` is its name for people."""
+    """A place where hook folders lie; `origin` is its name for people.
+
+    `is_opt_in`: its hooks run only when the configuration or a command switches them on. `is_local`: the operator of
+    this machine wrote what is in it, so that its URLs may lead to this machine too.
+    """
 
     path: Path
     origin: str
+    is_opt_in: bool = False
+    is_local: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class CodeFile:
 
     name: str
     size: int
-    mtime: int
+    changed: int  # ns; the time of the last change of content or rights, which nobody can set back
     inode: int
 
 
@@ -44,7 +50,7 @@ class Folder:
 
     name: str
     path: Path
-    origin: str
+    source: Source
     files: tuple[CodeFile, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -57,13 +63,13 @@ def hooks_in(source: Source) -> Iterator[Folder]:
     """The hook folders of one source in the order of their names; nothing where the source does not exist."""
     try:
         with os.scandir(source.path) as entries:
-            names = sorted(entry.name for entry in entries)
-        own = list(_unsafe(source.origin, source.path.stat()))
+            found = sorted((entry.name, entry.is_symlink()) for entry in entries)
+        own = tuple(_unsafe(str(source.path), source.path.stat()))
     except OSError:
         return
-    for name in names:
-        if not is_passed_over(name) and (folder := look(source.path / name, source.origin)):
-            yield Folder(folder.name, folder.path, folder.origin, folder.files, (*own, *folder.findings))
+    for name, is_link in found:
+        if not is_passed_over(name) and (folder := _look(source, name, is_link, own)):
+            yield folder
 
 
 def is_passed_over(name: str) -> bool:
@@ -75,14 +81,24 @@ def label_of(name: str) -> str:
     return shown(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
 
 
-def look(path: Path, origin: str) -> Folder | None:
+def look(source: Source, name: str) -> Folder | None:
     """The folder as far as `stat` shows it; None where it is none, or nothing in it is meant as a hook."""
-    findings: list[Finding] = []
-    label = label_of(path.name)
+    if is_passed_over(name):
+        return None
     try:
-        itself = path.lstat()
-        if stat.S_ISLNK(itself.st_mode):
-            findings += _owned_by_others(label, itself)
+        own = tuple(_unsafe(str(source.path), source.path.stat()))
+    except OSError:
+        return None
+    return _look(source, name, (source.path / name).is_symlink(), own)
+
+
+def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) -> Folder | None:
+    """`own`: the findings about the source itself. There may be a thousand folders: every call of the system counts."""
+    path, label = source.path / name, label_of(name)
+    findings = [*own]
+    try:
+        if is_link:
+            findings += _owned_by_others(label, path.lstat())
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
             return None
@@ -92,17 +108,17 @@ def look(path: Path, origin: str) -> Folder | None:
     except OSError as error:
         remedy = "make it a readable folder of the user that runs the gateway"
         wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
-        return Folder(path.name, path, origin, findings=(wrong,))
+        return Folder(name, path, source, findings=(wrong,))
     names = {file.name for file in files}
     if not names & {MANIFEST, HANDLER}:
-        near = next((file.name for file in _alike(path)), "")
+        near = next((entry.name for entry in _alike(path)), "")
         if not near:
             return None
         findings.append(Finding(Place(f"{label}/{near}"), "is not read", f"rename it to {MANIFEST}"))
     elif MANIFEST not in names:
         findings.append(Finding(Place(label), f"has a {HANDLER} and no {MANIFEST}", f"write a {MANIFEST}"))
-    findings += [*_unsafe(label, found), *_odd_name(path.name)]
-    return Folder(path.name, path, origin, files, tuple(findings))
+    findings += [*_unsafe(label, found), *_odd_name(name)]
+    return Folder(name, path, source, files, tuple(findings))
 
 
 def _alike(path: Path) -> Iterator[os.DirEntry[str]]:
@@ -160,7 +176,7 @@ def _file(path: Path, label: str, name: str, entry: os.DirEntry[str], findings: 
             findings.append(Finding(Place(place), "is no file", "put a readable file in its place"))
         return None
     findings += _unsafe(place, found)
-    return CodeFile(name, found.st_size, found.st_mtime_ns, found.st_ino)
+    return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
 
 
 def leads_inside(folder: Path, name: str) -> bool:

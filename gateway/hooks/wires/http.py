@@ -26,6 +26,7 @@ from gateway.errors import HookError
 from gateway.events import Question, outcome_from
 from gateway.hooks.wires import codec, sherma
 from gateway.hooks.wires.addresses import is_public
+from gateway.hooks.wires.fields import NO_JSON, plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Answer, CallMeta, Gone, HookFailed
 
@@ -36,7 +37,6 @@ LONGEST = 4 << 20
 NEVER_SENT = frozenset({"model:create"})
 MOST_PARTS = codec.MOST_PARTS
 PEERS = 32
-NO_JSON = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
 
 
 @functools.cache
@@ -215,28 +215,7 @@ def _sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], frozen
     if isinstance(fields, bytes):
         decoded: dict[str, Any] = msgspec.json.decode(fields)
         return decoded, frozenset()
-    sent, odd = {}, set()
-    for name, value in fields.items():
-        try:
-            sent[name] = msgspec.json.decode(msgspec.json.encode(value))
-        except NO_JSON:
-            odd.add(name)
-            sent[name] = _dumped(value)
-    return sent, frozenset(odd)
-
-
-def _dumped(value: Any) -> Any:
-    try:
-        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_shown))
-    except NO_JSON:
-        return f"<{type(value).__name__}>"
-
-
-def _shown(value: Any) -> str:
-    try:
-        return str(value)[:10_000]
-    except Exception:  # noqa: BLE001 - the `__str__` of a foreign object may do anything
-        return f"<{type(value).__name__}>"
+    return plain(fields)
 
 
 def _answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozenset[str], meta: CallMeta) -> Answer:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.hooks.folders.code import as_hermes, code_findings, read_code
-from gateway.hooks.folders.discovery import Folder, look
+from gateway.hooks.folders.discovery import Folder, Source, look
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reading import read_manifest
 
@@ -14,7 +14,7 @@ def plant(at: Path, handler: str, manifest: str = "events: [agent:end]\n") -> Fo
     at.mkdir(exist_ok=True)
     (at / "HOOK.yaml").write_text(manifest)
     (at / "handler.py").write_text(handler)
-    folder = look(at, "home")
+    folder = look(Source(at.parent, "home"), at.name)
     assert folder
     return folder
 
@@ -61,7 +61,7 @@ def test_checking_runs_nothing(tmp_path: Path) -> None:
 def test_a_folder_without_a_handler_says_so(tmp_path: Path) -> None:
     folder = plant(tmp_path / "a", "")
     (tmp_path / "a" / "handler.py").unlink()
-    folder = look(tmp_path / "a", "home") or folder
+    folder = look(Source(tmp_path, "home"), "a") or folder
     assert "has no handler.py" in findings(folder)[0]
 
 

@@ -19,7 +19,7 @@ def plant(at: Path, manifest: str = EVENTS, handler: str = "def handle(event_typ
 
 
 def seen(path: Path) -> Folder:
-    folder = look(path, "home")
+    folder = look(Source(path.parent, "home"), path.name)
     assert folder
     return folder
 
@@ -132,9 +132,9 @@ def test_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> No
 
 
 def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) -> None:
-    assert look(tmp_path / "gone", "home") is None
+    assert look(Source(tmp_path, "home"), "gone") is None
     (tmp_path / "file").write_text("")
-    assert look(tmp_path / "file", "home") is None
+    assert look(Source(tmp_path, "home"), "file") is None
 
 
 @pytest.mark.machine

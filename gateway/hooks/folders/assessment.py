@@ -1,0 +1,105 @@
+"""Whether a folder may and can be a hook now, and if not, why: everything that is known without running it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gateway.hooks.folders.discovery import Folder
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.manifest import Guard, Manifest
+from gateway.hooks.folders.record import State
+from gateway.hooks.folders.requirements import missing
+from gateway.hooks.folders.study import Study
+from gateway.hooks.folders.switches import Switches
+from gateway.located import Finding, Place
+
+READY: State = "registered"
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """One look at a folder. `state` is `registered` when it may be started; else `reason` says why it may not."""
+
+    folder: Folder
+    state: State
+    reason: str = ""
+    manifest: Manifest | None = None
+    guard: Guard | None = None
+    digest: str = ""
+    findings: tuple[Finding, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == READY
+
+
+def assess(folder: Folder, study: Study, house: House, switches: Switches) -> Assessment:
+    """What follows from a folder's contents, from settings, and from what is there on this machine."""
+    if folder.is_refused:
+        return Assessment(folder, "refused", _first(folder.findings), findings=folder.findings)
+    manifest = _declared(study.manifest, house)
+    findings = (*folder.findings, *study.findings)
+    if off := _off(folder, manifest, house, switches):
+        return Assessment(folder, "disabled", off, manifest, None, study.digest, findings)
+    if manifest is None:
+        return Assessment(folder, "broken", _first(findings), None, study.guard, study.digest, findings)
+    findings += _isolation_findings(folder, manifest, house)
+    state, reason = _verdict(manifest, study.digest, findings, house, switches)
+    options = house.options_of(manifest)
+    return Assessment(folder, state, reason, manifest, study.guard, study.digest, findings, options)
+
+
+def _verdict(
+    manifest: Manifest, digest: str, findings: tuple[Finding, ...], house: House, switches: Switches
+) -> tuple[State, str]:
+    if wrong := _first(findings):
+        return "broken", wrong
+    if house.settings.trust == "pinned" and not switches.is_trusted(manifest.folder, digest):
+        return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {manifest.folder}"
+    around = house.surroundings
+    packages = (str(around.packages_of(manifest.folder)), *around.packages)
+    lacking = list(missing(manifest, around.environ, around.platforms, packages))
+    return ("missing", "; ".join(lacking)) if lacking else (READY, "")
+
+
+def _off(folder: Folder, manifest: Manifest | None, house: House, switches: Switches) -> str:
+    """Why the hook is switched off, or nothing. The configuration decides first, then commands, then the manifest."""
+    name, settings = folder.name, house.settings
+    configured = house.settings_of(name).enabled
+    if configured is False or name in settings.disabled:
+        return f"switched off in config.yaml (hooks.{name}.enabled or hooks.disabled)"
+    if configured or name in settings.enabled:
+        return ""
+    decided = switches.is_enabled(name)
+    if decided is not None:
+        return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
+    if folder.source.is_opt_in:
+        return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {name}"
+    return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
+
+
+def _declared(manifest: Manifest | None, house: House) -> Manifest | None:
+    """With `hooks.env: strict`, what only stands in the source of a folder written for Hermes does not count."""
+    if manifest is None or not manifest.found or house.settings.env == "lenient":
+        return manifest
+    return msgspec.structs.replace(manifest, env=(), uses=(), found=())
+
+
+def _isolation_findings(folder: Folder, manifest: Manifest, house: House) -> tuple[Finding, ...]:
+    if manifest.isolated or folder.source.is_opt_in or house.settings_of(folder.name).isolation == "none":
+        return ()
+    what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
+    remedy = f"write `hooks: {{{folder.name}: {{isolation: none}}}}` into config.yaml, or remove it here"
+    return (Finding(Place(f"{folder.name}/HOOK.yaml"), what, remedy, "warning"),)
+
+
+def _first(findings: tuple[Finding, ...]) -> str:
+    """The first error, and how many there are."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return ""
+    more = f" (and {len(errors) - 1} more: hermes-gateway hooks check)" if len(errors) > 1 else ""
+    return f"{errors[0].place}: {errors[0].what}; {errors[0].remedy}{more}"

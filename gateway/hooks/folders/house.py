@@ -1,0 +1,76 @@
+"""What every folder hook is given: the settings, the surroundings, and the parts of the gateway that serve it."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyio.abc import TaskGroup
+
+from gateway.config.settings import Hooks, HookSettings
+from gateway.engine.interface import Engine
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.registry import HookRegistry
+from gateway.hooks.wires.nursery import Nursery
+
+# Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
+Grant = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+
+# What of the environment every hook sees; all else must be named in its manifest.
+_OPEN = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
+_OPEN_PREFIXES = ("LC_", "XDG_")
+_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
+_BUNDLES = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What hooks find around them.
+
+    `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
+    are offered to handlers by name; `packages` is where the interpreter of the workers looks.
+    """
+
+    environ: Mapping[str, str]
+    home: Path
+    logs: Path
+    state: Path
+    platforms: Collection[str] = ()
+    modules: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
+
+    def for_hook(self, manifest: Manifest) -> dict[str, str]:
+        """The environment that this hook's process has; all of it."""
+        wanted = {*manifest.env, *_OPEN, *_BUNDLES}
+        seen = {
+            name: value
+            for name, value in self.environ.items()
+            if name in wanted or name.startswith(_OPEN_PREFIXES) or name.lower() in _PROXIES
+        }
+        return {**seen, "HERMES_HOME": str(self.home)}
+
+    def log_of(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def packages_of(self, name: str) -> Path:
+        """Where `hooks deps` puts what this hook alone needs."""
+        return self.state / "packages" / name
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a folder hook works with. Built once by the service, and shared by all its hooks."""
+
+    settings: Hooks
+    surroundings: Surroundings
+    registry: HookRegistry
+    nursery: Nursery
+    engine: Engine | None
+    grant: Grant
+    tasks: TaskGroup
+
+    def settings_of(self, name: str) -> HookSettings:
+        return self.settings.each.get(name, HookSettings())
+
+    def options_of(self, manifest: Manifest) -> dict[str, Any]:
+        return {**manifest.options, **self.settings_of(manifest.folder).options}

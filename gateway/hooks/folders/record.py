@@ -1,0 +1,149 @@
+"""What is known of one hook: how often, when and how long it was called, and what went wrong; `hooks list` shows it."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from math import ceil
+from typing import Any, Literal
+
+import msgspec
+
+from gateway.hooks.folders.breaker import State as BreakerState
+from gateway.hooks.wires.wire import HookFailed
+
+SAMPLES = 256
+TRACES = 20
+SILENCE = 60.0  # seconds for which the same failure again is only counted
+
+# registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
+# · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
+# · pending: not trusted yet · disabled · refused: not safe to use · shadowed: another folder has its name
+State = Literal[
+    "registered",
+    "starting",
+    "loaded",
+    "waiting",
+    "tripped",
+    "broken",
+    "missing",
+    "pending",
+    "disabled",
+    "refused",
+    "shadowed",
+]
+ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused"})
+
+
+class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call: the wall clock, the event, how long it took in seconds, and what came of it."""
+
+    at: float
+    event: str
+    seconds: float
+    outcome: str = "ok"
+    error: str = ""
+
+
+class LastError(msgspec.Struct, frozen=True):
+    at: float
+    event: str
+    message: str
+    traceback: str = ""
+
+
+class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """All that `hooks list` and `hooks info` show of a hook."""
+
+    name: str  # the folder's
+    label: str
+    description: str
+    version: str
+    origin: str
+    path: str
+    state: State
+    reason: str = ""
+    wire: str = ""
+    events: tuple[str, ...] = ()
+    intercepts: tuple[str, ...] = ()
+    order: float = 0
+    on_error: str = "skip"
+    delivery: str = "memory"
+    schedule: str = ""
+    hermes: bool = False
+    found: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    digest: str = ""
+    loaded_at: float = 0.0
+    restarts: int = 0
+    last_fired: float = 0.0
+    calls: int = 0
+    failures: int = 0
+    skipped: int = 0
+    queued: int = 0
+    owed: int = 0
+    dropped: int = 0
+    dead: int = 0
+    p50: float | None = None
+    p95: float | None = None
+    breaker: BreakerState = "closed"
+    breaker_opens_in: float = 0.0
+    last_error: LastError | None = None
+    traces: tuple[Trace, ...] = ()
+    pid: int = 0
+    memory: int = 0
+    hangs: str = ""
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.state in ATTENTION or (self.state == "loaded" and bool(self.reason))
+
+
+class Record:
+    """The facts of one hook's calls."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._durations: deque[float] = deque(maxlen=SAMPLES)
+        self._told: tuple[str, float] = ("", 0.0)
+        self.traces: deque[Trace] = deque(maxlen=TRACES)
+        self.calls = 0
+        self.failures = 0
+        self.skipped = 0
+        self.last_fired = 0.0
+        self.last_error: LastError | None = None
+
+    def answered(self, event: str, seconds: float, outcome: str) -> None:
+        self._called(seconds)
+        self.traces.append(Trace(self.last_fired, event, seconds, outcome))
+
+    def failed(self, event: str, seconds: float, error: Exception) -> bool:
+        """Whether this is news: the same failure again within a minute is not."""
+        self._called(seconds)
+        self.failures += 1
+        said = str(error) or type(error).__name__
+        kind, traceback = (error.kind, error.traceback) if isinstance(error, HookFailed) else ("raised", "")
+        self.last_error = LastError(self.last_fired, event, said, traceback)
+        self.traces.append(Trace(self.last_fired, event, seconds, kind, said[:500]))
+        is_news = said != self._told[0] or self.last_fired - self._told[1] >= SILENCE
+        if is_news:
+            self._told = (said, self.last_fired)
+        return is_news
+
+    def _called(self, seconds: float) -> None:
+        self.calls += 1
+        self.last_fired = self._clock()
+        self._durations.append(seconds)
+
+    def percentile(self, percent: float) -> float | None:
+        """Seconds, of the last calls; None before the first."""
+        durations = sorted(self._durations)
+        return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
+
+
+def outcome_word(answer: Any) -> str:
+    """What an interceptor's answer is called in a trace."""
+    if answer is None:
+        return "ok"
+    if isinstance(answer, dict) and "decision" in answer:
+        return str(answer["decision"])[:20]
+    return "changed" if isinstance(answer, dict) else type(answer).__name__.lower()

@@ -1,0 +1,135 @@
+"""What the contents of a folder say, whoever asks: its manifest, its code's hash, what is wrong with either.
+
+It depends on the files alone, so it is kept in an index and used again at the next start while `stat` says of every
+file what it said then: with a thousand hooks that is most of the time that a start would take. A file that was changed
+within two seconds of its reading is read again, since its time could not tell two edits apart.
+
+The first time, a hook that will not start at once is only surveyed, which takes its manifest; the rest follows later.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from gateway.hooks.folders.code import as_hermes, code_findings, own_words, read_code
+from gateway.hooks.folders.discovery import CodeFile, Folder
+from gateway.hooks.folders.manifest import HANDLER, Guard, Manifest
+from gateway.hooks.folders.reading import read_manifest
+from gateway.hooks.folders.switches import write_atomically
+from gateway.located import Finding
+
+FILE = "index.json"
+VERSION = 1
+DOUBT = 2_000_000_000  # ns
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`digest` is empty as long as only the manifest was read."""
+
+    manifest: Manifest | None = None
+    guard: Guard | None = None
+    findings: tuple[Finding, ...] = ()
+    digest: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A study, and what `stat` said of the files that it was made from: those of the code, and those of the command."""
+
+    files: tuple[CodeFile, ...]
+    programs: tuple[CodeFile, ...]
+    at: int
+    study: Study
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """The index as a file."""
+
+    v: int
+    entries: dict[str, Entry]
+
+
+def survey(folder: Folder) -> Study:
+    """What the manifest says."""
+    reading = read_manifest(folder.path)
+    return Study(manifest=reading.manifest, guard=reading.guard, findings=reading.findings)
+
+
+def study(folder: Folder) -> Study:
+    """What all of the folder says. OSError when a part of it goes meanwhile."""
+    surveyed = survey(folder)
+    manifest = surveyed.manifest
+    code = read_code(folder, manifest.command if manifest else ())
+    if manifest is None:
+        return msgspec.structs.replace(surveyed, digest=code.digest)
+    if manifest.hermes:
+        manifest = as_hermes(manifest, code.files.get(HANDLER, b""))
+    findings = (*surveyed.findings, *code_findings(folder, manifest, code))
+    return msgspec.structs.replace(surveyed, manifest=manifest, digest=code.digest, findings=findings)
+
+
+class Studies:
+    """The studies of this run and of those before it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._known = _read(self._path)
+        self._used: dict[str, Entry] = {}
+        self._is_changed = False
+
+    def known(self, folder: Folder) -> Study | None:
+        """The study of the folder as it is now, if one was kept."""
+        entry = self._known.get(str(folder.path))
+        if entry is None or entry.files != folder.files or not _is_settled(entry):
+            return None
+        programs = tuple(file.name for file in entry.programs)
+        if programs and entry.programs != _stats(folder.path, programs):
+            return None
+        self._used[str(folder.path)] = entry
+        return entry.study
+
+    def of(self, folder: Folder) -> Study:
+        """OSError when the folder goes meanwhile."""
+        if found := self.known(folder):
+            return found
+        at = time.time_ns()
+        made = study(folder)
+        words = own_words(folder.path, made.manifest.command) if made.manifest else []
+        entry = Entry(files=folder.files, programs=_stats(folder.path, words), at=at, study=made)
+        self._known[str(folder.path)] = self._used[str(folder.path)] = entry
+        self._is_changed = True
+        return made
+
+    def save(self) -> None:
+        """Keep what this run has used."""
+        if self._is_changed or len(self._used) != len(self._known):
+            kept = Kept(v=VERSION, entries=self._used)
+            write_atomically(self._path, msgspec.json.encode(kept))
+            self._known, self._is_changed = dict(self._used), False
+
+
+def _is_settled(entry: Entry) -> bool:
+    newest = max((file.changed for file in (*entry.files, *entry.programs)), default=0)
+    return newest + DOUBT < entry.at
+
+
+def _stats(folder: Path, names: Iterable[str]) -> tuple[CodeFile, ...]:
+    found = []
+    for name in names:
+        try:
+            stat = os.stat(folder / name)  # noqa: PTH116 - as cheap as it can be: it is asked for every hook
+        except OSError:
+            continue
+        found.append(CodeFile(name, stat.st_size, stat.st_ctime_ns, stat.st_ino))
+    return tuple(found)
+
+
+def _read(path: Path) -> dict[str, Entry]:
+    """Nothing is lost with an index that cannot be read: all is read anew."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    return kept.entries if kept.v == VERSION else {}

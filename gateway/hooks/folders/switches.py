@@ -1,0 +1,79 @@
+"""What people decided about hooks by command: switched on or off, trusted as they are. Kept in one small file of ours.
+
+A folder is its user's; nothing is ever written into it.
+"""
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+FILE = "hooks.json"
+
+log = logging.getLogger(__name__)
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By folder name."""
+
+    v: int = 1
+    enabled: dict[str, bool] = {}
+    trusted: dict[str, str] = {}  # the content hash that was trusted
+
+
+class Switches:
+    """The decisions, in memory and on disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / FILE
+        self._decisions = _read(self._path)
+
+    def is_enabled(self, name: str) -> bool | None:
+        """None where nobody decided."""
+        return self._decisions.enabled.get(name)
+
+    def is_trusted(self, name: str, digest: str) -> bool:
+        return self._decisions.trusted.get(name) == digest
+
+    def enable(self, name: str, enabled: bool) -> None:
+        self._write(enabled={**self._decisions.enabled, name: enabled})
+
+    def trust(self, name: str, digest: str) -> None:
+        self._write(trusted={**self._decisions.trusted, name: digest})
+
+    def _write(self, **changes: Any) -> None:
+        decisions = msgspec.structs.replace(self._decisions, **changes)
+        write_atomically(self._path, msgspec.json.format(msgspec.json.encode(decisions)))
+        self._decisions = decisions
+
+
+def _read(path: Path) -> Decisions:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Decisions)
+    except FileNotFoundError:
+        return Decisions()
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
+        # Nothing of it is lost: it stays beside the one that the next decision writes.
+        kept = path.with_suffix(".unreadable.json")
+        log.error("%s cannot be read (%s): no hook counts as switched or trusted; it is kept as %s", path, error, kept)
+        if path.exists():
+            path.replace(kept)
+        return Decisions()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Either the old file stands there afterwards or the new one, whole and on the disk; for its owner's eyes alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,63 @@
+"""An event's fields as JSON for another process: all of them where that can be, and never an error where it cannot.
+
+A live object of our own process stays here. What is no plain data is sent as text, to be read; nothing that comes back
+for it counts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.catalogue import POINTS
+
+NO_JSON = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
+LONGEST = 10_000  # characters of an object that is shown as text
+
+_LIVE: Mapping[str, frozenset[str]] = {
+    name: live for name, known in POINTS.items() if (live := frozenset(f.name for f in known.fields if f.live))
+}
+_NONE: frozenset[str] = frozenset()
+
+_encode = msgspec.json.Encoder().encode
+
+
+def live_in(name: str) -> frozenset[str]:
+    """The fields of this event that hold objects of our own process."""
+    return _LIVE.get(name, _NONE)
+
+
+def encoded(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
+    """The fields as one JSON object, and which of them cannot be changed from there."""
+    live = live_in(name)
+    try:
+        return _encode({field: value for field, value in fields.items() if field not in live}), live
+    except NO_JSON:
+        sent, odd = plain({field: value for field, value in fields.items() if field not in live})
+        return _encode(sent), odd | live
+
+
+def plain(fields: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields as the other side will read them, and those that had to be made into text."""
+    sent, odd = {}, set()
+    for name, value in fields.items():
+        try:
+            sent[name] = msgspec.json.decode(_encode(value))
+        except NO_JSON:
+            odd.add(name)
+            sent[name] = _dumped(value)
+    return sent, frozenset(odd)
+
+
+def _dumped(value: Any) -> Any:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_shown))
+    except NO_JSON:
+        return f"<{type(value).__name__}>"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return str(value)[:LONGEST]
+    except Exception:  # noqa: BLE001 - the `__str__` of a foreign object may do anything
+        return f"<{type(value).__name__}>"
