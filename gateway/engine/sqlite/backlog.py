@@ -147,12 +147,11 @@ class Backlog:
             )
         tx.woken.add(name)
 
-    def write_floors(self, tx: Transaction) -> bool:
+    def write_floors(self, tx: Transaction) -> None:
         """Write down how far the consumers are known to have come."""
         for place in self.places.values():
             query = "UPDATE consumer SET floor = ?1 WHERE name = ?2 AND floor < ?1"
             tx.db.execute(query, (place.reached, place.name))
-        return True
 
     def count(self, tx: Transaction) -> None:
         """Before the commit, when all else is done: the depths that were asked for."""

@@ -1,8 +1,10 @@
 """The log itself: append, last, read, purge, and the end of a record's time.
 
-A record whose time is over is gone for every question, whether the sweep has removed it yet or not.
+A record whose time is over is gone for every question. The writer removes such records before it does anything else,
+but at most so many at once; therefore every question leaves them out besides.
 """
 
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -50,6 +52,8 @@ def _holder_of(tx: Transaction, msg_id: str) -> list[int]:
 
 def _insert(tx: Transaction, put: Put) -> int:
     expires = None if put.ttl is None else tx.wall + put.ttl
+    if expires is not None:
+        tx.over_at = min(tx.over_at, expires)
     seq = tx.db.execute(
         "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)",
         (put.subject, tx.wall, put.msg_id, expires, put.data),
@@ -131,12 +135,16 @@ def purge(tx: Transaction, pattern: str, after: int, upto: int, limit: int) -> t
     return alive, found[-1] if len(found) == limit else None
 
 
-def expire(tx: Transaction, limit: int) -> bool:
-    """Remove records whose time is over; whether there may be more."""
+def expire(tx: Transaction, limit: int) -> None:
+    """Remove records whose time is over."""
     query = "SELECT seq FROM log WHERE expires <= ? ORDER BY expires LIMIT ?"
-    found = [seq for (seq,) in tx.db.execute(query, (tx.wall, limit))]
-    remove(tx, found)
-    return len(found) == limit
+    remove(tx, [seq for (seq,) in tx.db.execute(query, (tx.wall, limit))])
+
+
+def over_at(db: sqlite3.Connection) -> float:
+    """When the time of the next record is over."""
+    (first,) = db.execute("SELECT min(expires) FROM log WHERE expires IS NOT NULL").fetchone()
+    return math.inf if first is None else float(first)
 
 
 def remove(tx: Transaction, seqs: Iterable[int]) -> None:

@@ -1,5 +1,6 @@
 """One commit in the making: what its operations see, and what they leave to be done once it stands."""
 
+import math
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ class Transaction:
     steady: float
     appended: list[Row] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
+    # When, by the wall clock, the time of the first of the appended is over.
+    over_at: float = math.inf
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.
     bereft: set[str] = field(default_factory=set)

@@ -1,20 +1,16 @@
-"""What the writing thread does between its jobs: sweep away what is over, give space back, look for room again."""
+"""What the writing thread does between its jobs: write down how far consumers are, give space back, find room."""
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from gateway.engine.clock import Clock
-from gateway.engine.sqlite import log
 from gateway.engine.sqlite.ailments import Condition, room
-from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.schema import pragma
 from gateway.engine.sqlite.transaction import Transaction
 
 SWEEP_SECONDS = 60.0
-SWEPT_AT_ONCE = 500
 PAGES_FREED_AT_ONCE = 256
 PROBE_SECONDS = 1.0
 # So much must be free again before a full journal is called well: not to flutter with every small record.
@@ -34,8 +30,8 @@ class Upkeep:
         self._condition = condition
         self._sweep_at = self._probe_at = clock.steady()
 
-    def attend(self, backlog: Backlog, alone: Alone) -> float:
-        """Do what is due, and say for how long nothing else will be."""
+    def attend(self, tidy: Callable[[Transaction], bool], alone: Alone) -> float:
+        """Do what is due, and say for how long nothing else will be; `tidy` returns whether it has more to do."""
         now = self._clock.steady()
         if self._condition.is_damaged:
             return SWEEP_SECONDS
@@ -45,7 +41,7 @@ class Upkeep:
                 self._probe(alone)
             return PROBE_SECONDS
         if now >= self._sweep_at:
-            has_more = alone(partial(_tidy, backlog=backlog)) or self._shrink()
+            has_more = alone(tidy) or self._shrink()
             self._sweep_at = now if has_more else now + SWEEP_SECONDS
         return max(0.0, self._sweep_at - now)
 
@@ -66,12 +62,6 @@ class Upkeep:
             self._condition.suffer(error)
             return False
         return True
-
-
-def _tidy(tx: Transaction, backlog: Backlog) -> bool:
-    """Write down how far the consumers are, and remove records whose time is over; whether there are more."""
-    backlog.write_floors(tx)
-    return log.expire(tx, SWEPT_AT_ONCE)
 
 
 def _touch(tx: Transaction) -> bool:

@@ -23,13 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engine.clock import Clock
-from gateway.engine.sqlite import file
+from gateway.engine.sqlite import file, log
 from gateway.engine.sqlite.ailments import Condition, explain
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.threads import Job
 from gateway.engine.sqlite.transaction import Transaction
 from gateway.engine.sqlite.upkeep import Upkeep
 from gateway.errors import EngineError
+
+EXPIRED_AT_ONCE = 500
 
 
 class Writer:
@@ -75,6 +77,7 @@ class Writer:
         query = "UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value"
         ((self.epoch,),) = self._db.execute(query).fetchall()
         self._db.execute("COMMIT")
+        self._over_at = log.over_at(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
         self._upkeep = Upkeep(self._db, self._path, self._clock, self._condition)
@@ -98,9 +101,12 @@ class Writer:
             self._fail(jobs, error)
             return []
         try:
+            if tx.wall >= self._over_at:
+                log.expire(tx, EXPIRED_AT_ONCE)
             for job in jobs:
                 self._attempt(job, tx)
             self.backlog.count(tx)
+            over_at = log.over_at(self._db) if tx.removed else min(self._over_at, tx.over_at)
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             self._roll_back()
@@ -108,6 +114,7 @@ class Writer:
                 return [tx for job in jobs for tx in self._commit([job])]
             self._fail(jobs, error)
             return []
+        self._over_at = over_at
         self.records += len(tx.appended) - len(tx.removed)
         self.backlog.settle(tx)
         return [tx]
@@ -145,7 +152,12 @@ class Writer:
             job.error = self._condition.suffer(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
-        return self._upkeep.attend(self.backlog, self._alone)
+        return self._upkeep.attend(self._tidy, self._alone)
+
+    def _tidy(self, tx: Transaction) -> bool:
+        """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
+        self.backlog.write_floors(tx)
+        return tx.wall >= log.over_at(tx.db)
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
         """A job of our own: what it returned, or None where it failed."""
@@ -154,5 +166,5 @@ class Writer:
         return job.value if job.error is None else None
 
     def close(self) -> None:
-        self._alone(self.backlog.write_floors)
+        self._alone(self._tidy)
         self._closing.close()
