@@ -62,6 +62,7 @@ class Lanes:
         self._sessions = sessions
         self._doors = self._new_doors()
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._ended = anyio.Event()
 
     @property
     def running(self) -> int:
@@ -147,7 +148,7 @@ class Lanes:
             Spec(CONSUMER, (records.IN_SUBJECTS, records.BELL_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT)
         )
         lease = await self._engine.lease(lease_key(self._around.node), self._around.node, self._around.settings.lease)
-        self._doors = self._new_doors()
+        self._doors, self._ended = self._new_doors(), anyio.Event()
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
@@ -157,13 +158,18 @@ class Lanes:
                 await anyio.sleep_forever()
         finally:
             self._tasks = None
+            self._ended.set()
 
     async def drain(self, limit: float) -> bool:
-        """Begin nothing new, let what runs end, and stop `run`; whether everything ended within `limit` seconds."""
+        """Begin nothing new, let what runs end, and stop `run`; whether everything ended within `limit` seconds.
+
+        What did not end is given back to the journal when this returns.
+        """
         with anyio.move_on_after(limit) as timer:
             await self._doors.close()
         if self._tasks:
             self._tasks.cancel_scope.cancel()
+            await self._ended.wait()
         return not timer.cancelled_caught
 
     def _new_doors(self) -> Doors[Lane]:

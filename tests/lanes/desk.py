@@ -1,0 +1,104 @@
+"""A person who writes, and work that a test can watch and hold up."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+
+from gateway.engine import Engine
+from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
+from gateway.messages import Reply
+from gateway.sessions import Session, Sessions
+from gateway.transcript import Entry
+from tests.spine import key, message, until
+
+QUICK = LaneSettings(pauses=(0.001,), grace=0.1, lease=0.3)
+
+
+def echo(turn: LaneTurn, prefix: str = "re ") -> Outcome:
+    """Answers with the words themselves."""
+    text = " + ".join(one.text for one in turn.messages)
+    reply = Reply(f"{turn.turn_id}:reply", turn.messages[-1].address, prefix + text)
+    return Outcome(entries=(Entry("user", text), Entry("assistant", prefix + text)), replies=(reply,))
+
+
+@dataclass
+class Watched:
+    """Work that notes each run; `acts` maps a message's text to what is done instead of an echo."""
+
+    acts: dict[str, Callable[[LaneTurn], Awaitable[Outcome]]] = field(default_factory=dict)
+    runs: list[LaneTurn] = field(default_factory=list)
+    gate: anyio.Event = field(default_factory=anyio.Event)
+    most: int = 0
+    now: int = 0
+
+    @property
+    def texts(self) -> list[str]:
+        return [turn.messages[0].text for turn in self.runs]
+
+    async def __call__(self, turn: LaneTurn) -> Outcome:
+        self.runs.append(turn)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            act = self.acts.get(turn.messages[0].text)
+            return await act(turn) if act else echo(turn)
+        finally:
+            self.now -= 1
+
+    async def hold(self, turn: LaneTurn) -> Outcome:
+        """Works until the gate is opened."""
+        await self.gate.wait()
+        return echo(turn)
+
+
+@dataclass
+class Desk:
+    """Lanes that run, and the people before them."""
+
+    engine: Engine
+    sessions: Sessions
+    lanes: Lanes
+    work: Watched
+    tasks: anyio.abc.TaskGroup
+
+    async def say(self, text: str, chat: str = "1", **more: str) -> int | None:
+        return await self.lanes.accept(message(text, chat, **more), key(chat))
+
+    async def session(self, chat: str = "1") -> Session:
+        return await self.sessions.open(key(chat))
+
+    async def answered(self, seq: int | None, chat: str = "1") -> Session:
+        """Wait until the message is answered."""
+        assert seq
+
+        async def is_answered() -> bool:
+            return (await self.session(chat)).upto >= seq
+
+        await until(is_answered, f"the answer to {seq}")
+        return await self.session(chat)
+
+    async def running(self, count: int) -> None:
+        await until(lambda: len(self.work.runs) >= count, f"run {count}")
+
+
+@asynccontextmanager
+async def served(
+    engine: Engine,
+    work: Watched | None = None,
+    settings: LaneSettings = QUICK,
+    *,
+    node: str = "",
+    clock: Callable[[], float] = time.time,
+) -> AsyncIterator[Desk]:
+    """Lanes over a journal, until the block ends."""
+    work = work or Watched()
+    sessions = Sessions(engine, clock=clock)
+    lanes = Lanes(engine, sessions, work, settings, node=node, clock=clock)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        yield Desk(engine, sessions, lanes, work, tasks)
+        tasks.cancel_scope.cancel()

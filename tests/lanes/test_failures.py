@@ -1,0 +1,178 @@
+"""What fails is tried again from its steps, then given up with an apology; the conversation always goes on."""
+
+from dataclasses import replace
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from gateway import records
+from gateway.engine import Conflict, Engine
+from gateway.lanes import LaneTurn, Outcome
+from gateway.messages import Reply
+from gateway.sessions import verbs
+from gateway.transcript import Entry
+from tests.lanes.desk import QUICK, Watched, echo, served
+from tests.spine import chain, key, replies, turn_chain
+
+
+def step(turn: LaneTurn, text: str) -> records.LlmStep:
+    return records.LlmStep(turn_id=turn.turn_id, hop=len(turn.steps), entry=Entry("assistant", text))
+
+
+async def test_a_failed_turn_runs_again_from_its_steps(engine: Engine) -> None:
+    async def fails_twice(turn: LaneTurn) -> Outcome:
+        if turn.attempt < 3:
+            await turn.record(step(turn, f"step {turn.attempt}"))
+            raise RuntimeError("no luck")
+        return echo(turn, " ".join(one.entry.content for one in turn.steps if isinstance(one, records.LlmStep)) + " ")
+
+    async with served(engine, Watched({"try": fails_twice})) as desk:
+        await desk.answered(await desk.say("try"))
+    assert await replies(engine) == ["step 1 step 2 try"]
+    assert len({turn.turn_id for turn in desk.work.runs}) == 1
+    assert [turn.resumed for turn in desk.work.runs] == [False, True, True]
+    assert [turn.turnover is not None for turn in desk.work.runs] == [True] * 3, "its events are repeated too"
+
+
+async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) -> None:
+    async def fails(_turn: LaneTurn) -> Outcome:
+        raise RuntimeError("no luck")
+
+    told: list[tuple[str, str]] = []
+    settings = replace(
+        QUICK, apology="so sorry", buried=lambda of, _turn, messages, why: told.append((messages[0].text, why))
+    )
+    async with served(engine, Watched({"poison": fails}), settings) as desk:
+        poison = await desk.say("poison")
+        await desk.running(1)
+        session = await desk.answered(await desk.say("next"))
+    assert [turn.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
+    assert await replies(engine) == ["so sorry", "re next"]
+    assert told == [("poison", "RuntimeError: no luck")]
+    (dead,) = await chain(engine, records.DEAD_TURNS)
+    assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
+    assert records.decode(dead.data).message.text == "poison"
+    failed = next(one for one in await turn_chain(engine) if isinstance(one, records.Done))
+    assert (failed.status, failed.upto) == ("failed", poison)
+    assert [entry.content for entry in session.entries] == ["next", "re next"]
+
+
+async def test_a_setting_changed_from_outside_does_not_disturb_the_turn(engine: Engine) -> None:
+    work = Watched()
+
+    async def steps(turn: LaneTurn) -> Outcome:
+        await work.gate.wait()
+        await turn.record(step(turn, "a"))
+        return echo(turn)
+
+    work.acts["work"] = steps
+    async with served(engine, work) as desk:
+        seq = await desk.say("work")
+        await desk.running(1)
+        await desk.sessions.change(key(), lambda _: [verbs.title("meanwhile")])
+        work.gate.set()
+        session = await desk.answered(seq)
+    assert session.title == "meanwhile"
+    assert len(work.runs) == 1
+
+
+async def test_a_session_that_is_reset_from_outside_takes_its_turn_and_answers_in_the_new_one(engine: Engine) -> None:
+    work, refused = Watched(), []
+
+    async def steps(turn: LaneTurn) -> Outcome:
+        if len(work.runs) > 1:
+            return echo(turn)
+        await work.gate.wait()
+        try:
+            await turn.record(step(turn, "a"))
+        except Conflict as error:
+            refused.append(error)
+            raise
+        raise AssertionError("a side effect after the turn was lost")
+
+    work.acts["work"] = steps
+    async with served(engine, work) as desk:
+        seq = await desk.say("work")
+        await desk.running(1)
+        first = await desk.session()
+        await desk.sessions.change(key(), lambda session: [verbs.begin(session, 0.0, "new")])
+        work.gate.set()
+        session = await desk.answered(seq)
+    assert len(refused) == 1
+    assert session.session_id != first.session_id
+    assert [entry.content for entry in session.entries] == ["work", "re work"]
+    assert await replies(engine) == ["re work"]
+
+
+async def test_work_that_swallows_the_conflict_is_stopped_all_the_same(engine: Engine) -> None:
+    work, effects = Watched(), []
+
+    async def stubborn(turn: LaneTurn) -> Outcome:
+        if len(work.runs) > 1:
+            return echo(turn)
+        await work.gate.wait()
+        with pytest.raises(Conflict):
+            await turn.record(step(turn, "a"))
+        await anyio.lowlevel.checkpoint()
+        effects.append("too late")
+        return echo(turn)
+
+    work.acts["work"] = stubborn
+    async with served(engine, work) as desk:
+        seq = await desk.say("work")
+        await desk.running(1)
+        await desk.sessions.change(key(), lambda session: [verbs.begin(session, 0.0, "new")])
+        work.gate.set()
+        await desk.answered(seq)
+    assert effects == []
+    assert await replies(engine) == ["re work"]
+
+
+async def test_what_is_said_in_the_middle_is_said_once_however_often_the_turn_runs(engine: Engine) -> None:
+    async def talks(turn: LaneTurn) -> Outcome:
+        at = turn.messages[0].address
+        await turn.say(Reply(f"{turn.turn_id}:1", at, "just a moment"))
+        if not turn.steps:
+            await turn.record(step(turn, "a"), Reply(f"{turn.turn_id}:2", at, "half done"))
+        await turn.say(Reply(f"{turn.turn_id}:1", at, "just a moment"))
+        if turn.attempt < 3:
+            raise RuntimeError("no luck")
+        return echo(turn)
+
+    async with served(engine, Watched({"work": talks})) as desk:
+        await desk.answered(await desk.say("work"))
+    assert await replies(engine) == ["just a moment", "half done", "re work"]
+
+
+async def test_steps_of_tools_that_run_side_by_side_are_all_written(engine: Engine) -> None:
+    async def parallel(turn: LaneTurn) -> Outcome:
+        async def tool(number: int) -> None:
+            await turn.record(
+                records.ToolStarted(turn_id=turn.turn_id, call_id=str(number), name="t", args={}, repeatable=True)
+            )
+
+        async with anyio.create_task_group() as tools:
+            for number in range(10):
+                tools.start_soon(tool, number)
+        return echo(turn)
+
+    async with served(engine, Watched({"work": parallel})) as desk:
+        await desk.answered(await desk.say("work"))
+    started = [one for one in await turn_chain(engine) if isinstance(one, records.ToolStarted)]
+    assert sorted(one.call_id for one in started) == [str(number) for number in range(10)]
+
+
+async def test_a_turn_whose_messages_are_gone_is_closed(engine: Engine) -> None:
+    work = Watched()
+    work.acts["work"] = work.hold
+    async with served(engine, work) as desk:
+        seq = await desk.say("work")
+        await desk.running(1)
+        await desk.lanes.drain(0)
+    await engine.purge(records.subject("in", key()))
+    async with served(engine) as desk:
+        await desk.answered(await desk.say("next"))
+        assert desk.work.texts == ["next"]
+    statuses = [(one.status, one.upto) for one in await turn_chain(engine) if isinstance(one, records.Done)]
+    assert statuses == [("expired", seq), ("ok", statuses[-1][1])]
