@@ -29,13 +29,14 @@ KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gatew
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES = {
-    "aiohttp": ("gateway/adapters/", "gateway/agent/toolbox/", "gateway/hooks/wires/http.py", "gateway/web/"),
-    "anthropic": ("gateway/agent/models/anthropic.py",),
+    "aiohttp": ("gateway/adapters/", "gateway/agent/libraries.py", "gateway/hooks/wires/http.py", "gateway/web/"),
+    "anthropic": ("gateway/agent/libraries.py",),
     "discord": ("gateway/adapters/discord",),
     "httpx": (),
     "mcp": ("gateway/agent/mcp.py",),
     "nats": ("gateway/engine/nats.py",),
-    "openai": ("gateway/agent/models/openai.py",),
+    "httpx2": ("gateway/agent/libraries.py",),
+    "openai": ("gateway/agent/libraries.py",),
     "slack_bolt": ("gateway/adapters/slack",),
     "slack_sdk": ("gateway/adapters/slack",),
     "telegram": ("gateway/adapters/telegram",),
@@ -52,6 +53,7 @@ IMPORTED_LATE = {
 }
 # Who else loads a module by its name, and why.
 LOADED_BY_NAME = {
+    "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/hooks/wires/http.py": "the HTTP library, for the first hook that is a URL",
     "gateway/hooks/wires/process/boot.py": "the part that this process is to play",
@@ -160,21 +162,25 @@ def late_imports(source: Source) -> Iterator[str]:
 
 
 def strange_libraries(source: Source) -> Iterator[str]:
-    """An import, or the library's name as a text, for that is how one goes around the import."""
+    """An import; and the name as a text, where modules are loaded by name, for that is how one goes around imports."""
+    texts = "import_module" in source.text
     for node in ast.walk(source.tree):
-        names = imported(node)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
-            names = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
-        for name in names:
+        for name in [*imported(node), *(text(node) if texts else ())]:
             if not is_under(source.path, LIBRARIES.get(name.split(".")[0], ("",))):
                 yield f"{source.path}: loads {name}, which is known elsewhere"
 
 
+def text(node: ast.AST) -> list[str]:
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
 def platform_names(source: Source) -> Iterator[str]:
-    if not is_under(source.path, KNOW_PLATFORMS):
-        for number, line in enumerate(source.text.splitlines(), 1):
-            if PLATFORM_NAMES.search(line):
-                yield f"{source.path}:{number}: the core knows a chat network: {line.strip()}"
+    """In code; what is explained in a comment or a docstring may name whom it likes."""
+    explained = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(source.tree) if not is_under(source.path, KNOW_PLATFORMS) else ():
+        words = " ".join(value for _, value in ast.iter_fields(node) if isinstance(value, str))
+        if PLATFORM_NAMES.search(words) and id(node) not in explained:
+            yield f"{source.path}:{getattr(node, 'lineno', 0)}: the core knows a chat network: {words[:60]}"
 
 
 def private_doors(source: Source) -> Iterator[str]:
