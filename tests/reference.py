@@ -23,8 +23,9 @@ CONFIGURATION = """\
 
 Behaviour stands in `$HERMES_HOME/hermes-gateway/config.yaml`, secrets stand in `$HERMES_HOME/.env` (which is shared
 with Hermes) or come from the environment. What is set in several places counts in this order: the command line, the
-environment of the process, systemd's credentials, `.env`, `config.yaml`, the default. `${VARIABLE}` in `config.yaml`
-takes a value from outside, `${VARIABLE:-otherwise}` with a value for when there is none.
+environment of the process, systemd's credentials, `.env`, `config.yaml`, the default. A secret is not written into
+`config.yaml`; where one is wanted under another name than the usual one, `${VARIABLE}` stands for its value.
+[The command line](cli.md#is-the-configuration-right) shows how mistakes and origins are told.
 
 Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
 A mistake is found when the file is read, with its line, its column and what would be right; a running gateway

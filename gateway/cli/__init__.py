@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
-from gateway.config.home import Home, process_environment, read_home
+from gateway.config.home import process_environment, read_home
 from gateway.errors import Exit, GatewayError
 from gateway.logs.text import one_line
 
@@ -164,6 +164,3 @@ def _silence(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
-
-
-__all__ = ["COMMANDS", "Home", "Parser", "command_parser", "main", "overview"]

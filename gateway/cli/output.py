@@ -42,6 +42,7 @@ def show_fields(fields: Iterable[tuple[str, object]]) -> None:
 
 def note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
+    sys.stdout.flush()  # on a terminal the two come in the order in which they were said
     print(text, file=sys.stderr)
 
 

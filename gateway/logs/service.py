@@ -16,6 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from gateway.errors import GatewayError
 from gateway.logs.context import KEYS, current
 from gateway.logs.lines import Line, Look, as_json, for_journal, for_pipe, for_terminal
 from gateway.logs.redaction import Redactor
@@ -102,6 +103,9 @@ class Logs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         sys.excepthook, threading.excepthook = self._hooks
+        if isinstance(error, Exception) and not isinstance(error, GatewayError):
+            log.critical("ended by an error that nobody caught", exc_info=error)
+            sys.excepthook = _told_already
         logging.captureWarnings(capture=False)
         logging.getLogger().handlers[:] = self._handlers
         for name, level in self._levels.items():
@@ -207,6 +211,10 @@ def _exception(record: logging.LogRecord) -> str:
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     log.critical("ended by an error that nobody caught", exc_info=(kind, error, trace))
+
+
+def _told_already(_kind: type[BaseException], _error: BaseException, _trace: TracebackType | None) -> None:
+    """The log has it, without secrets; Python would show it with all that is in it."""
 
 
 def _uncaught_in_thread(args: Any) -> None:

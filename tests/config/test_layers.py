@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.layers import expanded, read_outside, references
@@ -106,6 +106,7 @@ def test_references_are_named() -> None:
     assert references("${A} ${B:-x} $C {D}") == ["A"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=100))
 def test_any_text_can_be_expanded(text: str) -> None:
     assert expanded(text, {}) == text or "${" in text

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
@@ -170,12 +170,14 @@ def test_no_value_is_repeated_in_a_finding() -> None:
         assert secret not in "".join(map(str, findings))
 
 
+@settings(deadline=None)
 @given(st.recursive(st.text(max_size=8), lambda below: st.lists(below) | st.dictionaries(st.text(max_size=8), below)))
 def test_any_tree_gives_a_value_or_an_error(data: object) -> None:
     value, findings = read(repr(data) if isinstance(data, str) else str(data))
     assert (value is None) == any(found.severity == "error" for found in findings)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*Sheet.__struct_fields__, "other"]), st.text(alphabet="ab1:[]{}, ~'", max_size=9))
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.located import Located, Mapping, Node, Scalar, Sequence, parse_yaml, plain, read_yaml
@@ -121,11 +121,13 @@ def test_a_name_can_stand_for_the_path(tmp_path: Path) -> None:
     assert str(read_yaml(tmp_path / "x.yaml", name="HOOK.yaml").findings[0].place) == "HOOK.yaml:1:4"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_fail(data: bytes) -> None:
     assert isinstance(parse_yaml(data, "f"), Located)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab:- \n\t[]{}'\"#&*!|>?,%@`0.~\\", max_size=80))
 def test_no_text_makes_it_fail_and_findings_lie_inside(text: str) -> None:
     tree = parse_yaml(text.encode(), "f")
@@ -133,6 +135,7 @@ def test_no_text_makes_it_fail_and_findings_lie_inside(text: str) -> None:
     assert all(0 <= found.place.line <= lines + 1 for found in tree.findings)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abc:- \n[]{},'#", max_size=60))
 def test_what_is_read_without_findings_is_what_pyyaml_reads(text: str) -> None:
     """The safe loader, told to leave every scalar as text, sees the same tree."""
@@ -154,6 +157,7 @@ def as_text(node: Node) -> object:
 words = st.text(alphabet="abcdefghxyzäöü", min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(st.recursive(words, lambda below: st.lists(below, max_size=3) | st.dictionaries(words, below, max_size=3)))
 def test_every_scalar_stands_where_its_place_says(data: object) -> None:
     text = yaml.safe_dump({"root": data}, allow_unicode=True)

@@ -1,7 +1,7 @@
 """Durations and sizes: what people write, and back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.located.units import bytes_in, duration_text, seconds_in, size_text
@@ -50,11 +50,13 @@ def test_what_is_no_size_is_none(text: str) -> None:
     assert bytes_in(text) is None
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**12))
 def test_a_duration_reads_back_as_it_was_written(milliseconds: int) -> None:
     assert seconds_in(duration_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**14) | st.integers(0, 4096).map(lambda n: n * 1024))
 def test_a_size_reads_back_as_it_was_written(size: int) -> None:
     assert bytes_in(size_text(size)) == size

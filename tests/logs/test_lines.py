@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.logs.lines import Line, as_json, for_journal, for_pipe, for_terminal, from_json
@@ -23,6 +23,7 @@ def test_json_names_its_parts() -> None:
     }
 
 
+@settings(deadline=None)
 @given(
     st.text(), st.text(), st.floats(0, 4_000_000_000), st.dictionaries(st.sampled_from(["session", "hook"]), st.text())
 )
@@ -36,6 +37,7 @@ def test_json_is_one_line_and_reads_back(message: str, exception: str, moment: f
     assert abs(read.time - line.time) < 0.002
 
 
+@settings(deadline=None)
 @given(st.text() | st.sampled_from(['{"time": 5}', "[]", "5", "null", '{"time": "x"}']))
 def test_what_is_no_line_is_none(text: str) -> None:
     assert from_json(text) is None

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.logs.text import block, one_line
@@ -34,6 +34,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert block("a\n" * 20 + "why", limit=10).endswith("\nwhy")
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_one_line_is_one_line_without_control_characters(text: str) -> None:
     shown = one_line(text)
@@ -42,6 +43,7 @@ def test_one_line_is_one_line_without_control_characters(text: str) -> None:
     shown.encode()
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_block_breaks_only_where_the_text_did(text: str) -> None:
     assert block(text).count("\n") == text.count("\n")
