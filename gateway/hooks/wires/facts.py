@@ -2,9 +2,11 @@
 
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+OURS = str(Path(__file__).parent / "process")
 LONGEST_DUMP = 64 << 10
 FULL = 1 << 20
 
@@ -64,10 +66,24 @@ class DumpFile:
         if self._seen > FULL:  # the offset is one for both ends
             os.ftruncate(self.descriptor, 0)
             self._seen = os.lseek(self.descriptor, 0, os.SEEK_SET)
-        return data.decode("utf-8", "replace")
+        return "".join(_of_the_hook(data.decode("utf-8", "replace").splitlines(keepends=True)))
 
     def close(self) -> None:
         os.close(self.descriptor)
+
+
+def _of_the_hook(lines: Iterable[str]) -> Iterator[str]:
+    """Without the frames below the handler's: how it came to be called interests nobody."""
+    was_foreign = is_below = False
+    for line in lines:
+        is_ours = OURS in line
+        if not line.startswith("  File"):
+            was_foreign = is_below = False
+        elif not is_ours:
+            was_foreign = True
+        is_below = is_below or (is_ours and was_foreign)
+        if not is_below:
+            yield line
 
 
 def _nameless() -> int:

@@ -65,14 +65,12 @@ class Life:
     def look(self) -> str:
         """What its interpreter has written of where it is, since the last look."""
         text = self.stacks.read()
-        if text:
-            self.hangs = text
-            self.output.note(text)
+        self.hangs = text or self.hangs
         return text
 
     def note(self, text: str, traceback: str = "") -> None:
         self.trouble = Trouble(time.time(), text, traceback)
-        self.output.note(traceback or text)
+        self.output.note(f"{text}\n{traceback}" if traceback else text)
 
     def end(self, how: int | str) -> None:
         """`how`: its exit code, minus the signal that ended it, or words."""

@@ -31,6 +31,7 @@ class Overtime:
         self._begun = self._loop.time()
         self._timer = self._loop.call_later(limit, self.begin)
         self.limit = limit
+        self._has_ended = False
         self.is_late = False
         self.is_alone = True  # no other call ran beside it: what was started since then is this call's
         self.why = f"was over its {limit:g} s"
@@ -40,8 +41,8 @@ class Overtime:
         return self._loop.time() - self._begun
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more."""
-        if not self.is_late:
+        """Nobody waits for the answer any more, which may have come in the same moment."""
+        if not self.is_late and not self._has_ended:
             self.why = "was cancelled"
             self.begin()
 
@@ -49,10 +50,12 @@ class Overtime:
         """The time is over."""
         if not self.is_late:
             self.is_late = True
+            self._end = self._loop.time() + GRACE
             self._cancel()
             self._next(HELD, self._dump)
 
     def end(self) -> None:
+        self._has_ended = True
         self._timer.cancel()
 
     def _next(self, delay: float, step: Callable[[], None]) -> None:
@@ -64,8 +67,12 @@ class Overtime:
         self._next(WRITTEN, self._free)
 
     def _free(self) -> None:
-        self._holder.free()
-        self._next(GRACE - HELD - WRITTEN, self._kill)
+        """Again and again: it may just have been in the midst of a message, which must not be torn."""
+        if self._loop.time() < self._end:
+            self._holder.free()
+            self._next(HELD, self._free)
+        else:
+            self._kill()
 
     def _kill(self) -> None:
         self._holder.kill(f"{self.why} and did not let go")

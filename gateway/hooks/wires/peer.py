@@ -19,6 +19,7 @@ from gateway.hooks.wires.wire import Capability, HookFailed
 
 MOST_OPEN = 64  # requests of one hook that are served at once
 MOST_WAITING = 64 << 20  # bytes that we keep for somebody who does not read
+REST = 4  # times as long as it has worked for it, the loop is free of a hook that has written more than a turn's work
 OURS = "gateway."
 CONTROL = "$"  # begins the methods of the wire itself, which are no events
 
@@ -88,6 +89,10 @@ class Peer:
         self._is_choked = False
         self._schedule()
 
+    def hang_up(self) -> None:
+        """Nothing can be written any more; what waits for an answer still waits to be told why there is none."""
+        self._is_closed = True
+
     # What the owner does.
 
     def call(self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]) -> tuple[int, Pending]:
@@ -96,7 +101,8 @@ class Peer:
             raise HookFailed(f"it does not read: {MOST_WAITING >> 20} MB wait for it", kind="refused")
         number = next(self._numbers)
         pending = self._pending[number] = Pending(self._loop.create_future(), over)
-        self._writer.write(codec.request(number, method, params, meta))
+        if not self._is_closed:
+            self._writer.write(codec.request(number, method, params, meta))
         return number, pending
 
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -117,13 +123,14 @@ class Peer:
     def _is_full(self) -> bool:
         return self._is_choked or self._served >= MOST_OPEN
 
-    def _schedule(self) -> None:
+    def _schedule(self, delay: float = 0) -> None:
         if not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
-            self._loop.call_soon(self._work)
+            self._loop.call_later(delay, self._work)
 
     def _work(self) -> None:
         self._is_scheduled = False
+        begun = self._loop.time()
         try:
             while not self._is_closed and not self._is_full():
                 message = self._lines.take()
@@ -134,11 +141,11 @@ class Peer:
             self._is_closed = True
             self._lost(f"it wrote {error}")
         if not self._is_closed:
-            self._regulate(self._lines.renew())
+            self._regulate(self._lines.renew(), self._loop.time() - begun)
 
-    def _regulate(self, is_more: bool) -> None:
+    def _regulate(self, is_more: bool, took: float) -> None:
         if is_more and not self._is_full():
-            self._schedule()
+            self._schedule(took * REST)
         must_pause = is_more or self._is_full()
         if must_pause != self._is_paused:
             self._is_paused = must_pause
@@ -152,9 +159,14 @@ class Peer:
             self._end_call(message)
         elif message.method.startswith(CONTROL):
             self._noticed(message)
+        elif not message.method.startswith(OURS) or not isinstance(message.params or {}, dict):
+            said = (
+                f"{message.method[:100]!r} is no request: ask for gateway.send and the like, with an object as params"
+            )
+            self._respond(message, codec.failure(message.id, codec.METHOD_UNKNOWN, said))
         else:
             self._served += 1
-            self._tasks.start_soon(self._serve, message)
+            self._tasks.start_soon(self._serve, message.method.removeprefix(OURS), message)
 
     def _end_call(self, message: Message) -> None:
         number = message.id
@@ -164,24 +176,18 @@ class Peer:
             if not call.future.done():
                 call.future.set_result(message)
 
-    async def _serve(self, message: Message) -> None:
+    def _respond(self, message: Message, line: bytes) -> None:
+        if message.id is not None and not self._is_closed:
+            self._writer.write(line)
+
+    async def _serve(self, verb: str, message: Message) -> None:
+        params = message.params if isinstance(message.params, dict) else {}
         try:
-            line = await self._answer(message)
+            line = codec.response(message.id, await self._serve_request(verb, params, message.during))
+        except Exception as error:  # noqa: BLE001 - a part of the gateway; the hook is who must hear of it
+            line = codec.failure(message.id, codec.RAISED, str(error) or type(error).__name__)
         finally:
             if self._is_full():
                 self._schedule()
             self._served -= 1
-        if message.id is not None and not self._is_closed:
-            self._writer.write(line)
-
-    async def _answer(self, message: Message) -> bytes:
-        method, params = message.method or "", {} if message.params is None else message.params
-        if not method.startswith(OURS) or not isinstance(params, dict):
-            said = f"{method[:100]!r} is no request: ask for gateway.send and the like, with an object as params"
-            return codec.failure(message.id, codec.METHOD_UNKNOWN, said)
-        try:
-            return codec.response(
-                message.id, await self._serve_request(method.removeprefix(OURS), params, message.during)
-            )
-        except Exception as error:  # noqa: BLE001 - a part of the gateway; the hook is who must hear of it
-            return codec.failure(message.id, codec.RAISED, str(error) or type(error).__name__)
+        self._respond(message, line)

@@ -32,7 +32,7 @@ KILLED = 5.0  # seconds until a killed process is gone, on the busiest machine
 _encode = msgspec.json.Encoder().encode
 
 
-class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Which hook a worker becomes, and what it finds around it."""
 
     name: str  # its module is called hermes_hook_<name>
@@ -139,7 +139,7 @@ class Worker:
         if self.gone:
             raise self._died()
         number, pending = self.peer.call(name, fields_of(fields), _encode(meta), self._over)
-        running = Overtime(self.life, partial(self.peer.tell, "$cancel", {"call": number}), timeout)
+        running = Overtime(self.life, partial(self.peer.tell, "$cancel", {"id": number}), timeout)
         self._keep_company(number, running)
         try:
             message = await pending.future
@@ -263,6 +263,7 @@ class Worker:
 
     def _closed(self) -> None:
         """The socket's other end is closed: the process has ended, or should."""
+        self.peer.hang_up()
         asyncio.get_running_loop().call_later(ENDING, self.life.kill, "it closed the wire to the gateway")
 
     def _ended(self) -> None:

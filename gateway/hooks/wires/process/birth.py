@@ -10,8 +10,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TextIO
 
 from gateway.hooks.wires.process import kernel
@@ -21,7 +21,9 @@ from gateway.hooks.wires.process.limit import lowered
 _FIRST = getattr(signal, "SIGRTMIN", signal.SIGUSR1 - 1)
 DUMP, FREE = _FIRST + 1, _FIRST + 2
 HIGH = 1000
+LOW = 255
 STANDARD = 32  # the signals below are those that every system has
+NURSERYS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the nursery handles itself
 OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
 
@@ -48,7 +50,9 @@ def settle(ends: Ends, nursery: int, processes: int | None) -> Ends:
     if os.getppid() != nursery:
         os._exit(1)
     ends = _raise(ends)
-    _reset_signals()
+    for number in NURSERYS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if processes is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         resource.setrlimit(resource.RLIMIT_NPROC, (lowered(processes, hard), hard))
@@ -68,17 +72,30 @@ def _raise(ends: Ends) -> Ends:
     return raised
 
 
-def _reset_signals() -> None:
+@contextmanager
+def low_descriptors_taken() -> Generator[None, None, None]:
+    """What is opened meanwhile lies above those that a careless handler closes."""
+    taken: list[int] = []
+    while not taken or taken[-1] < LOW:
+        taken.append(os.dup(0))
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def forget_signals() -> None:
+    """Once, in the nursery: what its own parents ignored (as `nohup` does) is no affair of a handler."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if number < STANDARD:
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def furnish(name: str, env: Mapping[str, str], limits: Limits) -> None:
-    """What a handler finds around it: environment, output, logging, and the limits of what it may use."""
+    """What a handler finds around it: environment, output, and the limits of what it may use."""
     if limits.memory is not None:  # not the address space: Node alone reserves more of that than anybody has
         resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -91,9 +108,6 @@ def furnish(name: str, env: Mapping[str, str], limits: Limits) -> None:
     sys.stdin = os.fdopen(0, closefd=False)
     sys.dont_write_bytecode = True
     mend_output(None)
-    handler = LogOutput()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 def mend_output(log: int | None) -> None:
@@ -114,6 +128,13 @@ def _is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def log_to_output() -> None:
+    """What a handler logs is printed; said before the fork, since it is the same for all."""
+    handler = LogOutput()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 class LogOutput(logging.StreamHandler[TextIO]):

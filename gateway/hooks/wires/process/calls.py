@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from gateway.events import OUTCOMES
-from gateway.hooks.wires.process.birth import mend_output
+from gateway.hooks.wires.process.birth import Ends, mend_output
 from gateway.hooks.wires.process.capabilities import Gateway, Requests
 from gateway.hooks.wires.process.context import Call, Memory, Meta
 from gateway.hooks.wires.process.link import Incoming, Link
 from gateway.hooks.wires.process.loader import Handlers
-from gateway.hooks.wires.process.report import described
+from gateway.hooks.wires.process.report import awaiting, described
 from gateway.hooks.wires.process.session import set_session
 
 CANNOT_ANSWER = 73  # the exit code
@@ -34,7 +34,7 @@ class Hook:
     folder: Path
     options: Mapping[str, Any]
     handlers: Handlers
-    log: int
+    ends: Ends
 
 
 class Calls:
@@ -58,7 +58,7 @@ class Calls:
         context = contextvars.copy_context()
         context.run(set_session, call.meta.session)
         context.run(self._requests.during.set, call.meta.event)
-        mend_output(self._hook.log)
+        mend_output(self._hook.ends.log)
         name = f"{message.method} {message.id}"
         task = asyncio.get_running_loop().create_task(self._run(message.id, call, function), name=name, context=context)
         self._open[message.id] = task
@@ -100,7 +100,8 @@ class Calls:
 
     def _fail(self, number: int | str | None, error: BaseException) -> None:
         try:
-            self._send(number, {"error": {"code": RAISED} | described(error, self._hook.folder)})
+            with self._link.undisturbed():
+                self._send(number, {"error": {"code": RAISED} | described(error, self._hook.folder)})
         except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
             os._exit(CANNOT_ANSWER)
 
@@ -110,8 +111,12 @@ class Calls:
             self._fail(number, asyncio.CancelledError())
 
     def cancel(self, number: int) -> None:
-        if number in self._open:
-            self._open[number].cancel()
+        task = self._open.get(number)
+        if task is not None:
+            where = awaiting(task.get_coro())
+            if where:
+                os.write(self._hook.ends.dump, f"Waiting (most recent call last):\n{where}".encode())
+            task.cancel()
 
     async def finish(self) -> None:
         """Wait until all are answered."""

@@ -83,11 +83,8 @@ class Requests:
         return future.result()
 
     def _answer_all(self) -> None:
-        """Take the responses out of what has arrived; the rest is left for the loop."""
-        arrived = self._link.take()
-        self._link.arrived = [message for message in arrived if message.method is not None]
-        for message in arrived:
-            if message.method is None:
+        with self._link.undisturbed():
+            for message in self._link.take_responses():
                 self.answer(message)
 
     def answer(self, message: Incoming) -> None:

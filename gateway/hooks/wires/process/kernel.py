@@ -14,10 +14,12 @@ PR_SET_CHILD_SUBREAPER = 36
 PROC = Path("/proc")
 
 
+_prctl_call = getattr(ctypes.CDLL(None), "prctl", None)
+
+
 def _prctl(option: int, value: int) -> None:
-    call = getattr(ctypes.CDLL(None), "prctl", None)
-    if call is not None:
-        call(option, value, 0, 0, 0)
+    if _prctl_call is not None:
+        _prctl_call(option, value, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
@@ -32,7 +34,11 @@ def die_with_parent(number: signal.Signals) -> None:
 def write_fact(name: str, text: str) -> None:
     """Of this process, where the kernel knows such a fact and allows it."""
     with suppress(OSError):
-        (PROC / "self" / name).write_text(text)
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
 
 
 def send_signal(pid: int, number: int) -> bool:

@@ -10,7 +10,8 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import msgspec
@@ -18,7 +19,7 @@ import msgspec
 LONGEST = 8 << 20  # bytes in a line; the daemon reads no longer one
 MOST_PARTS = 100_000  # values in a line, likewise
 MARKS = (b",", b":", b"[", b"{")
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 PATIENCE = 20  # ms between two looks at whether others let us write
 
 # How a worker ends itself; the daemon shows it as the process's exit code.
@@ -71,6 +72,15 @@ class Link:
         self.arrived: list[Incoming] = []  # read while writing; the loop takes it from here
         self.is_busy = False  # a message is on its way in or out: whoever interrupts now would tear it
 
+    @contextmanager
+    def undisturbed(self) -> Generator[None, None, None]:
+        """Here a message is in our hands."""
+        before, self.is_busy = self.is_busy, True
+        try:
+            yield
+        finally:
+            self.is_busy = before
+
     def fileno(self) -> int:
         return self._descriptor
 
@@ -103,11 +113,8 @@ class Link:
             raise ValueError(f"{len(data) >> 20} MB are more than the {LONGEST >> 20} MB that an answer may have")
         if len(data) > MOST_PARTS and sum(map(data.count, MARKS)) > MOST_PARTS:
             raise ValueError(f"an answer may have {MOST_PARTS} values, and this one has more")
-        busy, self.is_busy = self.is_busy, True
-        try:
+        with self.undisturbed():
             self._write(memoryview(data + b"\n"))
-        finally:
-            self.is_busy = busy
 
     def _write(self, data: memoryview) -> None:
         while not self._lock.acquire(timeout=PATIENCE / 1000):
@@ -137,7 +144,10 @@ class Link:
 
     def read(self) -> None:
         """Move what has arrived to `arrived`; in the loop's thread alone."""
-        busy, self.is_busy = self.is_busy, True
+        with self.undisturbed():
+            self._receive()
+
+    def _receive(self) -> None:
         try:
             data = self._socket.recv(CHUNK)
             if not data:
@@ -151,8 +161,6 @@ class Link:
             pass
         except OSError:
             os._exit(BROKEN_WIRE)
-        finally:
-            self.is_busy = busy
 
     def wait(self, timeout: int) -> None:
         """Until something has been read, or so many ms are over."""
@@ -168,6 +176,12 @@ class Link:
     def take(self) -> list[Incoming]:
         taken, self.arrived = self.arrived, []
         return taken
+
+    def take_responses(self) -> list[Incoming]:
+        """The rest is left for the loop."""
+        arrived = self.take()
+        self.arrived = [message for message in arrived if message.method is not None]
+        return [message for message in arrived if message.method is None]
 
     def _lost(self) -> NoReturn:
         """The daemon is gone: nobody needs us."""

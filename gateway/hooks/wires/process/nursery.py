@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.hooks.wires.process import kernel, worker
-from gateway.hooks.wires.process.birth import DUMP, FREE, Ends
+from gateway.hooks.wires.process.birth import DUMP, FREE, NURSERYS, Ends, forget_signals, log_to_output
 from gateway.hooks.wires.process.census import children, descendants, uproot
 from gateway.hooks.wires.process.limit import ProcessLimit
 
@@ -215,7 +215,7 @@ def watch_signals() -> int:
     for end in (woken, wake):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
+    for number in NURSERYS:
         signal.signal(number, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return woken
@@ -235,6 +235,8 @@ def preload(names: Sequence[str]) -> str:
 
 
 def main(settings: dict[str, Any], offer: Offer) -> None:
+    forget_signals()
+    log_to_output()
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_fact("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does

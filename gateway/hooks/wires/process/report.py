@@ -12,6 +12,7 @@ MESSAGE = 2_000
 TRACEBACK = 16_000
 FRAMES = 20
 PIECES = 200
+OURS = Path(__file__).parent  # how a handler came to be called interests nobody
 
 
 def described(error: BaseException, folder: Path) -> dict[str, Any]:
@@ -47,8 +48,24 @@ def _place(error: BaseException, folder: Path) -> str:
 
 
 def _traceback(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and Path(trace.tb_frame.f_code.co_filename).parent == OURS:
+        trace = trace.tb_next
     try:
-        told = traceback.TracebackException(type(error), error, error.__traceback__, limit=-FRAMES)
+        told = traceback.TracebackException(type(error), error, trace, limit=-FRAMES)
         return _sound("".join(itertools.islice(told.format(), PIECES))[-TRACEBACK:])
     except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
         return ""
+
+
+def awaiting(coroutine: Any) -> str:
+    """Where a suspended coroutine waits, innermost last, in the form of a traceback."""
+    lines: list[str] = []
+    while coroutine is not None and len(lines) < FRAMES:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is None:
+            break
+        if Path(frame.f_code.co_filename).parent != OURS:
+            lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n')
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return _sound("".join(lines))

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gateway.hooks.wires.process.birth import FREE, Ends, Limits, furnish, settle
+from gateway.hooks.wires.process.birth import FREE, Ends, Limits, furnish, log_to_output, low_descriptors_taken, settle
 from gateway.hooks.wires.process.calls import Calls, Hook
 from gateway.hooks.wires.process.capabilities import Requests
 from gateway.hooks.wires.process.context import Memory
@@ -46,12 +46,12 @@ class Spec(msgspec.Struct):
 
     name: str
     handler: str
-    env: dict[str, str] = {}
-    options: dict[str, Any] = {}
-    path: list[str] = []
-    modules: dict[str, str] = {}
-    memory: int | None = None
-    nice: int = 0
+    env: dict[str, str]
+    options: dict[str, Any]
+    path: list[str]
+    modules: dict[str, str]
+    memory: int | None
+    nice: int
 
     @property
     def folder(self) -> Path:
@@ -72,16 +72,17 @@ class Watch(selectors.DefaultSelector):
 
 
 class Worker:
-    def __init__(self, spec: Spec, loop: asyncio.SelectorEventLoop, watch: Watch, link: Link, log: int) -> None:
+    def __init__(self, spec: Spec, loop: asyncio.SelectorEventLoop, watch: Watch, link: Link, ends: Ends) -> None:
         self._spec = spec
         self._loop = loop
         self._watch = watch
         self._link = link
-        self._log = log
+        self._ends = ends
         link.left = lambda: loop.call_soon(self.dispatch)
         self._requests = Requests(link)
         self._memory = Memory()
         self._is_done = False
+        self._freed = 0.0
 
     def run(self) -> NoReturn:
         signal.signal(FREE, self._let_go)
@@ -113,8 +114,10 @@ class Worker:
 
     def _let_go(self, *_: Any) -> None:
         since = self._watch.since
-        if since is not None and time.monotonic() - since > HELD and not self._link.is_busy:
-            raise TimedOut
+        if since is None or since == self._freed or self._link.is_busy or time.monotonic() - since < HELD:
+            return
+        self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
+        raise TimedOut
 
     def _tell(self, what: str, error: BaseException) -> None:
         try:
@@ -130,7 +133,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._tell("$broken", error)
             os._exit(BROKEN)
-        hook = Hook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._log)
+        hook = Hook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._ends)
         self._calls = Calls(hook, self._link, self._requests, self._memory)
         self._loop.add_reader(self._link.fileno(), self._read)
         self._read()
@@ -140,15 +143,16 @@ class Worker:
         self.dispatch()
 
     def dispatch(self) -> None:
-        for message in self._link.take():
-            self._act(message)
+        with self._link.undisturbed():
+            for message in self._link.take():
+                self._act(message)
 
     def _act(self, message: Incoming) -> None:
         match message.method:
             case None:
                 self._requests.answer(message)
             case "$cancel":
-                self._calls.cancel(msgspec.json.decode(message.params["call"]))
+                self._calls.cancel(msgspec.json.decode(message.params["id"]))
             case "$stop":
                 self._last = self._loop.create_task(self._stop())
             case "$kept":
@@ -173,8 +177,9 @@ class Worker:
 def begin(ends: Ends, nursery: int, processes: int | None, offer: Offer) -> NoReturn:
     """In a fresh process: become the worker that the daemon wants, to the end."""
     ends = settle(ends, nursery, processes)
-    watch = Watch()
-    loop = asyncio.SelectorEventLoop(watch)
+    with low_descriptors_taken():
+        watch = Watch()
+        loop = asyncio.SelectorEventLoop(watch)
     asyncio.set_event_loop(loop)
     link = Link(ends.wire)
     spec = receive_spec(link)
@@ -182,7 +187,7 @@ def begin(ends: Ends, nursery: int, processes: int | None, offer: Offer) -> NoRe
     offer({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]
-    Worker(spec, loop, watch, link, ends.log).run()
+    Worker(spec, loop, watch, link, ends).run()
 
 
 def receive_spec(link: Link) -> Spec:
@@ -194,4 +199,5 @@ def receive_spec(link: Link) -> Spec:
 
 def main(settings: dict[str, Any], offer: Offer) -> NoReturn:
     """Where workers are not forked: a fresh interpreter."""
+    log_to_output()
     begin(Ends(*settings["ends"]), settings["nursery"], settings["limit"], offer)

@@ -1,0 +1,179 @@
+"""Nothing that a hook does disturbs the gateway: some eighty ways to misbehave, each beside a healthy hook."""
+
+import os
+import re
+import time
+import tomllib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.process.census import descendants
+from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.worker import Worker, WorkerSpec
+
+pytestmark = pytest.mark.process
+
+BATTERY = tomllib.loads((Path(__file__).parent / "battery.toml").read_text("utf-8"))
+LIMIT = 0.3  # seconds for what is expected to be over its time
+PATIENT = 10.0  # and for what is not
+GRACE = 0.2
+TAIL = """
+def handle(event, context):
+    return {"fine": True} if event == "ok" else do(context)
+"""
+DECIDES = CallMeta(decides=True)
+LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
+SLOW = 1.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
+WAITED = Path("/proc/thread-self/schedstat")
+
+Started = Callable[[str], Awaitable[Worker]]
+
+
+@dataclass
+class Pulse:
+    """How late the loop was, and how long a healthy hook took, while something else happened."""
+
+    healthy: Worker
+    lags: list[float] = field(default_factory=list)
+    answers: list[float] = field(default_factory=list)
+
+    async def tick(self) -> None:
+        while True:
+            begun, waited = time.perf_counter(), waited_for_processor()
+            await anyio.sleep(0.001)
+            late = time.perf_counter() - begun - 0.001
+            self.lags.append(late - (waited_for_processor() - waited))
+
+    async def ask(self) -> None:
+        begun = time.perf_counter()
+        await self.healthy.call("ok", {"a": 1}, DECIDES, PATIENT)
+        self.answers.append(time.perf_counter() - begun)
+
+    async def ask_on(self) -> None:
+        while True:
+            await anyio.sleep(0.02)
+            await self.ask()
+
+    def shows_no_harm(self, at_rest: float) -> bool:
+        return max(self.lags) < at_rest + LATE and max(self.answers) < SLOW
+
+
+def waited_for_processor() -> float:
+    """Seconds that this thread could have run, but others did: what another program on the machine does to us."""
+    return int(WAITED.read_text().split()[1]) / 1e9 if WAITED.exists() else 0
+
+
+@asynccontextmanager
+async def pulse(healthy: Worker) -> AsyncIterator[Pulse]:
+    felt = Pulse(healthy)
+    await felt.ask()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(felt.tick)
+        tasks.start_soon(felt.ask_on)
+        yield felt
+        await felt.ask()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.fixture(scope="module")
+async def healthy(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Worker:
+    return await start(nursery, tmp_path_factory.mktemp("healthy"), "def do(c): pass" + TAIL)
+
+
+@pytest.fixture(scope="module")
+async def at_rest(healthy: Worker) -> float:
+    """How late the loop is on this machine at this hour when nobody misbehaves."""
+    async with pulse(healthy) as felt:
+        await anyio.sleep(0.5)
+    return max(felt.lags)
+
+
+@pytest.fixture
+async def started(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Started]:
+    """Workers that are gone after the test, whatever it has shown."""
+    workers: list[Worker] = []
+
+    async def start_one(source: str) -> Worker:
+        workers.append(await start(nursery, tmp_path, source))
+        return workers[-1]
+
+    yield start_one
+    for worker in workers:
+        await worker.stop(0)
+
+
+async def start(nursery: Nursery, folder: Path, source: str, limit: float = PATIENT) -> Worker:
+    async def echo(verb: str, params: dict[str, Any], during: str) -> Any:
+        return params
+
+    (folder / "handler.py").write_text(source)
+    spec = WorkerSpec(name="probe", handler=str(folder / "handler.py"), env={"PATH": os.environ["PATH"]})
+    return await nursery.start(spec, echo, folder / "hook.log", limit)
+
+
+def limit_for(outcome: str) -> float:
+    return LIMIT if outcome.startswith("timeout") else PATIENT
+
+
+async def described(worker: Worker, event: str, limit: float) -> str:
+    try:
+        answer = await worker.call(event, {"a": 1}, DECIDES, limit)
+    except HookFailed as failed:
+        return f"{failed.kind} {failed}"
+    return f"answer {msgspec.json.encode(answer.result).decode()}"
+
+
+async def settled(worker: Worker, expected: str) -> None:
+    """The process stays, or is gone for the expected reason, which may come a moment after the answer."""
+    if "stays" not in expected:
+        with anyio.fail_after(PATIENT):
+            await worker.gone.wait()
+    if worker.gone:
+        assert re.search(expected, worker.gone.reason)
+
+
+async def nothing_is_left(nursery: Nursery, healthy: Worker) -> None:
+    """Whatever detached itself comes to the nursery at last, which ends it."""
+    with anyio.fail_after(PATIENT):
+        while descendants({nursery.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
+            await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", BATTERY["cases"])
+async def test_a_misbehaving_hook_hurts_itself_alone(
+    name: str, nursery: Nursery, healthy: Worker, at_rest: float, started: Started
+) -> None:
+    case = BATTERY["cases"][name]
+    async with pulse(healthy) as felt:
+        worker = await started(case["do"] + TAIL)
+        outcome = await described(worker, "x", limit_for(case["outcome"]))
+        assert re.match(case["outcome"], outcome), outcome
+        await settled(worker, case["worker"])
+        again = await started(case["do"] + TAIL) if worker.gone else worker
+        assert await described(again, "ok", PATIENT) == 'answer {"fine":true}'
+        begun = time.perf_counter()
+        await again.stop(GRACE)
+        assert time.perf_counter() - begun < GRACE + SLOW
+        await nothing_is_left(nursery, healthy)
+    assert felt.shows_no_harm(at_rest), felt
+
+
+@pytest.mark.parametrize("name", BATTERY["imports"])
+async def test_a_handler_that_cannot_be_imported_is_told_why(
+    name: str, nursery: Nursery, healthy: Worker, at_rest: float, tmp_path: Path
+) -> None:
+    case = BATTERY["imports"][name]
+    async with pulse(healthy) as felt:
+        with pytest.raises(HookFailed) as failed:
+            await start(nursery, tmp_path, case["source"], limit_for(case["outcome"]))
+        assert re.match(case["outcome"], f"{failed.value.kind} {failed.value}")
+        await nothing_is_left(nursery, healthy)
+    assert felt.shows_no_harm(at_rest), felt
