@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
-MessageKind = Literal["text", "edit", "button", "command", "reaction"]
+MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal"]
 
 
 @dataclass(frozen=True, slots=True)

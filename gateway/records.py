@@ -245,6 +245,14 @@ class Cursor(Kept, tag="cursor", frozen=True, kw_only=True):
     value: dict[str, Any]
 
 
+class Stored(Kept, tag="stored", frozen=True, kw_only=True):
+    """What a hook keeps under a key; the last one counts."""
+
+    hook: str
+    key: str
+    value: Any
+
+
 class Emitted(Kept, tag="event", frozen=True, kw_only=True):
     """An event that a durable hook is owed."""
 
@@ -257,7 +265,7 @@ TurnRecord = (
 )
 Step = LlmStep | ToolStarted | ToolFinished
 SendRecord = Intent | Sent | Failed
-AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Emitted
+AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Stored | Emitted
 
 
 class _Version(msgspec.Struct):
@@ -347,3 +355,8 @@ def event_subject(name: str) -> str:
     """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
     parts = name.split(":")
     return "gw.ev." + ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
+
+
+def kept_subject(hook: str, key: str | None = None) -> str:
+    """Where a hook's store is; without a key, the pattern of all of it."""
+    return f"gw.keep.{token(hook)}.{'*' if key is None else token(key)}"
