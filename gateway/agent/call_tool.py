@@ -131,7 +131,7 @@ async def _perform(run: Run, call: Call, tool: Tool) -> Any:
     before = run.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
     if before is not None and not (tool.repeatable or before.repeatable):
         raise AgentError(UNKNOWN_OUTCOME)
-    if tool.asks:
+    if tool.asks(args) if callable(tool.asks) else tool.asks:
         _approve(run, call, tool, args)
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
     await run.record(started)

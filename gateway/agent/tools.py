@@ -35,6 +35,7 @@ class ToolContext:
     ask: Ask | None = None
 
 
+Asks: TypeAlias = bool | Callable[[dict[str, Any]], bool]
 ToolCallable: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
 
 
@@ -43,7 +44,8 @@ class Tool:
     """Something that a model may have done.
 
     `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
-    first; `subject` says what a lasting approval covers (without it: every call of this tool).
+    first, always or for the arguments for which it says so; `subject` says what a lasting approval covers (without it:
+    every call of this tool).
     """
 
     name: str
@@ -51,7 +53,7 @@ class Tool:
     schema: Mapping[str, Any]
     call: ToolCallable
     repeatable: bool = False
-    asks: bool = False
+    asks: Asks = False
     subject: Callable[[dict[str, Any]], str] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
 
@@ -104,7 +106,7 @@ def tool(
     *,
     name: str = "",
     repeatable: bool = False,
-    asks: bool = False,
+    asks: Asks = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of an async function: its docstring is the description, its typed parameters are the schema.
@@ -123,7 +125,7 @@ def tool_from(
     *,
     name: str = "",
     repeatable: bool = False,
-    asks: bool = False,
+    asks: Asks = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
 ) -> Tool:
     """The tool that a typed function is."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import anyio
 
+from gateway.agent.libraries import load
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.models.completion import Assembly, Price, read_piece, request_body
 from gateway.agent.models.failures import as_model_error
-from gateway.agent.models.sdks import load
 from gateway.agent.models.sse import EventStream
 from gateway.errors import ModelError
 

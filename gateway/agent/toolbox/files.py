@@ -1,0 +1,71 @@
+"""Read, write, edit and list files of a workspace."""
+
+from typing import Annotated
+
+import anyio.to_thread
+from msgspec import Meta
+
+from gateway.agent.toolbox.workspace import Workspace
+from gateway.agent.tools import Tool, tool_from
+from gateway.errors import AgentError
+
+MOST_ITEMS = 1000
+LINES = 2000
+
+
+def file_tools(workspace: Workspace, output_limit: int = 64_000) -> tuple[Tool, ...]:
+    """The four tools on this workspace."""
+
+    async def read_file(
+        path: str, first_line: Annotated[int, Meta(ge=1)] = 1, lines: Annotated[int, Meta(ge=1)] = LINES
+    ) -> str:
+        """Read a text file, or some lines of it."""
+        text = _text(await anyio.to_thread.run_sync(workspace.read, path), path)
+        every = text.splitlines(keepends=True)
+        part = "".join(every[first_line - 1 : first_line - 1 + lines])
+        left = len(every) - (first_line - 1 + lines)
+        if len(part) > output_limit:
+            return f"{part[:output_limit]}\n[cut after {output_limit} characters: read fewer lines at a time]"
+        return f"{part}\n[{left} more lines]" if left > 0 else part
+
+    async def write_file(path: str, content: str) -> str:
+        """Write a text file; what was in it before is replaced."""
+        is_new = await anyio.to_thread.run_sync(workspace.write, path, content.encode())
+        return f"{'Created' if is_new else 'Replaced'} {path} ({len(content)} characters)."
+
+    async def edit_file(path: str, old: Annotated[str, Meta(min_length=1)], new: str, every: bool = False) -> str:
+        """Replace a piece of a text file. The old piece must be there exactly, and once unless `every` is true."""
+
+        def edit() -> int:
+            text = _text(workspace.read(path), path)
+            count = text.count(old)
+            if count == 0:
+                raise AgentError(f"{path} does not contain that text; read it, and give a piece exactly as it is")
+            if count > 1 and not every:
+                raise AgentError(f"{path} contains that text {count} times; give more of it, or set every to true")
+            workspace.write(path, text.replace(old, new).encode())
+            return count
+
+        count = await anyio.to_thread.run_sync(edit)
+        return f"Edited {path} ({count} {'place' if count == 1 else 'places'})."
+
+    async def list_files(path: str = ".") -> str:
+        """List a directory: directories end with a slash, files have their size in bytes."""
+        items = await anyio.to_thread.run_sync(workspace.list, path)
+        lines = [f"{item.name}/" if item.is_folder else f"{item.name} ({item.size})" for item in items[:MOST_ITEMS]]
+        if len(items) > MOST_ITEMS:
+            lines.append(f"[{len(items) - MOST_ITEMS} more]")
+        return "\n".join(lines) or "It is empty."
+
+    return (
+        tool_from(read_file, repeatable=True),
+        tool_from(write_file, repeatable=True),
+        tool_from(edit_file),
+        tool_from(list_files, repeatable=True),
+    )
+
+
+def _text(content: bytes, path: str) -> str:
+    if b"\0" in content[:8000]:
+        raise AgentError(f"{path} is no text file")
+    return content.decode("utf-8", "replace")

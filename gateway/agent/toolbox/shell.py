@@ -1,0 +1,151 @@
+"""A shell for the agent: asked for, bounded in time and output, and ended with all that it started."""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+from anyio.abc import Process
+from msgspec import Meta
+
+from gateway.agent.tools import Tool, tool_from
+
+PLAIN = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
+GRACE = 2.0
+REST = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """How commands run: where, with which environment (all of it: ours is not inherited), how long, how much.
+
+    `allowed`: programs that run without asking, as long as the command is nothing but the program and its words.
+    """
+
+    folder: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
+    asks: bool = True
+    timeout: float = 120.0
+    output_limit: int = 64_000
+
+    def must_ask(self, command: str) -> bool:
+        """Must a person agree first? Not for a plain command whose program is allowed."""
+        words = command.split()
+        is_allowed = bool(words) and words[0] in self.allowed and PLAIN.match(command) is not None
+        return self.asks and not is_allowed
+
+
+def shell_tool(shell: Shell) -> Tool:
+    """`shell`: asks first, unless it need not."""
+
+    async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)]) -> str:
+        """Run a command in a shell and get its output, standard error included."""
+        return await run_command(shell, command)
+
+    return tool_from(
+        run,
+        name="shell",
+        asks=lambda args: shell.must_ask(str(args["command"])),
+        subject=lambda args: str(args["command"]),
+    )
+
+
+async def run_command(shell: Shell, command: str) -> str:
+    """The output of a command and how it ended; at its limit it is ended, and so is what it leaves behind."""
+    process = await anyio.open_process(
+        ["/bin/sh", "-c", command],
+        cwd=shell.folder,
+        env=dict(shell.env),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    output = _Output(shell.output_limit)
+    try:
+        with anyio.move_on_after(shell.timeout) as limit:
+            await _follow(process, output)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+    text = output.text()
+    if limit.cancelled_caught:
+        return f"{text}\n[ended: it still ran after {shell.timeout:g} seconds]".lstrip()
+    if process.returncode:
+        return f"{text}\n[exit code {process.returncode}]".lstrip()
+    return text or "[no output]"
+
+
+async def _follow(process: Process, output: "_Output") -> None:
+    """Read until the command is over; what it left running in the background does not hold us."""
+    is_read = anyio.Event()
+
+    async def read() -> None:
+        assert process.stdout
+        async for piece in process.stdout:
+            output.add(piece)
+        is_read.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        await process.wait()
+        with anyio.move_on_after(REST):
+            await is_read.wait()
+        group.cancel_scope.cancel()
+
+
+async def _end(process: Process) -> None:
+    """End the whole process group: politely, then not."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with anyio.move_on_after(GRACE):
+            await process.wait()
+            while _lives(process.pid):  # noqa: ASYNC110 - what others forked tells nobody when it ends
+                await anyio.sleep(0.01)
+            break
+    await process.aclose()
+
+
+def _lives(group: int) -> bool:
+    """Does a process of this group still run? The dead that nobody has buried (in a container without init) do not."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    states = [stat.rpartition(")")[2].split() for stat in _stats()]
+    return not states or any(words[2] == str(group) and words[0] not in "ZX" for words in states if len(words) > 2)
+
+
+def _stats() -> Iterator[str]:
+    """`/proc/<pid>/stat` of every process; nothing where there is no such thing."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            yield path.read_text(errors="replace")
+
+
+class _Output:
+    """The beginning and the end of what comes, in bounded memory."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self._head = b""
+        self._tail = b""
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        room = self._half - len(self._head)
+        self._head += piece[:room]
+        self._tail = (self._tail + piece[max(room, 0) :])[-self._half :]
+
+    def text(self) -> str:
+        lost = self._size - len(self._head) - len(self._tail)
+        middle = f"\n[{lost} bytes left out]\n".encode() if lost > 0 else b""
+        return (self._head + middle + self._tail).decode("utf-8", "replace").rstrip()

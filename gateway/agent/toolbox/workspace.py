@@ -1,0 +1,185 @@
+"""The files that an agent may touch: below some roots, and never what would give it power over the gateway.
+
+A path is resolved first, so that `..` and links are judged by where they lead. Then it is opened again from the root's
+own descriptor, one segment at a time and following no link: whoever swaps a directory for a link in between gets an
+error, not our file. What is forbidden (hooks, configuration, pairings) is known by device and inode as well as by name,
+so that neither another spelling nor a mount leads there.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.errors import AgentError
+
+LARGEST = 10_000_000
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a directory."""
+
+    name: str
+    is_folder: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached."""
+
+    roots: tuple[Path, ...]
+    forbidden: tuple[Path, ...] = ()
+
+    def read(self, path: str) -> bytes:
+        """The content of a file. Raises AgentError when it is not to be had."""
+        with self._parent(path) as (folder, name), _opened(name, os.O_RDONLY, folder) as file:
+            self._check_is_free(os.fstat(file), path)
+            size = _regular(file, path).st_size
+            if size > LARGEST:
+                raise AgentError(f"{path} is larger than {LARGEST:,} bytes")
+            with os.fdopen(os.dup(file), "rb") as stream:
+                return stream.read(LARGEST)
+
+    def write(self, path: str, content: bytes) -> bool:
+        """Put a file there, whole or not at all; missing directories are made. Was there none before?"""
+        if len(content) > LARGEST:
+            raise AgentError(f"that is more than {LARGEST:,} bytes")
+        with self._parent(path, make=True) as (folder, name):
+            mode, is_new = 0o600, True
+            with suppress(FileNotFoundError):
+                before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                self._check_is_free(before, path)
+                if not stat.S_ISREG(before.st_mode):
+                    raise AgentError(f"{path} is no regular file")
+                mode, is_new = stat.S_IMODE(before.st_mode), False
+            _replace(folder, name, content, mode)
+            return is_new
+
+    def list(self, path: str) -> list[Item]:
+        """What is in a directory, by name."""
+        with self._folder(self._resolved(path), path) as folder:
+            return sorted(self._items(folder), key=lambda item: item.name)
+
+    def _items(self, folder: int) -> Iterator[Item]:
+        taken = self._taken()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    known = entry.stat(follow_symlinks=False)
+                    if (known.st_dev, known.st_ino) not in taken:
+                        yield Item(entry.name, stat.S_ISDIR(known.st_mode), known.st_size)
+
+    def _resolved(self, path: str) -> tuple[Path, tuple[str, ...]]:
+        """The root that a path is under when all its links are followed, and the way from there."""
+        if "\0" in path:
+            raise AgentError("a path cannot contain a null character")
+        if not self.roots:
+            raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
+        real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
+        if any(real.is_relative_to(Path(os.path.realpath(place))) for place in self.forbidden):
+            raise AgentError(f"{path} is not open to the agent")
+        for root in self.roots:
+            base = Path(os.path.realpath(root))
+            if real.is_relative_to(base):
+                return base, real.relative_to(base).parts
+        raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
+
+    @contextmanager
+    def _parent(self, path: str, make: bool = False) -> Iterator[tuple[int, str]]:
+        root, parts = self._resolved(path)
+        if not parts:
+            raise AgentError(f"{path} is a directory")
+        with self._folder((root, parts[:-1]), path, make) as folder:
+            yield folder, parts[-1]
+
+    @contextmanager
+    def _folder(self, place: tuple[Path, tuple[str, ...]], path: str, make: bool = False) -> Iterator[int]:
+        """A descriptor of the directory, reached without following a link."""
+        root, parts = place
+        with _told(path):
+            folder = os.open(root, DIRECTORY)
+        try:
+            for part in parts:
+                with _told(path):
+                    if make:
+                        with suppress(FileExistsError):
+                            os.mkdir(part, 0o700, dir_fd=folder)
+                    below = os.open(part, DIRECTORY, dir_fd=folder)
+                os.close(folder)
+                folder = below
+                self._check_is_free(os.fstat(folder), path)
+            with _told(path):
+                yield folder
+        finally:
+            os.close(folder)
+
+    def _check_is_free(self, known: os.stat_result, path: str) -> None:
+        if (known.st_dev, known.st_ino) in self._taken():
+            raise AgentError(f"{path} is not open to the agent")
+
+    def _taken(self) -> set[tuple[int, int]]:
+        found = set()
+        for place in self.forbidden:
+            with suppress(OSError):
+                known = place.stat()
+                found.add((known.st_dev, known.st_ino))
+        return found
+
+
+def _replace(folder: int, name: str, content: bytes, mode: int) -> None:
+    beside = f".{name[:200]}.{secrets.token_hex(6)}"
+    try:
+        with _opened(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder, mode) as file:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(file, view) :]
+            os.fchmod(file, mode)
+            os.fsync(file)
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=folder)
+        raise
+
+
+def _regular(file: int, path: str) -> os.stat_result:
+    known = os.fstat(file)
+    if not stat.S_ISREG(known.st_mode):
+        raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'no regular file'}")
+    return known
+
+
+@contextmanager
+def _opened(name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[int]:
+    # O_NONBLOCK: a named pipe in a file's place must not hold us up.
+    file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, mode, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Errors of the system in words for the model."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise AgentError(f"there is no {path}") from None
+    except OSError as error:
+        words = "a link that leads elsewhere" if error.errno == errno.ELOOP else (error.strerror or "an error").lower()
+        raise AgentError(f"{path}: {words}") from None
+
+
+def inside(roots: Sequence[Path], forbidden: Sequence[Path]) -> Workspace:
+    """The workspace with these roots, which are made if they are missing."""
+    for root in roots:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Workspace(tuple(roots), tuple(forbidden))

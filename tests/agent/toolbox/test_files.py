@@ -1,0 +1,180 @@
+"""The agent's files: only those below its roots, and never what would give it power over the gateway."""
+
+import contextlib
+import itertools
+import os
+import threading
+import time
+
+import pytest
+
+from gateway.agent.toolbox.files import file_tools
+from gateway.agent.toolbox.workspace import inside
+from gateway.agent.tools import ToolContext
+from gateway.errors import AgentError
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home as it is: with a workspace, hooks and secrets beside it and below it."""
+    (tmp_path / "hooks" / "mine").mkdir(parents=True)
+    (tmp_path / "hooks" / "mine" / "handler.py").write_text("secret")
+    (tmp_path / "config.yaml").write_text("secret")
+    (tmp_path / "work" / "deep").mkdir(parents=True)
+    (tmp_path / "work" / "note.txt").write_text("one\ntwo\nthree\n")
+    return tmp_path
+
+
+@pytest.fixture
+def workspace(home):
+    return inside([home / "work"], [home / "hooks", home / "config.yaml"])
+
+
+@pytest.fixture
+def use(workspace):
+    tools = {tool.name: tool for tool in file_tools(workspace, output_limit=1000)}
+
+    async def use(name, **args):
+        return await tools[name].call(args, ToolContext())
+
+    return use
+
+
+async def test_a_file_is_written_read_edited_and_listed(use, home):
+    assert await use("write_file", path="deep/new/a.txt", content="hello world") == (
+        "Created deep/new/a.txt (11 characters)."
+    )
+    assert await use("edit_file", path="deep/new/a.txt", old="world", new="you") == "Edited deep/new/a.txt (1 place)."
+    assert await use("read_file", path="deep/new/a.txt") == "hello you"
+    assert await use("list_files") == "deep/\nnote.txt (14)"
+    assert await use("list_files", path="deep/new") == "a.txt (9)"
+    assert (home / "work/deep/new/a.txt").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_can_be_read_in_parts(use):
+    assert await use("read_file", path="note.txt", first_line=2, lines=1) == "two\n\n[1 more lines]"
+
+
+async def test_long_output_is_cut_and_says_so(use):
+    await use("write_file", path="long.txt", content="x" * 5000)
+    assert "[cut after 1000 characters" in await use("read_file", path="long.txt")
+
+
+async def test_an_edit_wants_exactly_one_place_unless_told_otherwise(use):
+    await use("write_file", path="a.txt", content="x y x")
+    with pytest.raises(AgentError, match="contains that text 2 times"):
+        await use("edit_file", path="a.txt", old="x", new="z")
+    with pytest.raises(AgentError, match="does not contain"):
+        await use("edit_file", path="a.txt", old="q", new="z")
+    assert "2 places" in await use("edit_file", path="a.txt", old="x", new="z", every=True)
+    assert await use("read_file", path="a.txt") == "z y z"
+
+
+async def test_a_replaced_file_keeps_its_mode_and_is_never_half_written(use, home):
+    path = home / "work/run.sh"
+    path.write_text("old")
+    path.chmod(0o755)
+    before = path.stat().st_ino
+    await use("write_file", path="run.sh", content="new")
+    assert path.stat().st_mode & 0o777 == 0o755
+    assert path.stat().st_ino != before
+    assert not [path.name for path in (home / "work").iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../config.yaml",
+        "deep/../../config.yaml",
+        "/etc/passwd",
+        "~/.ssh/id_rsa",
+        "link/config.yaml",
+        "outside.txt",
+        "note.txt\0.png",
+        "./../work/../hooks/mine/handler.py",
+    ],
+)
+async def test_nothing_outside_of_the_roots_is_read_or_written(use, home, path):
+    (home / "work/link").symlink_to(home)
+    (home / "work/outside.txt").symlink_to("/etc/passwd")
+    for call in (
+        use("read_file", path=path),
+        use("write_file", path=path, content="x"),
+        use("edit_file", path=path, old="a", new="b"),
+    ):
+        with pytest.raises(AgentError):
+            await call
+    assert (home / "config.yaml").read_text() == "secret"
+
+
+@pytest.mark.row("T11")
+@pytest.mark.row("T23")
+@pytest.mark.parametrize("root", [".", "hooks", "hooks/mine"])
+async def test_hooks_and_configuration_are_closed_even_where_a_root_holds_them(home, root):
+    workspace = inside([home / root], [home / "hooks", home / "config.yaml"])
+    tools = {tool.name: tool for tool in file_tools(workspace)}
+    for path in (home / "hooks/mine/handler.py", home / "hooks/new/handler.py", home / "config.yaml"):
+        for name, more in (("read_file", {}), ("write_file", {"content": "evil"})):
+            with pytest.raises(AgentError):
+                await tools[name].call({"path": str(path), **more}, ToolContext())
+    assert (home / "hooks/mine/handler.py").read_text() == "secret"
+    assert not (home / "hooks/new").exists()
+
+
+@pytest.mark.row("T23")
+async def test_a_hard_link_to_what_is_forbidden_is_known_by_its_inode(use, home):
+    os.link(home / "config.yaml", home / "work/innocent.txt")
+    with pytest.raises(AgentError, match="not open to the agent"):
+        await use("read_file", path="innocent.txt")
+    with pytest.raises(AgentError, match="not open to the agent"):
+        await use("write_file", path="innocent.txt", content="evil")
+    assert "innocent" not in await use("list_files")
+
+
+@pytest.mark.row("T19")
+def test_a_directory_that_is_swapped_for_a_link_in_between_leads_nowhere(workspace, home):
+    """A race: one thread writes, another one changes the way under its feet."""
+    stop = threading.Event()
+
+    def swap():
+        way, turns = home / "work/way", itertools.count()
+        steps = [
+            way.mkdir,
+            lambda: way.rename(home / f"work/aside{next(turns)}"),
+            lambda: way.symlink_to(home / "hooks"),
+            way.unlink,
+        ]
+        while not stop.is_set():
+            for step in steps:
+                with contextlib.suppress(OSError):
+                    step()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    deadline = time.monotonic() + 0.5
+    try:
+        while time.monotonic() < deadline:
+            for attempt in (lambda: workspace.write("way/evil.py", b"evil"), lambda: workspace.read("way/handler.py")):
+                try:
+                    assert attempt() != b"secret"
+                except AgentError:
+                    continue
+    finally:
+        stop.set()
+        thread.join()
+    assert [path.name for path in (home / "hooks").iterdir()] == ["mine"]
+
+
+async def test_what_is_no_text_file_is_refused_without_waiting(use, home):
+    os.mkfifo(home / "work/pipe")
+    (home / "work/binary").write_bytes(b"\x7fELF\0\0")
+    for path, words in (("pipe", "no regular file"), ("deep", "is a directory"), ("binary", "no text file")):
+        with pytest.raises(AgentError, match=words):
+            await use("read_file", path=path)
+    with pytest.raises(AgentError, match="no regular file"):
+        await use("write_file", path="pipe", content="x")
+    with pytest.raises(AgentError, match="there is no missing"):
+        await use("read_file", path="missing")
+    with pytest.raises(AgentError, match=r"there is no note.txt/x|not a directory"):
+        await use("read_file", path="note.txt/x")

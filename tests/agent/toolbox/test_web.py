@@ -1,0 +1,173 @@
+"""The web tool reaches the public internet alone, whatever a URL, a name or a redirect says."""
+
+import anyio
+import pytest
+
+from gateway.agent.toolbox.page import readable
+from gateway.agent.toolbox.public import is_public
+from gateway.agent.toolbox.web import Web, fetch
+from gateway.errors import AgentError
+
+INSIDE = [
+    "127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
+    "100.64.0.1", "192.0.0.8", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1",
+    "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1",
+    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a9fe:a9fe::", "2001:db8::1", "not an address",
+]  # fmt: skip
+OUTSIDE = ["1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+
+
+@pytest.mark.row("T31")
+@pytest.mark.parametrize("address", INSIDE)
+def test_addresses_of_this_machine_and_its_network_are_not_public(address):
+    assert not is_public(address)
+
+
+@pytest.mark.row("T31")
+@pytest.mark.parametrize("address", OUTSIDE)
+def test_addresses_of_the_internet_are_public(address):
+    assert is_public(address)
+
+
+@pytest.fixture
+async def server():
+    """A server on loopback that answers by path, and notes who asked."""
+    answers, asked = {}, []
+
+    async def serve(stream):
+        async with stream:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += await stream.receive()
+            path = head.split(b" ")[1].decode()
+            asked.append(head.decode())
+            if path == "/slow":
+                await anyio.sleep_forever()
+            await stream.send(answers[path])
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with anyio.create_task_group() as group:
+        group.start_soon(listener.serve, serve)
+        yield listener.extra(anyio.abc.SocketAttribute.local_port), answers, asked
+        group.cancel_scope.cancel()
+    await listener.aclose()
+
+
+def page(body, kind="text/html; charset=utf-8", status="200 OK", **headers):
+    body = body if isinstance(body, bytes) else body.encode()
+    lines = [f"HTTP/1.1 {status}", f"content-type: {kind}", f"content-length: {len(body)}", "connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def names(**known):
+    async def resolve(host, port):
+        return known.get(host.replace(".", "_"), [host])
+
+    return resolve
+
+
+async def test_a_page_comes_as_text(server):
+    port, answers, asked = server
+    answers["/"] = page("<title>T</title><body><h1>Hi</h1><script>evil()</script><p>A &amp; B<ul><li>one<li>two</ul>")
+    text = await fetch(Web(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
+    assert text == "T\n\n# Hi\n\nA & B\n\n- one\n- two"
+    assert "cookie" not in asked[0].lower()
+
+
+@pytest.mark.row("T31")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/",
+        "http://localhost:{port}/",
+        "http://2130706433:{port}/",
+        "http://0x7f.1:{port}/",
+        "http://127.1:{port}/",
+        "http://0:{port}/",
+        "http://[::1]:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://public.example@127.0.0.1:{port}/",
+        "http://127.0.0.1:{port}\\@public.example/",
+        "http://public.example\\@127.0.0.1:{port}/",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1:{port}/",
+        "http://",
+        "127.0.0.1:{port}",
+    ],
+)
+async def test_no_spelling_leads_to_this_machine(server, url):
+    port, answers, asked = server
+    answers["/"] = page("secret")
+    with pytest.raises(AgentError):
+        await fetch(Web(timeout=3), url.format(port=port))
+    assert asked == []
+
+
+@pytest.mark.row("T31")
+async def test_a_name_with_one_inner_address_is_refused(server):
+    port, _, asked = server
+    web = Web(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
+    with pytest.raises(AgentError, match="lies on this machine"):
+        await fetch(web, f"http://mixed.example:{port}/")
+    assert asked == []
+
+
+@pytest.mark.row("T31")
+async def test_the_connection_goes_to_the_address_that_was_looked_at(server):
+    """A name that means something else a moment later (rebinding) is asked once only."""
+    port, answers, _ = server
+    answers["/"] = page("inner", "text/plain")
+    lookups = []
+
+    async def rebind(host, port):
+        lookups.append(host)
+        return ["127.0.0.1"] if len(lookups) == 1 else ["169.254.169.254"]
+
+    web = Web(frozenset({"rebind.example"}), resolve=rebind)
+    assert await fetch(web, f"http://rebind.example:{port}/") == "inner"
+    assert lookups == ["rebind.example"]
+
+
+@pytest.mark.row("T31")
+@pytest.mark.parametrize(
+    "location", ["http://localhost:{port}/secret", "//127.0.0.1:{port}/secret", "file:///etc/passwd"]
+)
+async def test_a_redirect_is_judged_like_the_first_page(server, location):
+    port, answers, asked = server
+    answers["/"] = page("", status="302 Found", location=location.format(port=port))
+    answers["/secret"] = page("secret")
+    web = Web(frozenset({f"front.example:{port}"}), resolve=names(front_example=["127.0.0.1"], localhost=["127.0.0.1"]))
+    with pytest.raises(AgentError):
+        await fetch(web, f"http://front.example:{port}/")
+    assert len(asked) == 1
+
+
+async def test_redirects_are_followed_and_have_an_end(server):
+    port, answers, _ = server
+    web = Web(frozenset({"127.0.0.1"}))
+    answers["/a"] = page("", status="301 Moved", location="/b")
+    answers["/b"] = page("here", "text/plain")
+    answers["/loop"] = page("", status="302 Found", location="/loop")
+    assert await fetch(web, f"http://127.0.0.1:{port}/a") == "here"
+    with pytest.raises(AgentError, match="more than 5 times"):
+        await fetch(web, f"http://127.0.0.1:{port}/loop")
+
+
+async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server):
+    port, answers, _ = server
+    web = Web(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
+    answers["/long"] = page("x" * 100_000, "text/plain")
+    answers["/image"] = page(b"\x89PNG", "image/png")
+    answers["/gone"] = page("gone for good", "text/plain", "410 Gone")
+    assert (await fetch(web, f"http://127.0.0.1:{port}/long")).endswith("x\n[cut after 100 characters]")
+    for path, words in (("image", "which is no text"), ("gone", "410: gone for good"), ("slow", "longer than 0.5")):
+        with pytest.raises(AgentError, match=words):
+            await fetch(web, f"http://127.0.0.1:{port}/{path}")
+
+
+def test_a_page_that_is_badly_written_still_has_its_text():
+    assert readable(b"<p>one<p>two</b></p><style>x{}</style>three", "text/html", None) == "one\ntwo\nthree"
+    assert readable('{"ä": 1}'.encode("latin-1"), "application/json", "latin-1") == '{"ä": 1}'
+    assert readable(b"x", "text/plain", "no-such-charset") == "x"
