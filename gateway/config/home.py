@@ -57,79 +57,29 @@ def is_private(path: Path) -> bool:
 class Home:
     """Paths, and nothing but paths; none of them need exist."""
 
-    __slots__ = ("_runtime", "ours", "root")
-
     def __init__(self, root: Path, runtime: Path | None = None) -> None:
         self.root = root
-        self.ours = root / OURS
+        self.env = root / ".env"  # secrets, shared with Hermes; only `setup` ever adds to it
+        self.hooks = root / "hooks"
+        self.plugins = root / "plugins"
+        self.skills = root / "skills"
+        self.boot_md = root / "BOOT.md"
+        self.hermes_config = root / "config.yaml"  # Hermes's own: read where it names hooks and plugins, never written
+
+        self.ours = ours = root / OURS
+        self.config = ours / "config.yaml"
+        self.journal = ours / "journal.db"
+        self.logs = ours / "logs"
+        self.log = self.logs / "gateway.log"
+        self.hook_logs = self.logs / "hooks"
+        self.hook_state = ours / "hooks"  # what is kept of hooks and for them: requirements, consents, small stores
+        self.files = ours / "files"  # attachments that came in
+        self.backups = ours / "backups"
+        self.lock = ours / "gateway.lock"
         self._runtime = runtime
 
     def __repr__(self) -> str:
         return f"Home({str(self.root)!r})"
-
-    @property
-    def config(self) -> Path:
-        return self.ours / "config.yaml"
-
-    @property
-    def env(self) -> Path:
-        """Secrets, shared with Hermes; only `setup` ever adds to it."""
-        return self.root / ".env"
-
-    @property
-    def hooks(self) -> Path:
-        return self.root / "hooks"
-
-    @property
-    def plugins(self) -> Path:
-        return self.root / "plugins"
-
-    @property
-    def skills(self) -> Path:
-        return self.root / "skills"
-
-    @property
-    def boot_md(self) -> Path:
-        return self.root / "BOOT.md"
-
-    @property
-    def hermes_config(self) -> Path:
-        """Hermes's own configuration: read where it names hooks and plugins, never written."""
-        return self.root / "config.yaml"
-
-    @property
-    def journal(self) -> Path:
-        return self.ours / "journal.db"
-
-    @property
-    def logs(self) -> Path:
-        return self.ours / "logs"
-
-    @property
-    def log(self) -> Path:
-        return self.logs / "gateway.log"
-
-    @property
-    def hook_logs(self) -> Path:
-        return self.logs / "hooks"
-
-    @property
-    def hook_state(self) -> Path:
-        """What is kept of hooks and for them: installed requirements, consents, their small stores."""
-        return self.ours / "hooks"
-
-    @property
-    def files(self) -> Path:
-        """Attachments that came in."""
-        return self.ours / "files"
-
-    @property
-    def backups(self) -> Path:
-        return self.ours / "backups"
-
-    @property
-    def lock(self) -> Path:
-        return self.ours / "gateway.lock"
 
     @property
     def socket(self) -> Path:

@@ -2,18 +2,18 @@
 
 The Struct is the one description: its types say what is wanted, `msgspec.Meta` the bounds and patterns, a default that
 a key may be left out, and `__post_init__` what holds between fields (it raises `ValueError(what, remedy)`). A class of
-one's own can be a field's type when it has `from_scalar(scalar)`, which raises the same.
+one's own can be a field's type when it has `from_scalar(scalar)`, which raises the same; there `what` goes on after
+the field's name: `("has two words", "write one")`.
 """
 
 import difflib
-import operator
-import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import Struct, inspect
 
+from gateway.located.scalars import check_length, scalar_value
 from gateway.located.tree import (
     Finding,
     Located,
@@ -23,27 +23,17 @@ from gateway.located.tree import (
     Scalar,
     Sequence,
     Severity,
-    as_number,
-    as_truth,
-    as_whole,
     is_nothing,
     plain,
     shown,
 )
-from gateway.located.units import bytes_in, seconds_in
-from gateway.located.words import LISTS, MAPPINGS, found_words, listed, missing_words, unit_text, wanted_words
+from gateway.located.words import LISTS, MAPPINGS, found_words, missing_words, wanted_words
 
 MAX_FINDINGS = 100
 
 T = TypeVar("T", bound=Struct)
 
 _BAD: Any = object()
-_BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
-    ("ge", "at least", operator.ge),
-    ("gt", "more than", operator.gt),
-    ("le", "at most", operator.le),
-    ("lt", "less than", operator.lt),
-)
 
 
 def bind(tree: Located | Node, wanted: type[T], *, unknown: Severity = "error") -> tuple[T | None, list[Finding]]:
@@ -53,17 +43,14 @@ def bind(tree: Located | Node, wanted: type[T], *, unknown: Severity = "error") 
     """
     findings = list(tree.findings) if isinstance(tree, Located) else []
     root = tree.root if isinstance(tree, Located) else tree
-    binder = _Binder(findings, unknown)
-    value = _BAD if any(found.severity == "error" for found in findings) and _is_empty(root) else None
-    if value is None:
-        value = binder.value(root, _described(wanted), None)
+    is_unread = _is_wrong(findings) and isinstance(root, Mapping) and not root.pairs
+    value = _BAD if is_unread else _Binder(findings, unknown).value(root, _described(wanted), None)
     findings.sort(key=lambda found: (found.place.source, found.place.line, found.place.column))
-    failed = value is _BAD or any(found.severity == "error" for found in findings)
-    return (None if failed else value), findings
+    return (None if value is _BAD or _is_wrong(findings) else value), findings
 
 
-def _is_empty(root: Node) -> bool:
-    return isinstance(root, Mapping) and not root.pairs
+def _is_wrong(findings: list[Finding]) -> bool:
+    return any(found.severity == "error" for found in findings)
 
 
 @cache
@@ -102,6 +89,10 @@ class _Binder:
             case _:
                 return self._scalar(node, wanted, unit)
 
+    def _refused(self, node: Node, error: ValueError) -> Any:
+        what, remedy = _parts(error)
+        return self.wrong(node.place, f"{self._name()} {what}", remedy)
+
     def _below(self, key: str, node: Node, wanted: inspect.Type) -> Any:
         self._trail.append(shown(key))
         value = self.value(node, wanted, None)
@@ -139,11 +130,7 @@ class _Binder:
         try:
             return wanted.cls(**values)
         except ValueError as error:
-            return self._refused(node.place, error)
-
-    def _refused(self, place: Place, error: ValueError) -> Any:
-        what, remedy = error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
-        return self.wrong(place, what, remedy)
+            return self.wrong(node.place, *_parts(error))
 
     def _unknown(self, key: Scalar, names: Iterable[str]) -> None:
         known = sorted(names)
@@ -171,8 +158,12 @@ class _Binder:
         elif not is_nothing(node):
             return self._expected(node, "a list")
         values = [self._below(str(at), item, wanted.item_type) for at, item in enumerate(items, 1)]
-        if any(value is _BAD for value in values) or not self._fits(node, wanted, len(values), "entries"):
+        if any(value is _BAD for value in values):
             return _BAD
+        try:
+            check_length(wanted, len(values), "entries")
+        except ValueError as error:
+            return self._refused(node, error)
         made: Callable[[list[Any]], Any] = {
             inspect.ListType: list,
             inspect.VarTupleType: tuple,
@@ -180,15 +171,6 @@ class _Binder:
             inspect.FrozenSetType: frozenset,
         }[type(wanted)]
         return made(values)
-
-    def _fits(self, node: Node, wanted: Any, length: int, of: str) -> bool:
-        if wanted.min_length is not None and length < wanted.min_length:
-            self.wrong(node.place, f"{self._name()} is too short", f"give at least {wanted.min_length} {of}")
-            return False
-        if wanted.max_length is not None and length > wanted.max_length:
-            self.wrong(node.place, f"{self._name()} is too long", f"give at most {wanted.max_length} {of}")
-            return False
-        return True
 
     def _one_of(self, node: Node, union: inspect.UnionType, unit: str | None) -> Any:
         if is_nothing(node) and union.includes_none:
@@ -208,66 +190,15 @@ class _Binder:
     def _scalar(self, node: Node, wanted: inspect.Type, unit: str | None) -> Any:
         if not isinstance(node, Scalar) or (is_nothing(node) and not isinstance(wanted, inspect.NoneType)):
             return self._expected(node, wanted_words(wanted, unit))
-        match wanted:
-            case inspect.StrType():
-                return self._text(node, wanted)
-            case inspect.LiteralType(values=values):
-                return self._literal(node, values)
-            case inspect.CustomType(cls=cls):
-                return self._custom(node, cls)
-        value = None if node.quoted and not unit else _read(node.text, wanted, unit)
-        if value is None and not isinstance(wanted, inspect.NoneType):
-            return self._expected(node, wanted_words(wanted, unit))
-        return self._in_range(node, value, wanted, unit)
-
-    def _text(self, node: Scalar, wanted: inspect.StrType) -> Any:
-        if not self._fits(node, wanted, len(node.text), "characters"):
-            return _BAD
-        if wanted.pattern is not None and not re.search(wanted.pattern, node.text):
-            return self.wrong(
-                node.place,
-                f"{self._name()} does not have the form that is wanted here",
-                f"it must match `{wanted.pattern}`",
-            )
-        return node.text
-
-    def _literal(self, node: Scalar, values: tuple[Any, ...]) -> Any:
-        for value in values:
-            if node.text == str(value):
-                return value
-        close = difflib.get_close_matches(node.text[:64].lower(), [str(value) for value in values], n=1)
-        remedy = f"did you mean `{close[0]}`?" if close else f"write {listed(values)}"
-        return self.wrong(node.place, f"{self._name()} cannot have this value", remedy)
-
-    def _custom(self, node: Scalar, cls: Any) -> Any:
         try:
-            return cls.from_scalar(node)
+            return scalar_value(node, wanted, unit)
         except ValueError as error:
-            return self._refused(node.place, error)
-
-    def _in_range(self, node: Scalar, value: Any, wanted: Any, unit: str | None) -> Any:
-        for name, words, holds in _BOUNDS:
-            bound = getattr(wanted, name, None)
-            if bound is not None and not holds(value, bound):
-                return self.wrong(
-                    node.place, f"{self._name()} is out of range", f"write {words} {unit_text(bound, unit)}"
-                )
-        return value
+            return self._refused(node, error)
 
 
-def _read(text: str, wanted: inspect.Type, unit: str | None) -> Any:
-    if unit == "duration":
-        return seconds_in(text)
-    if unit == "size":
-        return bytes_in(text)
-    match wanted:
-        case inspect.BoolType():
-            return as_truth(text)
-        case inspect.IntType():
-            return as_whole(text)
-        case inspect.FloatType():
-            return as_number(text)
-    return None
+def _parts(error: ValueError) -> tuple[str, str]:
+    """What is wrong and what would be right, as whoever found it put it."""
+    return error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
 
 
 def _takes(choice: inspect.Type, node: Node) -> bool:

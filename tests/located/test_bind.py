@@ -24,7 +24,7 @@ class Word:
     @classmethod
     def from_scalar(cls, scalar: Scalar) -> "Word":
         if " " in scalar.text:
-            raise ValueError("two words", "write one word")
+            raise ValueError("has two words", "write one")
         return cls(scalar.text)
 
 
@@ -100,7 +100,9 @@ def test_a_value_is_read_by_the_type_that_is_wanted(line: str, field: str, value
 def test_a_type_of_ones_own_reads_itself() -> None:
     assert (word := good("word: hello").word) is not None
     assert word.text == "hello"
-    assert [str(found) for found in read("name: n\nword: a b")[1]] == ["f.yaml:2:7: error: two words; write one word"]
+    assert [str(found) for found in read("name: n\nword: a b")[1]] == [
+        "f.yaml:2:7: error: `word` has two words; write one"
+    ]
 
 
 @pytest.mark.parametrize(

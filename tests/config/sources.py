@@ -1,0 +1,34 @@
+"""A configuration from texts: what the sources hold, what comes of it, and what is said about it."""
+
+from gateway.config.home import Home
+from gateway.config.loading import Configuration, examine
+from gateway.located import Finding
+
+
+def right(
+    home: Home, text: str = "", env: str = "", chosen: dict[str, str] | None = None, **environ: str
+) -> Configuration:
+    """The configuration from these sources; there may be warnings, but no errors."""
+    configuration, findings = look(home, text, env, chosen, **environ)
+    assert configuration is not None, [str(finding) for finding in findings]
+    return configuration
+
+
+def look(
+    home: Home, text: str = "", env: str = "", chosen: dict[str, str] | None = None, **environ: str
+) -> tuple[Configuration | None, list[Finding]]:
+    home.config.write_text(text)
+    home.config.chmod(0o600)
+    home.env.write_text(env)
+    home.env.chmod(0o600)
+    return examine(home, environ, chosen or {})
+
+
+def said(home: Home, text: str = "", env: str = "", **environ: str) -> list[str]:
+    """The findings, with short names for the files."""
+    _, findings = look(home, text, env, **environ)
+    names = ((f"{home.ours}/", ""), (f"{home.root}/", ""))
+    lines = [str(finding) for finding in findings]
+    for long, short in names:
+        lines = [line.replace(long, short) for line in lines]
+    return lines
