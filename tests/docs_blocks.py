@@ -38,7 +38,8 @@ PICTURES = {"text", "mermaid"}
 class Shell:
     """One bash for one page: a home of its own, the program on its PATH, and `./x` and the samples where it stands.
 
-    A command that ends in `&` goes on until the page is done; the next one waits until it says that it is ready.
+    A command that ends in `&` goes on until the page is done; the next one waits until it says that it is ready. What
+    it is shown to say may stand anywhere in what it says.
     """
 
     def __init__(self, place: Path) -> None:
@@ -72,7 +73,7 @@ class Shell:
             "NO_COLOR": "1",
         }
 
-    def run(self, command: str) -> tuple[str, int]:
+    def run(self, command: str, shown: str) -> tuple[str, int]:
         """What it said, with the page's home written as `~`, and its exit code."""
         assert self._bash.stdin
         is_behind = command.rstrip().endswith("&")
@@ -82,12 +83,21 @@ class Shell:
         self._bash.stdin.flush()
         wait_until(lambda: bool(END.search(self._text(), before)), f"$ {command}\ndoes not come to an end")
         if is_behind:
-            self._inbox.settimeout(PATIENCE)
-            while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
-                pass
-        said = self._behind.read_text() if is_behind else self._text()[before:]
+            return self._until_ready(shown), 0
         ended = END.search(self._text(), before)
-        return END.sub("", said).replace(str(self._place), "~"), int(ended[1]) if ended else -1
+        return self._at_home(END.sub("", self._text()[before:])), int(ended[1]) if ended else -1
+
+    def _until_ready(self, shown: str) -> str:
+        self._inbox.settimeout(PATIENCE)
+        while b"READY=1" not in self._inbox.recv(4096).split(b"\n"):
+            pass
+        wanted = f"...{shown.strip()}..."
+        wait_until(lambda: is_like(wanted, self._at_home(self._behind.read_text())), "", 5)
+        said = self._at_home(self._behind.read_text())
+        return shown if is_like(wanted, said) else said
+
+    def _at_home(self, text: str) -> str:
+        return text.replace(str(self._place), "~")
 
     def _text(self) -> str:
         return self._said.read_text("utf-8", "replace")
@@ -176,7 +186,7 @@ class Page:
     def _console(self, example: Example) -> None:
         self._shell = self._shell or Shell(self._place)
         for command, shown in commands(example.parsed):
-            said, code = self._shell.run(command)
+            said, code = self._shell.run(command, shown)
             assert shown.strip() or code == 0, f"$ {command}\nends with {code} and says:\n{said}"
             assert not shown.strip() or is_like(shown, said), f"$ {command}\nsays, with exit code {code}:\n{said}"
 

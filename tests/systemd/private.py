@@ -31,7 +31,7 @@ DROP_IN = f"""
 DefaultDependencies=no
 [Service]
 User=
-WatchdogSec=2
+WatchdogSec=4
 RestartSec=100ms
 BindReadOnlyPaths={ROOT}
 StandardOutput=append:%s
