@@ -111,7 +111,8 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise EngineError(f"there is no journal at {path}")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as db:
+        # Not mode=ro: a connection that may not write leaves its -wal and -shm behind.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:
             check_kind(db, path)
             yield db
     except sqlite3.Error as error:

@@ -1,5 +1,6 @@
 """Two engines under one suite, and a clock that a test may set."""
 
+import stat
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -53,3 +54,29 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path, time_of_day: Se
     else:
         async with await open_sqlite(tmp_path / "journal.db", clock=time_of_day.clock) as sqlite:
             yield sqlite
+
+
+def content_of(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def put_content(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size
+
+
+def names_beside(path: Path) -> list[str]:
+    """What the journal's folder holds, less the lock that always stays."""
+    return sorted(file.name for file in path.parent.iterdir() if file.suffix != ".lock")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "journal.db"

@@ -57,8 +57,8 @@ class Writer:
         self.epoch = 0
 
     def open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ExitStack() as stack:
                 stack.callback(file.FileLock(self._path).release)
                 self._db, self.note = file.open_writer(self._path, self._max_bytes)

@@ -1,0 +1,157 @@
+"""Copies of a journal: taken under load, verified, put back."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from gateway.engine import EngineError, Put, Spec, open_sqlite
+from gateway.engine.backup import backup, restore, verify
+from gateway.errors import HomeBusy
+from tests.engine.conftest import content_of, filled, mode_of, names_beside, put_content, size_of
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copy.db"
+
+
+async def test_a_copy_taken_under_load_is_whole(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+
+        async def write(writer: int) -> None:
+            for n in range(1_000_000):
+                name = f"{writer}.{n}".encode()
+                await engine.append(Put("a.x", name), Put("a.y", name))
+
+        before = await filled(engine, *("b.x" for _ in range(500)))
+        writing = [asyncio.ensure_future(write(writer)) for writer in range(5)]
+        await anyio.sleep(0.05)
+        contents = await to_thread.run_sync(backup, path, copy)
+        for task in writing:
+            task.cancel()
+        await asyncio.gather(*writing, return_exceptions=True)
+        assert contents.records < (await engine.health()).records
+    async with await open_sqlite(copy) as engine:
+        found = await engine.read(">", limit=1_000_000)
+        assert len(found) == contents.records
+        assert found[-1].seq == contents.last_seq
+        assert found[-1].ts == contents.newest
+        assert [record.seq for record in found[:500]] == before
+        left, right = [[record.data for record in found if record.subject == subject] for subject in ("a.x", "a.y")]
+        assert left == right
+        assert left
+
+
+async def test_a_copy_can_be_taken_without_a_gateway(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await filled(engine, "a.x")
+    assert backup(path, copy) == verify(copy)
+    assert verify(path).records == 1
+    assert mode_of(copy) == 0o600
+    assert names_beside(path) == ["journal.db"]
+
+
+async def test_a_copy_holds_what_consumers_are_owed_and_no_sequence_comes_back(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        seqs = await filled(engine, "a.1", "a.2", "a.3")
+        first, _ = await (await engine.consumer(Spec("c", ("a.*",)))).fetch(2, 0)
+        await first.ack()
+        await engine.purge("a.3")
+        await to_thread.run_sync(backup, path, copy)
+    async with await open_sqlite(copy) as engine:
+        found = await (await engine.consumer(Spec("c", ("a.*",)))).fetch(10, 0)
+        assert [(delivery.record.seq, delivery.attempt) for delivery in found] == [(seqs[1], 2)]
+        assert (await filled(engine, "a.4"))[0] > seqs[2]
+
+
+async def test_nothing_is_overwritten(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await filled(engine, "a.x")
+    put_content(copy, b"mine")
+    with pytest.raises(EngineError, match="exists already"):
+        backup(path, copy)
+    assert content_of(copy) == b"mine"
+
+
+def test_there_must_be_a_journal(path: Path, copy: Path) -> None:
+    for attempt in (lambda: backup(path, copy), lambda: verify(path), lambda: restore(path, copy)):
+        with pytest.raises(EngineError, match="no journal"):
+            attempt()
+    assert not path.exists()
+    assert not copy.exists()
+
+
+def test_a_text_is_no_journal(copy: Path) -> None:
+    copy.write_text("a text, longer than the header of a database would be" * 100)
+    with pytest.raises(EngineError, match="damaged"):
+        verify(copy)
+
+
+async def test_verify_finds_damage_deep_inside(path: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await engine.append(*(Put(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+    with path.open("r+b") as file:
+        file.seek(size_of(path) // 2 // 4096 * 4096)
+        file.write(os.urandom(8192))
+    with pytest.raises(EngineError, match="damaged"):
+        verify(path)
+
+
+async def test_a_copy_takes_the_place_of_the_journal(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        (old,) = await filled(engine, "a.old")
+        await to_thread.run_sync(backup, path, copy)
+        await filled(engine, "a.new")
+    kept = restore(copy, path)
+    assert kept is not None
+    async with await open_sqlite(path) as engine:
+        assert [record.seq for record in await engine.read(">")] == [old]
+    async with await open_sqlite(kept) as engine:
+        assert len(await engine.read(">")) == 2
+    assert size_of(copy) > 0
+
+
+async def test_a_copy_takes_the_place_of_a_damaged_journal(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await filled(engine, "a.x")
+        await to_thread.run_sync(backup, path, copy)
+    with path.open("r+b") as file:
+        file.write(os.urandom(8192))
+    damaged = content_of(path)
+    kept = restore(copy, path)
+    assert kept is not None
+    assert content_of(kept) == damaged
+    assert verify(path).records == 1
+
+
+async def test_a_copy_can_begin_a_journal(path: Path, copy: Path) -> None:
+    async with await open_sqlite(copy) as engine:
+        await filled(engine, "a.x")
+    assert restore(copy, path) is None
+    assert verify(path) == verify(copy)
+
+
+async def test_nothing_is_restored_under_a_running_gateway(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await filled(engine, "a.x")
+        await to_thread.run_sync(backup, path, copy)
+        with pytest.raises(HomeBusy, match=str(os.getpid())):
+            restore(copy, path)
+        await filled(engine, "a.y")
+
+
+async def test_a_damaged_copy_is_not_restored(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await engine.append(*(Put(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+        await to_thread.run_sync(backup, path, copy)
+    with copy.open("r+b") as file:
+        file.seek(size_of(copy) // 2 // 4096 * 4096)
+        file.write(os.urandom(8192))
+    with pytest.raises(EngineError, match="damaged"):
+        restore(copy, path)
+    assert names_beside(path) == ["journal.db"]
+    assert verify(path).records == 2000

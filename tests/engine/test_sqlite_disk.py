@@ -1,0 +1,201 @@
+"""The journal and its disk: room, damage, and a disk that is full."""
+
+import asyncio
+import logging
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.engine import EngineError, Put, Spec, SqliteEngine, open_sqlite
+from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
+
+
+async def fill_up(engine: SqliteEngine) -> list[int]:
+    """Append until not even a small record finds room; what was acknowledged."""
+    kept: list[int] = []
+    for size in (20_000, 2_000, 10):
+        refused = 0
+        while refused < 5:
+            try:
+                kept += await engine.append(Put("a.x", os.urandom(size)))
+                refused = 0
+            except EngineError as error:
+                refused += "no room" in str(error)
+    return kept
+
+
+async def until_well(engine: SqliteEngine) -> None:
+    with anyio.fail_after(10):
+        while not (await engine.health()).ok:  # noqa: ASYNC110 - nobody announces that a disk has room again
+            await anyio.sleep(0.02)
+
+
+class TestRoom:
+    async def test_comes_back_from_what_was_purged(self, path: Path, time_of_day: SetClock) -> None:
+        async with await open_sqlite(path, clock=time_of_day.clock) as engine:
+            for _ in range(8):
+                await engine.append(*(Put("a.x", os.urandom(4000)) for _ in range(500)))
+            full = size_of(path)
+            await engine.purge("a.x")
+            with anyio.fail_after(10):
+                while size_of(path) > full / 4:
+                    time_of_day.steady_ahead += 61
+                    await engine.append(Put("b.x", b""))
+
+    async def test_what_was_purged_is_not_in_the_file_any_more(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            await engine.append(Put("a.x", b"a secret between us"), Put("a.y", b"something else"))
+            await engine.purge("a.x")
+        content = content_of(path)
+        assert b"something else" in content
+        assert b"secret" not in content
+
+    async def test_what_is_over_is_removed_from_the_file(self, path: Path, time_of_day: SetClock) -> None:
+        async with await open_sqlite(path, clock=time_of_day.clock) as engine:
+            await engine.append(*(Put("a.x", b"", ttl=60) for _ in range(1200)), Put("b.x", b""))
+            assert (await engine.health()).records == 1201
+            time_of_day.pass_by(61)
+            with anyio.fail_after(10):
+                while (await engine.health()).records > 1:
+                    await engine.purge("nothing")
+
+
+class TestDamage:
+    async def make(self, path: Path) -> None:
+        async with await open_sqlite(path) as engine:
+            await engine.append(*(Put(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+
+    def harm(self, path: Path, where: str) -> None:
+        size = size_of(path)
+        with path.open("r+b") as file:
+            if where == "end":
+                file.truncate(size // 2)
+            else:
+                file.seek({"header": 0, "middle": size // 2 // 4096 * 4096}[where])
+                file.write(os.urandom(200_000))
+
+    @pytest.mark.parametrize("where", ["header", "middle", "end"])
+    async def test_is_set_aside_and_said(self, path: Path, where: str, caplog: pytest.LogCaptureFixture) -> None:
+        await self.make(path)
+        self.harm(path, where)
+        damaged = content_of(path)
+        with caplog.at_level(logging.WARNING):
+            engine = await open_sqlite(path)
+        async with engine:
+            health = await engine.health()
+            assert health.ok
+            assert "was damaged" in health.detail
+            kept = path.with_name(next(name for name in names_beside(path) if "damaged" in name))
+            assert str(kept) in health.detail
+            assert str(kept) in caplog.text
+            assert content_of(kept) == damaged
+            await filled(engine, "a.x")
+        async with await open_sqlite(path) as engine:
+            assert len(await engine.read(">")) == 1
+            assert (await engine.health()).detail == "well"
+            assert content_of(kept) == damaged
+
+    async def test_found_while_running_stops_all_writing_and_is_said(
+        self, path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await self.make(path)
+        async with await open_sqlite(path) as engine:
+            self.harm(path, "middle")
+            with caplog.at_level(logging.ERROR), pytest.raises(EngineError, match="is damaged"):
+                await engine.read(">", limit=5000)
+            health = await engine.health()
+            assert not health.ok
+            assert "restore a backup" in health.detail
+            with pytest.raises(EngineError, match="is damaged"):
+                await engine.append(Put("a.x", b""))
+        assert len(caplog.records) == 1
+
+    async def test_does_not_lose_a_write_ahead_log_whose_journal_is_missing(self, path: Path) -> None:
+        path.parent.mkdir()
+        put_content(Path(f"{path}-wal"), b"what is left")
+        async with await open_sqlite(path) as engine:
+            await filled(engine, "a.x")
+        (kept,) = [name for name in names_beside(path) if "orphan" in name]
+        assert content_of(path.with_name(kept)) == b"what is left"
+
+
+class TestFullDisk:
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Iterator[Path]:
+        """A disk of four megabytes."""
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], capture_output=True)
+        if mounted.returncode:
+            pytest.skip(f"only root can mount a small disk: {mounted.stderr.decode().strip()}")
+        yield disk
+        subprocess.run(["umount", str(disk)], check=True)
+
+    async def test_fails_the_callers_says_so_and_recovers_by_itself(
+        self, disk: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ballast = disk / "ballast"
+        put_content(ballast, bytes(2 << 20))
+        async with await open_sqlite(disk / "journal.db") as engine:
+            consumer = await engine.consumer(Spec("c", ("b.*",), ack_wait=3600))
+            (waits,) = await filled(engine, "b.x")
+            kept = await fill_up(engine)
+            assert kept
+            health = await engine.health()
+            assert not health.ok
+            assert "the disk is full" in health.detail
+            engine.append_soon(Put("a.x", os.urandom(20_000)))
+            assert len(await engine.read("a.x", limit=1000)) == len(kept)
+            assert [r.levelname for r in caplog.records if "no room" in r.getMessage()][:1] == ["ERROR"]
+
+            ballast.unlink()
+            await until_well(engine)
+            assert "1 append" in (await engine.health()).detail
+            assert seqs_of(await consumer.fetch(1, 0)) == [waits]
+            kept += await engine.append(Put("a.x", os.urandom(20_000)))
+            assert [record.seq for record in await engine.read("a.x", limit=1000)] == kept
+        async with await open_sqlite(disk / "journal.db") as engine:
+            assert [record.seq for record in await engine.read("a.x", limit=1000)] == kept
+
+    async def test_lets_no_append_through_in_part(self, disk: Path) -> None:
+        async with await open_sqlite(disk / "journal.db") as engine:
+
+            async def put(n: int) -> None:
+                name = str(n).encode()
+                await engine.append(Put("a.x", name), Put("a.body", os.urandom(30_000)), Put("a.y", name))
+
+            outcomes = await asyncio.gather(*(put(n) for n in range(300)), return_exceptions=True)
+            kept = {str(n).encode() for n, outcome in enumerate(outcomes) if outcome is None}
+            assert 0 < len(kept) < 300
+            for subject in ("a.x", "a.y"):
+                assert {record.data for record in await engine.read(subject, limit=1000)} == kept
+
+    async def test_a_consumer_waits_and_goes_on(self, disk: Path) -> None:
+        ballast = disk / "ballast"
+        async with await open_sqlite(disk / "journal.db") as engine:
+            consumer = await engine.consumer(Spec("c", ("b.*",)))
+            seqs = await filled(engine, *(f"b.{n}" for n in range(3)))
+            put_content(ballast, bytes(2 << 20))
+            await fill_up(engine)
+            fetching = asyncio.ensure_future(consumer.fetch(10, 60))
+            await anyio.sleep(0.05)
+            assert not fetching.done()
+            ballast.unlink()
+            with anyio.fail_after(10):
+                assert seqs_of(await fetching) == seqs
+
+    async def test_a_limit_of_its_own_is_a_full_disk_too(self, path: Path, time_of_day: SetClock) -> None:
+        async with await open_sqlite(path, max_bytes=3 << 20, clock=time_of_day.clock) as engine:
+            kept = await fill_up(engine)
+            assert (1 << 20) < size_of(path) <= 3 << 20
+            health = await engine.health()
+            assert not health.ok
+            assert "its limit" in health.detail
+            assert await engine.purge("a.x", upto=kept[len(kept) // 2]) == len(kept) // 2 + 1
+            with anyio.fail_after(10):
+                await until_well(engine)
+            await engine.append(Put("a.x", os.urandom(20_000)))
