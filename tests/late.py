@@ -1,0 +1,49 @@
+"""A journal as a process sees it that can be paused, or dies: while the gate is shut, none of its calls gets through.
+
+What it had begun arrives late, when the process is continued, as the calls of a stopped process do.
+"""
+
+import inspect
+from typing import Any
+
+import anyio
+
+
+class Late:
+    """An engine (or what one gave us) behind a gate."""
+
+    def __init__(self, inner: Any, gate: "Gate") -> None:
+        self._inner = inner
+        self._gate = gate
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+
+        async def call(*args: Any, **more: Any) -> Any:
+            await self._gate.passed()
+            answer = await found(*args, **more)
+            await self._gate.passed()
+            if isinstance(answer, list) and name == "fetch":
+                return [Late(one, self._gate) for one in answer]
+            return Late(answer, self._gate) if name in ("lease", "consumer") and answer else answer
+
+        return call
+
+
+class Gate:
+    """Open, until the process is paused."""
+
+    def __init__(self) -> None:
+        self._open = anyio.Event()
+        self._open.set()
+
+    def pause(self) -> None:
+        self._open = anyio.Event()
+
+    def go_on(self) -> None:
+        self._open.set()
+
+    async def passed(self) -> None:
+        await self._open.wait()
