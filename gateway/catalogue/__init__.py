@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Any
 
 from gateway.catalogue.fields import EVERY, TURN, Field, Point, schema
 from gateway.catalogue.outside import OUTSIDE
+from gateway.catalogue.samples import sample_of
 from gateway.catalogue.turn import INSIDE
 
-__all__ = ["EVERY", "POINTS", "TURN", "Field", "Point", "point", "schema", "suggest"]
+__all__ = ["EVERY", "POINTS", "TURN", "Field", "Point", "point", "sample", "schema", "suggest"]
 
 POINTS: Mapping[str, Point] = MappingProxyType({point.name: point for point in (*OUTSIDE, *INSIDE)})
 
@@ -34,6 +36,12 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 def point(name: str) -> Point | None:
     """What the catalogue says of an event; the members of a family share its entry."""
     return POINTS.get(name) or POINTS.get(f"{name.partition(':')[0]}:*")
+
+
+def sample(name: str) -> dict[str, Any]:
+    """Believable fields of this event; none for a name that is not in the catalogue."""
+    known = point(name)
+    return sample_of(known, name) if known else {}
 
 
 def suggest(name: str) -> str | None:

@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
     "chat": ("gateway.cli.chat", "talk to the running gateway"),
     "status": ("gateway.cli.status", "what the gateway is doing"),
+    "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
+    "events": ("gateway.cli.events", "which events there are, and those that happen now"),
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),
     "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
     "config": ("gateway.cli.config", "check, show and explain the configuration"),

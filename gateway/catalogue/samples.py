@@ -1,0 +1,91 @@
+"""A sample of every event: believable fields, to try a hook with before the event happens."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gateway.catalogue.fields import Field, Point
+
+_SAID = "Please look at the weather in Paris."
+_CALL = {"id": "call_1", "name": "get_weather", "args": {"city": "Paris"}}
+_TOOL = {"name": "get_weather", "description": "Say what the weather is.", "schema": {"type": "object"}}
+_ANSWER = "It is 18 degrees and sunny in Paris."
+
+_VALUES: Mapping[str, Any] = MappingProxyType(
+    {
+        "id": "sample-1",
+        "time": 1_790_000_000.0,
+        "resumed": False,
+        "platform": "telegram",
+        "platforms": ["telegram", "terminal"],
+        "user_id": "123456789",
+        "user_name": "Ann",
+        "scope": "user",
+        "chat_id": "123456789",
+        "thread_id": "",
+        "chat_type": "dm",
+        "session_id": "20260101_120000_abc123",
+        "session_key": "agent:main:telegram:dm:123456789",
+        "turn_id": "turn-1",
+        "agent": "main",
+        "reason": "a sample",
+        "message_id": "42",
+        "message_ids": ["43"],
+        "text": _SAID,
+        "message_full": _SAID,
+        "messages": [{"role": "user", "content": _SAID}],
+        "response_full": _ANSWER,
+        "content": _ANSWER,
+        "chunk": "It is ",
+        "system": "You are helpful.",
+        "tool": "get_weather",
+        "tool_names": ["get_weather"],
+        "tool_calls": [_CALL],
+        "calls": [_CALL],
+        "args": {"city": "Paris"},
+        "call_id": "call_1",
+        "results": [{"call_id": "call_1", "name": "get_weather", "content": "18 degrees"}],
+        "iteration": 1,
+        "hop": 0,
+        "duration": 0.12,
+        "completed": True,
+        "model": "demo",
+        "provider": "demo",
+        "skill": "tea",
+        "reaction": "+1",
+        "attempts": 1,
+        "command": "status",
+        "raw_command": "status",
+    }
+)
+_OWN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "agent:start": {"message": _SAID},
+        "agent:end": {"message": _SAID, "response": _ANSWER},
+        "agent:step": {"tools": [{"name": "get_weather", "result": "18 degrees", "arguments": '{"city": "Paris"}'}]},
+        "tool:after": {"result": "18 degrees"},
+        "message:add": {"message": {"role": "user", "content": _SAID}},
+        "llm:before": {"tools": [_TOOL]},
+        "tools:before": {"tools": [_TOOL]},
+        "command:*": {"args": "", "raw_args": ""},
+    }
+)
+_BY_TYPE: Mapping[str, Any] = MappingProxyType(
+    {"string": "", "integer": 0, "number": 0.0, "boolean": False, "object": {}, "any": None}
+)
+
+
+def sample_of(point: Point, name: str) -> dict[str, Any]:
+    """The fields of an event of this kind; for a member of a family, under its own name."""
+    special = dict(_OWN.get(point.name, {}))
+    if point.name == "command:*":
+        special |= {"command": name.partition(":")[2], "raw_command": name.partition(":")[2]}
+    return {field.name: special.get(field.name, _value(field)) for field in point.all_fields if not field.live}
+
+
+def _value(field: Field) -> Any:
+    if field.type.endswith("?"):
+        return _VALUES.get(field.name) if field.name in ("user_id", "chunk", "duration") else None
+    if field.name in _VALUES and field.name != "result":
+        return _VALUES[field.name]
+    return [] if field.type.endswith("[]") else _BY_TYPE[field.type]

@@ -1,0 +1,75 @@
+"""`hermes-gateway events`: which events there are, and those that happen now."""
+
+import argparse
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+from gateway.catalogue import POINTS, schema
+from gateway.cli.output import show_json, show_table, styled
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit
+from gateway.logs.text import one_line
+
+SHOWN = 400
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="every event that the gateway tells, with what hooks may do there")
+    listed.add_argument("--json", action="store_true", help="print one object, with a JSON schema of each event")
+    tail = verbs.add_parser("tail", help="show events as they happen, until Ctrl-C")
+    tail.add_argument("names", nargs="*", metavar="NAME", help="only these; `tool:*` is every event about tools")
+    tail.add_argument("-n", "--number", type=int, default=0, metavar="N", help="end after N events")
+    tail.add_argument("--json", action="store_true", help="an object a line, with all fields")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    if args.verb == "list":
+        return show_list(as_json=args.json)
+    return tail(home, args.names, args.number, as_json=args.json)
+
+
+def show_list(*, as_json: bool) -> int:
+    if as_json:
+        events = [
+            {
+                "name": name,
+                "writable": sorted(point.writable),
+                "outcomes": sorted(point.outcomes),
+                "schema": schema(point),
+            }
+            for name, point in POINTS.items()
+        ]
+        show_json({"events": events})
+    else:
+        rows = [
+            (name, " ".join(sorted(point.outcomes)), " ".join(sorted(point.writable)), point.doc)
+            for name, point in POINTS.items()
+        ]
+        show_table(("event", "outcomes", "can be changed", "when"), rows)
+    return int(Exit.OK)
+
+
+def tail(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
+    """Until Ctrl-C, the gateway's end, or so many events."""
+    with Client(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
+        client.start("events.tail", {"names": names})
+        for seen, message in enumerate((one for one in client.messages() if "method" in one), start=1):
+            show(message["params"], as_json=as_json)
+            if seen == number:
+                break
+    return int(Exit.OK)
+
+
+def show(event: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"schema_version": 1, **event}, ensure_ascii=False), flush=True)
+        return
+    fields = {key: value for key, value in event["fields"].items() if key not in ("id", "time", "cause") and value}
+    at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
+    print(
+        f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {one_line(json.dumps(fields, ensure_ascii=False), SHOWN)}"
+    )
