@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from gateway.catalogue import POINTS, schema
+from gateway.catalogue import EVERY, POINTS, TURN, schema
 from gateway.cli.output import show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
@@ -14,6 +14,7 @@ from gateway.errors import Exit
 from gateway.logs.text import one_line
 
 SHOWN = 400
+PASSED_OVER = frozenset(field.name for field in (*EVERY, *TURN)) - {"user_id"}  # `--json` has them
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +69,8 @@ def show(event: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"schema_version": 1, **event}, ensure_ascii=False), flush=True)
         return
-    fields = {key: value for key, value in event["fields"].items() if key not in ("id", "time", "cause") and value}
+    fields = {key: value for key, value in event["fields"].items() if key not in PASSED_OVER and value}
     at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
-    print(
-        f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {one_line(json.dumps(fields, ensure_ascii=False), SHOWN)}"
-    )
+    where = event["fields"].get("session_key", "")
+    said = one_line(json.dumps(fields, ensure_ascii=False), SHOWN)
+    print(f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {styled(where, 'dim')} {said}", flush=True)

@@ -91,7 +91,9 @@ class Caller:
         self._lock = anyio.Lock()
 
     async def say(self, message: dict[str, Any]) -> None:
-        data = msgspec.json.encode({"jsonrpc": "2.0"} | message) + b"\n"
+        data = (
+            msgspec.json.encode({"jsonrpc": "2.0"} | message, enc_hook=str) + b"\n"
+        )  # what hooks put in may be anything
         async with self._lock:
             await self._stream.send(data)
 

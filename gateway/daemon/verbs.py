@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from gateway.adapters.terminal import Terminal
+from gateway.catalogue import point
 from gateway.control.server import Notify, Verb
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
@@ -45,7 +46,7 @@ async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> Non
         if heard.statistics().current_buffer_used >= BEHIND:
             lost += 1
             return
-        heard.send_nowait({"event": event_type, "lost": lost, "fields": dict(context)})
+        heard.send_nowait({"event": event_type, "lost": lost, "fields": sendable(event_type, context)})
 
     remove = gateway.registry.watch(names, note)
     try:
@@ -54,3 +55,10 @@ async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> Non
                 await notify("event", event)
     finally:
         remove()
+
+
+def sendable(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without those that are live objects of this process."""
+    known = point(name)
+    live = {field.name for field in known.fields if field.live} if known else set()
+    return {key: value for key, value in fields.items() if key not in live}
