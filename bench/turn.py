@@ -1,0 +1,82 @@
+"""What a turn costs beside the model: one answer, 200 pieces, one tool call; next to model clients and other agents.
+
+    .venv/bin/python bench/turn.py [--turns 30] [--rounds 3]
+        [--strands PYTHON] [--pydantic-ai PYTHON] [--hermes PYTHON]
+
+Each PYTHON is the interpreter of an environment of its own with `strands-agents[openai]`, `pydantic-ai-slim[openai]` or
+`hermes-agent`. All talk to the same endpoint on loopback, which answers at once; they run in turn, and the order changes
+with each round. `sdk` is the openai library with its typed stream, `ours` our model client alone, `gateway` a turn of the
+agent with an observer on each of six events. The history grows by each turn, as in a chat.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MODELS = {"text": "one answer", "long": "200 pieces", "tool": "one tool call"}
+FLOORS = ("sdk", "ours")
+
+
+def measure(python: str, who: str, model: str, turns: int, port: int) -> dict:
+    url = f"http://127.0.0.1:{port}/v1"
+    command = [python, str(HERE / "peers" / "turns.py"), who, url, model, str(turns)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise SystemExit(f"{who}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(targets: dict[str, str], turns: int, rounds: int) -> dict[tuple[str, str], list[dict]]:
+    endpoint = subprocess.Popen([sys.executable, str(HERE / "endpoint.py")], stdout=subprocess.PIPE, text=True)
+    found: dict[tuple[str, str], list[dict]] = {}
+    try:
+        port = int(endpoint.stdout.readline())
+        for number in range(rounds):
+            for who, python in list(targets.items())[:: 1 if number % 2 else -1]:
+                for model in MODELS:
+                    if model == "tool" and who in FLOORS:
+                        continue
+                    found.setdefault((who, model), []).append(measure(python, who, model, turns, port))
+    finally:
+        endpoint.kill()
+        endpoint.wait()
+    return found
+
+
+def show(targets: dict[str, str], found: dict[tuple[str, str], list[dict]]) -> None:
+    def middle(who: str, model: str, key: str) -> float:
+        return statistics.median(time for part in found[who, model] for time in part[key]) * 1000
+
+    for model, words in MODELS.items():
+        print(f"\n{words}\n{'':14}{'p50 ms':>9}{'CPU ms':>9}{'to gateway':>12}{'first turn s':>14}")
+        for who in targets:
+            if (who, model) not in found:
+                continue
+            wall, cpu = middle(who, model, "times"), middle(who, model, "cpu")
+            first = statistics.median(part["first"] for part in found[who, model])
+            ratio = wall / middle("gateway", model, "times")
+            print(f"{who:14}{wall:9.2f}{cpu:9.2f}{ratio:11.1f}x{first:14.2f}")
+    beside = middle("gateway", "text", "times") - middle("ours", "text", "times")
+    pieces = (middle("gateway", "long", "times") - middle("gateway", "text", "times")) / 197 * 1000
+    print(f"\na turn beside our model client: {beside:.2f} ms; a piece of a stream: {pieces:.1f} us")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    peers = ("strands", "pydantic-ai", "hermes")
+    for peer in peers:
+        parser.add_argument(f"--{peer}", metavar="PYTHON")
+    options = vars(parser.parse_args())
+    targets = dict.fromkeys(("sdk", "ours", "gateway"), sys.executable)
+    targets |= {name: options[name] for name in ("strands", "pydantic_ai", "hermes") if options[name]}
+    show(targets, run(targets, options["turns"], options["rounds"]))
+
+
+if __name__ == "__main__":
+    main()
