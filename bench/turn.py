@@ -3,10 +3,10 @@
     .venv/bin/python bench/turn.py [--turns 30] [--rounds 3]
         [--strands PYTHON] [--pydantic-ai PYTHON] [--hermes PYTHON]
 
-Each PYTHON is the interpreter of an environment of its own with `strands-agents[openai]`, `pydantic-ai-slim[openai]` or
-`hermes-agent`. All talk to the same endpoint on loopback, which answers at once; they run in turn, and the order changes
-with each round. `sdk` is the openai library with its typed stream, `ours` our model client alone, `gateway` a turn of the
-agent with an observer on each of six events. The history grows by each turn, as in a chat.
+Each PYTHON is the interpreter of an environment of its own with `strands-agents[openai]`, `pydantic-ai-slim[openai]`
+or `hermes-agent`. All talk to the same endpoint on loopback, which answers at once; they run in turn, and the order
+changes with each round. `sdk` is the openai library with its typed stream, `ours` our model client alone, `gateway` a
+turn of the agent with an observer on each of six events. The history grows by each turn, as in a chat.
 """
 
 import argparse
