@@ -22,6 +22,8 @@ class Late:
             return found
 
         async def call(*args: Any, **more: Any) -> Any:
+            if name in ("ack", "nak", "progress") and not self._gate.is_open:
+                return None  # as if it were lost on the way: nothing depends on them
             await self._gate.passed()
             answer = await found(*args, **more)
             await self._gate.passed()
@@ -44,6 +46,10 @@ class Gate:
 
     def go_on(self) -> None:
         self._open.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
 
     async def passed(self) -> None:
         await self._open.wait()

@@ -127,7 +127,7 @@ class World:
         self.nodes[at].gate.go_on()
 
     async def drain(self, at: int) -> None:
-        if self.nodes[at].gate._open.is_set():
+        if self.nodes[at].gate.is_open:
             await self.nodes[at].lanes.drain(0.005)
             await self.start(at)
 

@@ -1,0 +1,117 @@
+"""An answer that is shown while it is written: one message that grows, and becomes the reply."""
+
+import anyio
+
+from gateway.engine import Engine
+from gateway.errors import AdapterError
+from gateway.messages import Address, Reply
+from gateway.outbox import Stream
+from tests.outbox.net import Net, Post, posted
+from tests.spine import until
+
+TURN = "t1"
+
+
+def stream(post: Post, name: str = "r") -> Stream:
+    found = post.outbox.stream(Reply(name, Address("net", "1"), ""))
+    assert found
+    return found
+
+
+async def shown(post: Post, *texts: str) -> None:
+    await until(lambda: post.net.in_chat() == list(texts), f"{texts}")
+
+
+async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> None:
+    async with posted(engine) as post:
+        live = stream(post)
+        live.show("ab")
+        await shown(post, "ab")
+        live.show("abcd")
+        await shown(post, "abcd")
+        await post.say("abc!", name="r", turn_id=TURN)
+        await post.told(1)
+        assert post.net.in_chat() == ["abc!"]
+        assert [call.split()[0] for call in post.net.calls] == ["send", "edit", "edit"]
+        assert post.sent[0].message_ids == (("1",),)
+        assert len(await engine.read("gw.sent.>", 0, 100)) == 1, "the stream's notes are gone"
+
+
+async def test_a_text_that_outgrows_a_message_goes_on_in_the_next(engine: Engine) -> None:
+    async with posted(engine) as post:
+        live = stream(post)
+        for text in ("hello", "hello wor", "hello world, how"):
+            live.show(text)
+            await until(lambda text=text: "".join(post.net.in_chat()) == text)
+        await post.say("hello there", name="r", turn_id=TURN)
+        await post.told(1)
+        assert post.net.in_chat() == ["hello", " ther", "e"]
+        assert "delete" in post.net.calls, "the fourth part was too much"
+
+
+async def test_of_texts_that_come_too_fast_the_last_is_shown(engine: Engine) -> None:
+    async with posted(engine) as post:
+        live = stream(post)
+        for number in range(1000):
+            live.show(f"{number:04}")
+        await shown(post, "0999")
+        assert len(post.net.calls) < 10
+
+
+async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine) -> None:
+    net = Net()
+    async with posted(engine, net) as post:
+        stream(post).show("ab")
+        await shown(post, "ab")
+    async with posted(engine, net) as post:
+        live = stream(post)
+        live.show("again")
+        await shown(post, "again")
+    async with posted(engine, net) as post:
+        await post.say("done", name="r", turn_id=TURN)
+        await post.told(1)
+    assert net.in_chat() == ["done"]
+
+
+async def test_a_placeholder_that_a_person_deleted_is_sent_anew(engine: Engine) -> None:
+    async with posted(engine) as post:
+        stream(post).show("ab")
+        await shown(post, "ab")
+        post.net.shown.clear()
+        await post.say("done", name="r", turn_id=TURN)
+        await post.told(1)
+        assert post.net.in_chat() == ["done"]
+
+
+async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(engine: Engine) -> None:
+    async with posted(engine) as post:
+        post.net.ills = [AdapterError("flood", retry_after=0.01), KeyError("oops")]
+        live = stream(post)
+        live.show("a")
+        await until(lambda: len(post.net.ills) == 1)
+        live.show("ab")
+        await until(lambda: post.net.ills == [])
+        live.show("abc")
+        await post.say("abcd", name="r", turn_id=TURN)
+        await post.told(1)
+        assert post.net.in_chat() == ["abcd"]
+
+
+async def test_a_stream_in_the_middle_of_a_call_is_waited_for(engine: Engine) -> None:
+    async with posted(engine, Net(after=anyio.Event())) as post:
+        stream(post).show("a")
+        await until(lambda: post.net.shown != {})
+        await post.say("ab", name="r", turn_id=TURN)
+        await anyio.sleep(0.01)
+        assert post.net.after
+        post.net.after.set()
+        await post.told(1)
+        assert post.net.in_chat() == ["ab"]
+
+
+async def test_where_nothing_can_be_edited_nothing_is_streamed(engine: Engine) -> None:
+    async with posted(engine, Net(can_edit=False)) as post:
+        assert post.outbox.stream(Reply("r", Address("net", "1"), "")) is None
+        assert post.outbox.stream(Reply("r", Address("elsewhere", "1"), "")) is None
+        await post.say("hi", turn_id=TURN)
+        await post.told(1)
