@@ -8,7 +8,7 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -256,6 +256,7 @@ RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
 ]
 
 
+@cache
 def house() -> list[Source]:
     files = [path for place in (*BUILT, "tests/", "bench/") for path in sorted((ROOT / place).rglob("*.py"))]
     return [Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in files]
