@@ -3,7 +3,9 @@
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
 
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -11,6 +13,9 @@ from gateway.messages import Message
 
 Scope: TypeAlias = Literal["owner", "admin", "user"]
 
+MINUTE = 60.0
+PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
+ALWAYS = frozenset({"help", "whoami", "start"})
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 
 
@@ -24,13 +29,39 @@ class Rules:
     group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
     everybody: frozenset[str] = frozenset()
+    user_commands: frozenset[str] | None = None  # None: all that are not for admins
+    rate: int = 30  # messages a minute, for one person
 
 
 class Access:
-    """The one gate for every kind of ingress."""
+    """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
         self.rules = rules
+        self._clock = clock
+        self._came: dict[tuple[str, str], deque[float]] = {}
+
+    def is_too_fast(self, message: Message) -> bool:
+        """Whether this person has used up the messages of the last minute; each call counts as one. Owners are free."""
+        if self.scope(message) == "owner":
+            return False
+        now = self._clock()
+        came = self._came.setdefault((message.address.platform, message.user_id), deque())
+        while came and came[0] <= now - MINUTE:
+            came.popleft()
+        if len(came) >= self.rules.rate:
+            return True
+        came.append(now)
+        if len(self._came) > PEOPLE:
+            self._came = {person: times for person, times in self._came.items() if times and times[-1] > now - MINUTE}
+        return False
+
+    def may_use(self, command: str, scope: Scope, *, for_admins: bool) -> bool:
+        """Whether somebody of this standing may use the command of this name."""
+        if scope in ("admin", "owner") or command in ALWAYS:
+            return True
+        allowed = self.rules.user_commands
+        return not for_admins if allowed is None else command in allowed
 
     def scope(self, message: Message) -> Scope | None:
         """The rights of a message's sender; None: a stranger.

@@ -44,3 +44,22 @@ def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> 
 
 def test_with_no_rules_nobody_may_speak() -> None:
     assert Access(Rules()).scope(message("net", "1")) is None
+
+
+def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_like() -> None:
+    now = [0.0]
+    access = Access(Rules(owners=RULES.owners, users=RULES.users, rate=2), clock=lambda: now[0])
+    person, owner = message("net", "2"), message("terminal", "owner")
+    assert [access.is_too_fast(person) for _ in range(3)] == [False, False, True]
+    assert not any(access.is_too_fast(owner) for _ in range(100))
+    now[0] = 61.0
+    assert not access.is_too_fast(person)
+
+
+def test_which_commands_are_for_whom() -> None:
+    access = Access(Rules(user_commands=frozenset({"new"})))
+    assert access.may_use("new", "user", for_admins=False)
+    assert not access.may_use("undo", "user", for_admins=False)
+    assert access.may_use("undo", "admin", for_admins=True)
+    assert access.may_use("help", "user", for_admins=False)
+    assert not Access(Rules()).may_use("restart", "user", for_admins=True)

@@ -34,8 +34,15 @@ def run(args: argparse.Namespace, home: Home) -> int:
     prepare(home)
     configuration = read()
     notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
-    with logs(home, configuration, environ):
-        return int(anyio.run(serve, home, read, notifier, watchdog(environ), announce))
+    with logs(home, configuration, environ) as kept:
+
+        def read_again() -> Configuration:
+            fresh = read()
+            kept.redactor.learn(fresh.secrets)
+            kept.set_level(fresh.settings.logs.level)
+            return fresh
+
+        return int(anyio.run(serve, home, read_again, notifier, watchdog(environ), announce))
 
 
 def logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> Logs:

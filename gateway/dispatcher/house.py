@@ -1,5 +1,6 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -41,3 +42,4 @@ class House:
     choose: Choose
     reports: Reports
     keys: KeyRules = DEFAULT_RULES
+    too_old: float = math.inf  # seconds after which a message that waited is not answered any more

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.access import Scope
+from gateway.events import Deny, End, Event
 from gateway.lanes import LaneTurn
 from gateway.messages import Message
 from gateway.sessions import Session, Turnover
+
+REFUSED = "This was refused."
 
 
 def turn_fields(turn: LaneTurn, message: Message, scope: Scope, agent: str) -> dict[str, Any]:
@@ -66,3 +69,12 @@ def joined(messages: Sequence[Message]) -> Message:
         text="\n\n".join(message.text for message in messages if message.text),
         attachments=tuple(one for message in messages for one in message.attachments),
     )
+
+
+def outcome_text(event: Event) -> str:
+    match event.outcome:
+        case End(reply=reply):
+            return reply
+        case Deny(text=text):
+            return text or REFUSED
+    return ""

@@ -1,5 +1,7 @@
 """From a message to its answer, with the real lanes, outbox, hooks and agent on a journal in memory."""
 
+import dataclasses
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -92,7 +94,7 @@ async def restart() -> None: ...
 
 
 @asynccontextmanager
-async def chat(*turns: Any, tools: tuple[Tool, ...] = ()) -> AsyncIterator[Chat]:
+async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
     deliveries = Deliveries(hooks)
@@ -107,6 +109,7 @@ async def chat(*turns: Any, tools: tuple[Tool, ...] = ()) -> AsyncIterator[Chat]
         commands=CommandTable(),
         choose=lambda message, session: agent,
         reports=Reports(lambda: "all is well", lambda: "no hooks", lambda: "net: up", lambda: ["default"], restart),
+        **house_facts,
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)
@@ -374,3 +377,21 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
     assert session_key(Message("1", ROOM, "7", "x")) == KEY
     assert records.conv(KEY) != records.conv("agent:main:internal:dm:room")
+
+
+async def test_a_message_that_waited_too_long_is_not_answered_but_told_so() -> None:
+    async with chat("never said", too_old=10.0) as room:
+        await room.write("hello", sent_at=time.time() - 11)
+        assert "long ago" in await room.hear()
+        assert await room.told("agent:start") == []
+
+
+async def test_who_writes_too_much_is_told_once_and_the_rest_is_not_accepted() -> None:
+    async with chat("ok") as room:
+        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        assert (await room.write("/whoami")).settled
+        first, second = await room.write("more"), await room.write("and more")
+        assert first.settled == second.settled
+        await room.hear(2)
+        assert len([reply for reply in room.net.sent if "a minute" in reply.text]) == 1
+        assert await room.told("agent:start") == []

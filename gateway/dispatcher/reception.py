@@ -1,0 +1,110 @@
+"""The one door for every network: the gate, then the journal; only then may the network be told that we have it."""
+
+import logging
+import math
+import time
+import uuid
+
+from gateway import records
+from gateway.access import Scope
+from gateway.commands import Command
+from gateway.dispatcher import speech
+from gateway.dispatcher.house import House
+from gateway.dispatcher.orders import Orders
+from gateway.dispatcher.verbs import Call
+from gateway.engine import Put
+from gateway.events import Deny, End
+from gateway.lanes import Lanes
+from gateway.messages import Message, Receipt, Reply
+from gateway.sessions import Session, session_key
+
+log = logging.getLogger(__name__)
+
+TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
+SLOWED_PAUSE = 60.0  # seconds between two such answers to one person
+
+
+class Reception:
+    """Takes messages. What must act at once acts here; all else waits in its session's lane."""
+
+    def __init__(self, house: House, lanes: Lanes, orders: Orders) -> None:
+        self._house = house
+        self._lanes = lanes
+        self._orders = orders
+        self._slowed: dict[tuple[str, str], float] = {}
+
+    async def receive(self, message: Message, *extra: Put, bot: str = "") -> Receipt:
+        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
+        scope = self._house.access.scope(message)
+        if scope is None:
+            return self._turn_away(message)
+        key = session_key(message, self._house.keys)
+        if self._house.access.is_too_fast(message):
+            return await self._slow_down(key, message)
+        session = await self._house.sessions.open(key)
+        command = self._orders.find(message.text, scope)
+        if command and command[1].urgent:
+            return await self._settle(Call(command[0], message, scope, session, self._house), command[1])
+        if session.is_waiting and not command and await self._may_answer(session, message, scope):
+            return await self._take_answer(session, message, *extra, bot=bot)
+        seq = await self._lanes.accept(message, key, *extra, bot=bot)
+        return Receipt(key, seq or 0)
+
+    async def _settle(self, call: Call, command: Command) -> Receipt:
+        """An urgent command, here and now."""
+        view = self._house.registry.scope(
+            speech.place_fields(call.message, call.scope, call.session) | {"turn_id": "", "agent": ""},
+            session_bag=dict(call.session.bag),
+            answers=None,
+        )
+        event = await view.run("message:received", **speech.received_fields(call.message))
+        if isinstance(event.outcome, Deny | End):
+            return Receipt(call.session.key, settled=speech.outcome_text(event))
+        ran = await self._orders.run(call, command, view)
+        await self._say(call.session.key, call.message, ran.text)
+        return Receipt(call.session.key, settled=ran.text)
+
+    async def _may_answer(self, session: Session, message: Message, scope: Scope) -> bool:
+        """Whoever started the turn may answer, and admins may."""
+        if scope in ("admin", "owner"):
+            return True
+        waiting = await self._house.engine.read(records.subject("in", session.key), session.upto, 1)
+        asked = records.decode(waiting[0].data) if waiting else None
+        return isinstance(asked, records.Inbound) and asked.message.user_id == message.user_id
+
+    async def _take_answer(self, session: Session, message: Message, *extra: Put, bot: str) -> Receipt:
+        assert session.turn
+        name = next(iter(session.turn.questions))
+        by = f"{message.address.platform}:{message.user_id}"
+        msg_id = f"answer:{message.address.platform}:{bot}:{message.id}"
+        taken = await self._lanes.answer(session.key, name, message.text, by, *extra, msg_id=msg_id)
+        if not taken:
+            return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)
+        return Receipt(session.key, session.turn.on)
+
+    async def _say(self, key: str, message: Message, text: str) -> None:
+        """Owe somebody a text that belongs to no turn."""
+        if text:
+            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
+            await self._house.outbox.post(reply, key)
+
+    async def _slow_down(self, key: str, message: Message) -> Receipt:
+        """More than a person may send: not accepted, and told so once in a while."""
+        person = (message.address.platform, message.user_id)
+        now = time.monotonic()
+        if now - self._slowed.get(person, -math.inf) > SLOWED_PAUSE:
+            self._slowed[person] = now
+            await self._say(key, message, TOO_FAST)
+        return Receipt(key, settled=TOO_FAST)
+
+    def _turn_away(self, message: Message) -> Receipt:
+        at = message.address
+        log.info("%s user %s may not speak here", at.platform, message.user_id)
+        self._house.registry.emit(
+            "access:denied",
+            platform=at.platform,
+            user_id=message.user_id,
+            chat_id=at.chat_id,
+            reason="no rule names this person",
+        )
+        return Receipt("", settled="")
