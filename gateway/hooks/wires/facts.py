@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-OURS = str(Path(__file__).parent / "process")
+OURS = str(Path(__file__).resolve().parent / "process")
 LONGEST_DUMP = 64 << 10
 FULL = 1 << 20
 

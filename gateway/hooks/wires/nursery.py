@@ -167,8 +167,10 @@ class Nursery:
     ) -> bool | None:
         self._is_closing = True
         self._tasks.cancel_scope.cancel()
-        await self._brood.close()
-        return await self._stack.__aexit__(kind, error, trace)
+        try:
+            return await self._stack.__aexit__(kind, error, trace)
+        finally:
+            await self._brood.close()
 
     @property
     def pid(self) -> int:
@@ -212,10 +214,15 @@ class Nursery:
     async def _rise_again(self, fallen: Brood) -> None:
         await fallen.bury()
         self._failures = 0 if fallen.is_steady else self._failures + 1
-        if self._failures > 1:
-            await anyio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures))
-        self._brood = Brood(self._plan, self._replace)
-        self._up.set()
+        while not self._up.is_set() and not self._is_closing:
+            if self._failures > 1:
+                await anyio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures))
+            try:
+                self._brood = Brood(self._plan, self._replace)
+                self._up.set()
+            except OSError as error:
+                fallen.trouble = f"the nursery cannot be started: {error}"
+                self._failures += 1
 
 
 def _start(plan: Plan) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
@@ -226,6 +233,7 @@ def _start(plan: Plan) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
         "fork": plan.fork,
         "preload": plan.preload,
         "processes": plan.processes,
+        "user": plan.user,
         "path": [entry for entry in sys.path if entry],
     }
     with theirs:
@@ -235,9 +243,6 @@ def _start(plan: Plan) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
             env={},
             pass_fds=[theirs.fileno()],
             start_new_session=True,
-            user=plan.user,
-            group=plan.user,
-            extra_groups=None if plan.user is None else [],
         )
     ours.setblocking(False)
     return ours, process

@@ -109,13 +109,14 @@ class Output:
             os.write(self._open(), b"".join(stamp + line + b"\n" for line in lines))
 
     def _open(self) -> int:
-        if self._file is not None and os.fstat(self._file).st_size >= LARGEST:
-            self._turn_over(self._file)
-            self._file = None
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return self._file
+        if os.fstat(self._file).st_size < LARGEST:
+            return self._file
+        self._turn_over(self._file)
+        self._file = None
+        return self._open()
 
     def _turn_over(self, file: int) -> None:
         """During a reload two workers write into one log: who comes second finds it turned over already."""

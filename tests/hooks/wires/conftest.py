@@ -1,6 +1,6 @@
 """Real nurseries and real workers for the tests of the wires."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -9,8 +9,7 @@ import pytest
 
 from gateway.hooks.wires.nursery import Nursery, Plan
 from gateway.hooks.wires.worker import Worker, WorkerSpec
-
-Make = Callable[..., Awaitable[Worker]]
+from tests.hooks.wires.workshop import Make
 
 
 @pytest.fixture(scope="module")

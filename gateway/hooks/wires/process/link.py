@@ -70,16 +70,20 @@ class Link:
         self._lock = threading.RLock()
         self._rest = bytearray()
         self.arrived: list[Incoming] = []  # read while writing; the loop takes it from here
+        self.afterwards: Callable[[], None] | None = None
         self.is_busy = False  # a message is on its way in or out: whoever interrupts now would tear it
 
     @contextmanager
     def undisturbed(self) -> Generator[None, None, None]:
-        """Here a message is in our hands."""
+        """Here a message is in our hands; who wants to interrupt leaves what is to be done `afterwards`."""
         before, self.is_busy = self.is_busy, True
         try:
             yield
         finally:
             self.is_busy = before
+        if not before and self.afterwards is not None:
+            afterwards, self.afterwards = self.afterwards, None
+            afterwards()
 
     def fileno(self) -> int:
         return self._descriptor

@@ -42,6 +42,7 @@ class Settings:
     fork: bool
     preload: Sequence[str]
     processes: int
+    user: int | None
 
 
 class Requests:
@@ -237,12 +238,14 @@ def preload(names: Sequence[str]) -> str:
 def main(settings: dict[str, Any], offer: Offer) -> None:
     forget_signals()
     log_to_output()
+    nursery = Nursery(Settings(**settings), offer)
+    wrong = preload(settings["preload"])
+    if settings["user"] is not None:
+        kernel.become(settings["user"])
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_fact("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does
     kernel.write_fact("comm", "hook-nursery")
-    nursery = Nursery(Settings(**settings), offer)
-    wrong = preload(settings["preload"])
     if wrong:
         nursery.say({"broken": wrong})
     else:

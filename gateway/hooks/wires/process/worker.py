@@ -114,7 +114,10 @@ class Worker:
 
     def _let_go(self, *_: Any) -> None:
         since = self._watch.since
-        if since is None or since == self._freed or self._link.is_busy or time.monotonic() - since < HELD:
+        if since is None or since == self._freed or time.monotonic() - since < HELD:
+            return
+        if self._link.is_busy:
+            self._link.afterwards = self._let_go
             return
         self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
         raise TimedOut
@@ -146,6 +149,7 @@ class Worker:
         with self._link.undisturbed():
             for message in self._link.take():
                 self._act(message)
+            self._link.afterwards = None  # here no handler holds the loop
 
     def _act(self, message: Incoming) -> None:
         match message.method:

@@ -1,0 +1,269 @@
+"""The nursery outlives its workers, never the gateway; and what it makes can be made without forking too."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.hooks.wires.nursery import Nursery, Plan
+from gateway.hooks.wires.process.census import descendants
+from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.worker import Worker, WorkerSpec
+from tests.hooks.wires.workshop import Make, until
+
+pytestmark = pytest.mark.process
+
+DECIDES = CallMeta(decides=True)
+NOBODY = 65534
+BOMB = """
+import os, time
+def handle(e, c):
+    while True:
+        try: os.fork()
+        except OSError: time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+async def nursery() -> AsyncIterator[Nursery]:
+    """One for each test: some of them kill it."""
+    async with Nursery(Plan()) as nursery:
+        yield nursery
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def ask(worker: Worker, limit: float = 10) -> Any:
+    return (await worker.call("x", {}, DECIDES, limit)).result
+
+
+async def test_the_nursery_knows_nothing_and_has_one_thread(nursery: Nursery, make: Make) -> None:
+    await make("def handle(e, c): pass")
+    assert read(nursery.pid, "environ") == ""
+    assert "Threads:\t1\n" in read(nursery.pid, "status")
+
+
+def read(pid: int, what: str) -> str:
+    return Path(f"/proc/{pid}/{what}").read_text()
+
+
+async def test_a_worker_holds_nothing_of_the_nursery_or_the_daemon(make: Make) -> None:
+    source = """
+    import os, sys
+    def handle(e, c):
+        ours = [module for name, module in sorted(sys.modules.items()) if name.split(".")[0] == "gateway"]
+        files = [module.__file__ for module in ours if getattr(module, "__file__", None)]
+        return [[f for f in files if "/process/" not in f], [int(n) for n in os.listdir("/proc/self/fd")]]
+    """
+    files, descriptors = await ask(await make(source))
+    assert [Path(file).name for file in files] == ["events.py"]
+    assert len([n for n in descriptors if 2 < n < 255]) <= 1  # the one that lists them
+
+
+async def test_what_a_worker_may_use_is_bounded(make: Make) -> None:
+    source = """
+    import os, resource
+    def handle(e, c):
+        return [resource.getrlimit(resource.RLIMIT_DATA)[0], resource.getrlimit(resource.RLIMIT_CORE)[0],
+                os.nice(0), open("/proc/self/oom_score_adj").read().strip(), os.getpgid(0) == os.getpid()]
+    """
+    assert await ask(await make(source, memory=100 << 20, nice=7)) == [100 << 20, 0, 7 + os.nice(0), "500", True]
+
+
+async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_serves(
+    nursery: Nursery, make: Make
+) -> None:
+    worker = await make(
+        """
+        import subprocess
+        child = subprocess.Popen(["sleep", "300"])
+        async def handle(e, c):
+            if e == "pid": return child.pid
+            import asyncio; await asyncio.sleep(60)
+        """,
+        env={"PATH": os.environ["PATH"]},
+    )
+    child = (await worker.call("pid", {}, DECIDES, 5)).result
+    first = nursery.pid
+    failures: list[HookFailed] = []
+
+    async def wait_for_answer() -> None:
+        with pytest.raises(HookFailed, match="the nursery ended") as failed:
+            await ask(worker)
+        failures.append(failed.value)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_answer)
+        await anyio.sleep(0.01)
+        os.kill(first, signal.SIGKILL)
+    assert failures[0].kind == "died"
+    assert worker.gone.reason == "the nursery ended, and its workers with it"
+    assert await ask(await make("def handle(e, c): return 'again'")) == "again"
+    assert nursery.pid != first
+    await until(lambda: not any(is_alive(pid) for pid in (first, worker.life.pid, child)))
+
+
+async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(nursery: Nursery, make: Make) -> None:
+    for number in range(3):
+        worker = await make(f"def handle(e, c): return {number}")
+        assert await ask(worker) == number
+        os.kill(nursery.pid, signal.SIGKILL)
+        await worker.gone.wait()
+    assert await ask(await make("def handle(e, c): return 'at last'")) == "at last"
+
+
+async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> None:
+    async with Nursery(Plan()) as nursery:
+        handler = tmp_path / "handler.py"
+        handler.write_text(
+            "import signal, time\nsignal.pthread_sigmask(0, range(1, 65))\ndef handle(e, c): time.sleep(60)"
+        )
+        worker = await nursery.start(WorkerSpec(name="x", handler=str(handler)), nobody, tmp_path / "log")
+        process, begun = nursery.pid, anyio.current_time()
+    assert anyio.current_time() - begun < 2
+    assert worker.gone.reason == "the gateway stopped"
+    assert not is_alive(process)
+    assert not is_alive(worker.life.pid)
+
+
+async def nobody(verb: str, params: dict[str, Any], during: str) -> Any:
+    return None
+
+
+DAEMON = """
+import sys, anyio
+from pathlib import Path
+from gateway.hooks.wires.nursery import Nursery, Plan
+from gateway.hooks.wires.worker import WorkerSpec
+async def serve(*_): pass
+async def main():
+    async with Nursery(Plan(fork=sys.argv[2] == "fork")) as nursery:
+        spec = WorkerSpec(name="x", handler=sys.argv[1], env={"PATH": sys.argv[3]})
+        await nursery.start(spec, serve, Path("/dev/null"))
+        print(nursery.pid, flush=True)
+        await anyio.sleep(60)
+anyio.run(main)
+"""
+LINGERS = """
+import subprocess, time, threading
+subprocess.run("setsid sh -c 'setsid sleep 337 & sleep 0.01' &", shell=True)
+threading.Thread(target=time.sleep, args=(60,)).start()
+def handle(e, c): pass
+"""
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_when_the_daemon_is_killed_nothing_of_its_hooks_is_left(way: str, tmp_path: Path) -> None:
+    handler = tmp_path / "handler.py"
+    handler.write_text(LINGERS)
+    program = [sys.executable, "-c", DAEMON, str(handler), way, os.environ["PATH"]]
+    daemon = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+    assert daemon.stdout
+    nursery = int(daemon.stdout.readline())
+    family = {nursery, *(kin.pid for kin in descendants({nursery}))}
+    assert len(family) >= 3
+    daemon.kill()
+    daemon.wait()
+    daemon.stdout.close()
+    anyio.run(until, lambda: not any(is_alive(pid) for pid in family))
+
+
+async def test_a_module_to_preload_that_starts_a_thread_is_refused_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
+    )
+    (tmp_path / "handler.py").write_text("def handle(e, c): pass")
+    monkeypatch.syspath_prepend(tmp_path)
+    async with Nursery(Plan(preload=("threaded",))) as nursery:
+        with pytest.raises(HookFailed, match=r"preload \(threaded\) starts a thread"):
+            await nursery.start(WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log", 3)
+
+
+async def test_what_cannot_be_preloaded_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text("import sys\ndef handle(e, c): return 'yaml' in sys.modules")
+    async with Nursery(Plan(preload=("no_such_module", "yaml"))) as nursery:
+        worker = await nursery.start(
+            WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log"
+        )
+        assert await ask(worker) is True
+
+
+async def test_where_forking_is_not_safe_a_worker_is_a_fresh_interpreter_with_the_same_manners(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text(
+        "import os, sys, time\n"
+        "from gateway.hooks import Deny\n"
+        "def handle(e, c):\n"
+        "    print('printed')\n"
+        "    if e == 'hang': time.sleep(60)\n"
+        "    if e == 'die': os._exit(5)\n"
+        "    return [c.gateway.send('me', 'hi'), dict(os.environ), c.options, sys.flags.safe_path]\n"
+    )
+
+    async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
+        return params["text"]
+
+    spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"), env={"A": "b"}, options={"o": 1})
+    async with Nursery(Plan(fork=False)) as nursery:
+        worker = await nursery.start(spec, serve, tmp_path / "log")
+        assert await ask(worker) == ["hi", {"A": "b"}, {"o": 1}, True]
+        with pytest.raises(HookFailed, match=r"was over its 0\.2 s"):
+            await worker.call("hang", {}, DECIDES, 0.2)
+        assert not worker.gone
+        with pytest.raises(HookFailed, match="exit code 5"):
+            await worker.call("die", {}, DECIDES, 5)
+        second = await nursery.start(spec, serve, tmp_path / "log")
+        await second.stop(2)
+        assert second.gone.reason == "stopped"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may read."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may run hooks as another user, and only others have a limit")
+async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> None:
+    (open_folder / "handler.py").write_text(BOMB)
+    (open_folder / "healthy.py").write_text("import os\ndef handle(e, c): return os.getuid()")
+    async with Nursery(Plan(user=NOBODY, processes=30)) as nursery:
+        healthy = await nursery.start(
+            WorkerSpec(name="healthy", handler=str(open_folder / "healthy.py")), nobody, open_folder / "log"
+        )
+        assert await ask(healthy) == NOBODY
+        bomb = await nursery.start(
+            WorkerSpec(name="x", handler=str(open_folder / "handler.py")), nobody, open_folder / "log"
+        )
+        most = 0
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(over_its_time, bomb)
+            while not bomb.gone:
+                most = max(most, len(descendants({nursery.pid})))
+                assert await ask(healthy) == NOBODY
+        assert 5 < most <= 30
+        await until(lambda: [kin.pid for kin in descendants({nursery.pid})] == [healthy.life.pid])
+
+
+async def over_its_time(worker: Worker) -> None:
+    with pytest.raises(HookFailed) as failed:
+        await ask(worker, 0.5)
+    assert failed.value.kind in ("timeout", "died")
+    await worker.stop(0)

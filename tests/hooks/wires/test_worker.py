@@ -1,0 +1,435 @@
+"""What a handler finds in its process, and what the gateway gets back."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.hooks.wires.wire import Answer, CallMeta, Delta, HookFailed
+from tests.hooks.wires.workshop import Make, lines_of
+
+pytestmark = pytest.mark.process
+
+DECIDES = CallMeta(decides=True, answers={})
+
+
+async def result(make: Make, source: str, meta: CallMeta = DECIDES, **spec: Any) -> Any:
+    worker = await make(source, **spec)
+    return (await worker.call("tool:before", {"tool": "shell"}, meta, 10)).result
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def handle(event_type, context): return [event_type, context['tool']]",
+        "async def handle(event_type, context): return [event_type, context['tool']]",
+        "def handle(a, b): return [a, b['tool']]",
+        "handle = lambda *both: [both[0], both[1]['tool']]",
+        "class Hook:\n  def __call__(self, a, b): return [a, b['tool']]\nhandle = Hook()",
+        "class Hook:\n  async def __call__(self, a, b): return [a, b['tool']]\nhandle = Hook()",
+        "globals()['handle'] = lambda a, b: [a, b['tool']]",
+        "import functools\ndef f(x, a, b): return [a, b['tool']]\nhandle = functools.partial(f, 1)",
+        "import asyncio\ndef handle(a, b): return asyncio.ensure_future(asyncio.sleep(0, [a, b['tool']]))",
+    ],
+)
+async def test_whatever_can_be_called_is_a_handler(make: Make, source: str) -> None:
+    assert await result(make, source) == ["tool:before", "shell"]
+
+
+async def test_marked_functions_are_told_of_and_called_by_name(make: Make) -> None:
+    worker = await make(
+        """
+        from gateway.hooks import on
+        @on("tool:before", "tool:after", order=-1, when={"tool": "shell"}, on_error="deny", timeout=3)
+        async def guard(event): return {"args": {"seen": event.name}}
+        @on("llm:before")
+        def other(event): return None
+        """
+    )
+    assert not worker.loaded.handle
+    guard, other = worker.loaded.marks
+    assert (guard.target, guard.names, guard.order, guard.when) == (
+        "guard", ("tool:before", "tool:after"), -1, {"tool": "shell"},
+    )  # fmt: skip
+    assert (guard.on_error, guard.timeout, other.target) == ("deny", 3, "other")
+    answer = await worker.call("tool:before", {"tool": "shell"}, CallMeta(decides=True, target="guard"), 5)
+    assert answer.result == {"args": {"seen": "tool:before"}}
+
+
+async def test_a_call_for_a_handle_that_is_not_there_says_so(make: Make) -> None:
+    worker = await make("from gateway.hooks import on\n@on('x')\ndef f(event): pass")
+    with pytest.raises(HookFailed, match="no `handle`"):
+        await worker.call("x", {}, DECIDES, 5)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "data"),
+    [
+        ("End('bye', 'done')", {"decision": "end", "reply": "bye", "reason": "done"}),
+        ("Deny('no')", {"decision": "deny", "message": "no", "soft": False}),
+        ("Retry('again', 2)", {"decision": "retry", "message": "again", "delay": 2}),
+    ],
+)
+@pytest.mark.parametrize("verb", ["return", "raise"])
+async def test_an_outcome_is_plain_data_returned_or_raised(make: Make, verb: str, outcome: str, data: Any) -> None:
+    source = f"from gateway.hooks import Deny, End, Retry\ndef handle(e, c): {verb} {outcome}"
+    assert await result(make, source) == data
+
+
+async def test_an_observers_result_is_nobodys_business(make: Make) -> None:
+    assert await result(make, "def handle(e, c): return object()", CallMeta()) is None
+
+
+async def changes(make: Make, body: str, writable: tuple[str, ...] | None) -> Answer:
+    worker = await make(f"def handle(e, c):\n    {body}")
+    return await worker.call("x", {"a": [1], "b": {"k": 1}, "r": 1}, CallMeta(decides=True, writable=writable), 5)
+
+
+async def test_changed_fields_come_back_and_unchanged_do_not(make: Make) -> None:
+    answer = await changes(make, "c['a'].append(2); c['b'] = {'k': 1}", ("a", "b"))
+    assert answer.changed == {"a": [1, 2]}
+
+
+async def test_a_read_only_field_is_not_changed_and_the_log_says_so_once(make: Make, tmp_path: Path) -> None:
+    worker = await make("def handle(e, c): c['r'] = 2; c['a'] = 1")
+    for _ in range(3):
+        answer = await worker.call("x", {"a": 0, "r": 1}, CallMeta(decides=True, writable=("a",)), 5)
+        assert (answer.changed, answer.refused) == ({"a": 1}, ("r",))
+    assert sum("'r' cannot be changed there" in line for line in lines_of(tmp_path / "probe.log")) == 1
+
+
+async def test_outside_of_the_catalogue_every_field_can_be_changed_and_added(make: Make) -> None:
+    answer = await changes(make, "c['r'] = 2; c['new'] = 'x'; del c['a']", None)
+    assert answer.changed == {"r": 2, "new": "x", "a": None}
+
+
+async def test_a_handler_that_returns_its_context_has_only_changed_it(make: Make) -> None:
+    answer = await changes(make, "c['a'] = 7; return c", ("a",))
+    assert (answer.result, answer.changed) == (None, {"a": 7})
+
+
+async def test_what_has_no_form_in_json_is_named(make: Make) -> None:
+    with pytest.raises(HookFailed, match="the field 'a' is no JSON: object has no form in JSON"):
+        await changes(make, "c['a'] = object()", ("a",))
+
+
+async def test_the_kinds_that_handlers_use_have_a_form_in_json(make: Make) -> None:
+    source = """
+    import datetime, decimal, enum, pathlib, uuid
+    class Word(str): pass
+    class Colour(enum.Enum): RED = "red"
+    def handle(e, c):
+        return {"path": pathlib.Path("/x"), "word": Word("w"), "when": datetime.date(2026, 1, 2), "set": {1},
+                "tuple": (1, 2), "colour": Colour.RED, "bytes": b"x", "number": decimal.Decimal("1.5")}
+    """
+    assert await result(make, source) == {
+        "path": "/x", "word": "w", "when": "2026-01-02", "set": [1],
+        "tuple": [1, 2], "colour": "red", "bytes": "eA==", "number": "1.5",
+    }  # fmt: skip
+
+
+async def test_keys_added_at_the_turns_begin_are_there_at_its_end(make: Make) -> None:
+    worker = await make(
+        """
+        def handle(e, c):
+            if e == "agent:start": c["_recall"] = {"object": object}
+            return [k for k in c if k.startswith("_")]
+        """
+    )
+
+    async def told(name: str, turn: str) -> Any:
+        return (await worker.call(name, {"message": "hi"}, CallMeta(decides=True, writable=(), turn=turn), 5)).result
+
+    await told("agent:start", "t1")
+    assert await told("tool:before", "t1") == []
+    assert await told("agent:end", "t2") == []
+    assert await told("agent:end", "t1") == ["_recall"]
+
+
+async def test_an_added_key_never_covers_a_field(make: Make) -> None:
+    worker = await make(
+        "def handle(e, c):\n  if e == 'agent:start': c['response'] = 'mine'\n  return c.get('response')"
+    )
+    meta = CallMeta(decides=True, writable=(), turn="t")
+    await worker.call("agent:start", {}, meta, 5)
+    assert (await worker.call("agent:end", {"response": "the agent's"}, meta, 5)).result == "the agent's"
+
+
+async def test_bags(make: Make) -> None:
+    """Own lives here, a turn long; turn and session are carried, and only what was done to them comes back."""
+    worker = await make(
+        """
+        def handle(e, c):
+            c.own["calls"] = c.own.get("calls", 0) + 1
+            c.turn["seen"].append(e)
+            c.session.pop("old", None)
+            c.session["new"] = c.own["calls"]
+            return c.own["calls"]
+        """
+    )
+
+    async def told(turn: str) -> Answer:
+        bags = {"turn_bag": {"seen": [], "kept": 1}, "session_bag": {"old": 1, "kept": 1}}
+        return await worker.call("x", {}, CallMeta(decides=True, turn=turn, **bags), 5)
+
+    assert [(await told(turn)).result for turn in ("t1", "t1", "t2")] == [1, 2, 1]
+    answer = await told("t3")
+    assert answer.turn_bag == Delta({"seen": ["x"]})
+    assert answer.session_bag == Delta({"new": 1}, ("old",))
+    bag = {"old": 1, "kept": 1}
+    answer.session_bag.apply_to(bag)
+    assert bag == {"kept": 1, "new": 1}
+
+
+async def test_without_a_turn_own_is_empty_each_time(make: Make) -> None:
+    worker = await make("def handle(e, c):\n  c.own['n'] = c.own.get('n', 0) + 1\n  return c.own['n']")
+    assert [(await worker.call("x", {}, DECIDES, 5)).result for _ in range(2)] == [1, 1]
+
+
+async def test_options_environment_and_nothing_else(make: Make) -> None:
+    found = await result(
+        make,
+        "import os\ndef handle(e, c): return [c.options, dict(os.environ), open('/proc/self/environ').read()]",
+        options={"threshold": 3},
+        env={"API_KEY": "k"},
+    )
+    assert found == [{"threshold": 3}, {"API_KEY": "k"}, ""]
+
+
+async def test_ask_ends_the_call_and_the_answer_is_there_when_it_runs_again(make: Make) -> None:
+    worker = await make(
+        """
+        async def handle(e, c):
+            try: return [c.ask("Delete it?"), c.ask("Sure?", name="sure")]
+            except Exception: return "swallowed"
+        """
+    )
+    first = await worker.call("tool:before", {"call_id": "c1"}, DECIDES, 5)
+    assert first.ask is not None
+    assert (first.ask.name, first.ask.prompt, first.ask.hook) == ("Delete it?", "Delete it?", "probe")
+    second = await worker.call("tool:before", {}, CallMeta(decides=True, answers={"Delete it?": "yes"}), 5)
+    assert second.ask is not None
+    assert second.ask.name == "sure"
+    both = CallMeta(decides=True, answers={"Delete it?": "yes", "sure": False})
+    assert (await worker.call("tool:before", {}, both, 5)).result == ["yes", False]
+
+
+async def test_a_question_counts_even_where_the_pause_is_swallowed(make: Make) -> None:
+    worker = await make("def handle(e, c):\n  try: c.ask('Well?')\n  except BaseException: return 'swallowed'")
+    answer = await worker.call("x", {}, DECIDES, 5)
+    assert answer.ask is not None
+    assert answer.result is None
+
+
+async def test_an_observer_cannot_ask(make: Make) -> None:
+    worker = await make("def handle(e, c): c.ask('Well?')")
+    with pytest.raises(HookFailed, match="only observes x"):
+        await worker.call("x", {}, CallMeta(), 5)
+
+
+async def test_calls_run_side_by_side_each_in_its_own_conversation(make: Make) -> None:
+    worker = await make(
+        """
+        import asyncio
+        from gateway.session_context import get_session_env
+        async def handle(e, c):
+            await asyncio.sleep(0.02)
+            names = ("HERMES_SESSION_PLATFORM", "HERMES_SESSION_CHAT_ID", "HERMES_HOME")
+            return [get_session_env(name, "none") for name in names]
+        """,
+        env={"HERMES_HOME": "/h"},
+    )
+    found: dict[str, Any] = {}
+
+    async def told(platform: str) -> None:
+        meta = CallMeta(decides=True, session={"PLATFORM": platform})
+        found[platform] = (await worker.call("x", {}, meta, 5)).result
+
+    async with anyio.create_task_group() as tasks:
+        for platform in ("telegram", "slack"):
+            tasks.start_soon(told, platform)
+    assert found == {p: [p, "none", "/h"] for p in ("telegram", "slack")}
+
+
+async def test_one_loop_lasts(make: Make) -> None:
+    """Tasks, clients and child processes of a handler live on between its calls."""
+    worker = await make(
+        """
+        import asyncio
+        ticks = 0
+        async def tick():
+            global ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+        task = asyncio.ensure_future(tick())
+        loops = set()
+        def handle(e, c):
+            loops.add(asyncio.get_event_loop())
+            return [len(loops), ticks]
+        """
+    )
+    ticks = 0
+    with anyio.fail_after(5):
+        while ticks < 3:
+            loops, ticks = (await worker.call("x", {}, DECIDES, 5)).result
+            assert loops == 1
+
+
+async def test_the_module_is_what_handlers_presume(make: Make) -> None:
+    source = """
+    from __future__ import annotations
+    import dataclasses, pathlib, pickle, sys, typing
+    @dataclasses.dataclass
+    class Node:
+        next: Node | None = None
+    def handle(e, c):
+        me = sys.modules[__name__]
+        return [__name__, pathlib.Path(__file__).name, me.handle is handle, sys.argv == [__file__],
+                list(typing.get_type_hints(Node)), type(pickle.loads(pickle.dumps(Node()))).__name__]
+    """
+    assert await result(make, source) == ["hermes_hook_probe", "handler.py", True, True, ["next"], "Node"]
+
+
+async def test_the_gateways_insides_are_not_there_and_the_error_says_what_is(make: Make) -> None:
+    with pytest.raises(HookFailed) as failed:
+        await make("import gateway.engine")
+    assert str(failed.value) == (
+        "handler.py:1: ModuleNotFoundError: gateway.engine is not there for hooks; "
+        "of the gateway they may import gateway.events, gateway.hooks, gateway.session_context"
+    )
+
+
+async def test_modules_can_be_offered_by_name(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text("def load(): return {'home': 1}")
+    modules = {"hermes_cli": "", "hermes_cli.config": str(tmp_path / "config.py")}
+    source = "from hermes_cli.config import load\ndef handle(e, c): return load()"
+    assert await result(make, source, modules=modules) == {"home": 1}
+
+
+async def test_its_own_dependencies_come_first(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "deps").mkdir()
+    (tmp_path / "deps" / "leftpad.py").write_text("V = 7")
+    source = "import leftpad\ndef handle(e, c): return leftpad.V"
+    assert await result(make, source, path=(str(tmp_path / "deps"),)) == 7
+
+
+async def test_prints_logs_and_tracebacks_go_to_its_log(make: Make, tmp_path: Path) -> None:
+    worker = await make(
+        """
+        import logging, subprocess
+        def handle(e, c):
+            print("printed")
+            logging.getLogger("mine").info("logged")
+            subprocess.run(["echo", "by a child"])
+            raise ValueError("broken")
+        """,
+        env={"PATH": os.environ["PATH"]},
+    )
+    with pytest.raises(HookFailed, match=r"^handler.py:7: ValueError: broken$") as failed:
+        await worker.call("x", {}, DECIDES, 5)
+    assert 'raise ValueError("broken")' in failed.value.traceback
+    assert "calls.py" not in failed.value.traceback
+    await worker.stop()
+    log = lines_of(tmp_path / "probe.log")
+    assert log[:3] == ["printed", "INFO mine: logged", "by a child"]
+    assert log[-1] == "ValueError: broken"
+
+
+async def test_the_last_trouble_is_known(make: Make) -> None:
+    worker = await make("def handle(e, c): raise KeyError('x')")
+    with pytest.raises(HookFailed):
+        await worker.call("x", {}, DECIDES, 5)
+    facts = worker.facts()
+    assert facts.trouble is not None
+    assert facts.trouble.text == "handler.py:1: KeyError: 'x'"
+    assert facts.pid == worker.life.pid
+    assert facts.memory is not None
+    assert 0 < facts.memory.private <= facts.memory.pss <= facts.memory.rss
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ("import time; time.sleep(60)", 'handler.py", line 2 in handle'),
+        ("await asyncio.sleep(60)", "line 2, in handle"),
+    ],
+)
+async def test_where_it_hangs_is_known(make: Make, body: str, where: str) -> None:
+    worker = await make(f"import asyncio\nasync def handle(e, c): {body}")
+    with pytest.raises(HookFailed) as failed:
+        await worker.call("x", {}, DECIDES, 0.05)
+    assert failed.value.kind == "timeout"
+    assert where in failed.value.traceback
+    assert where in worker.facts().hangs
+    assert "calls.py" not in failed.value.traceback
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_cancelled(make: Make) -> None:
+    worker = await make(
+        """
+        import asyncio
+        cancelled = []
+        async def handle(e, c):
+            if e == "ask": return cancelled
+            try: await asyncio.sleep(60)
+            except asyncio.CancelledError: cancelled.append(e); raise
+        """
+    )
+    with anyio.move_on_after(0.05):
+        await worker.call("x", {}, DECIDES, 60)
+    await worker.drain()
+    assert (await worker.call("ask", {}, DECIDES, 5)).result == ["x"]
+
+
+async def test_memory_that_ran_out_wears_a_worker(make: Make) -> None:
+    worker = await make("def handle(e, c): bytearray(1 << 30)", memory=64 << 20)
+    assert not worker.is_worn
+    with pytest.raises(HookFailed, match="MemoryError"):
+        await worker.call("x", {}, DECIDES, 5)
+    assert worker.is_worn
+
+
+async def test_after_its_end_every_call_says_why(make: Make) -> None:
+    worker = await make("import os\ndef handle(e, c): os._exit(9)")
+    for _ in range(2):
+        with pytest.raises(HookFailed, match="exit code 9") as failed:
+            await worker.call("x", {}, DECIDES, 5)
+        assert failed.value.kind == "died"
+    assert worker.gone.reason == "its process ended with exit code 9"
+
+
+async def test_stopping_lets_calls_finish_and_exit_functions_run(make: Make, tmp_path: Path) -> None:
+    worker = await make(
+        """
+        import asyncio, atexit
+        atexit.register(print, "at exit")
+        async def background():
+            try: await asyncio.sleep(60)
+            finally: print("cancelled")
+        async def handle(e, c):
+            asyncio.get_running_loop().keep = asyncio.create_task(background())
+            await asyncio.sleep(0.05)
+            return "done"
+        """
+    )
+    found: list[Any] = []
+
+    async def tell() -> None:
+        found.append((await worker.call("x", {}, DECIDES, 5)).result)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tell)
+        await anyio.sleep(0.01)
+        await worker.stop(5)
+    assert found == ["done"]
+    assert worker.gone.reason == "stopped"
+    assert lines_of(tmp_path / "probe.log") == ["cancelled", "at exit"]
+
+
+async def test_large_events_and_answers_pass(make: Make) -> None:
+    text = "é" * 3_000_000
+    worker = await make("def handle(e, c): return c['text']")
+    assert (await worker.call("x", {"text": text}, DECIDES, 10)).result == text
