@@ -27,6 +27,7 @@ from gateway.events import Deny, End, Pause, Question
 from gateway.hooks import Scope as HookScope
 from gateway.lanes import Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
+from gateway.outbox import Stream
 from gateway.sessions import Session, apply, turnover
 from gateway.transcript import Entry
 
@@ -99,7 +100,8 @@ class Dispatcher:
 
     async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> Outcome:
         agent = self._house.choose(message, session)
-        async with Live(self._house.engine, session.key, turn.turn_id, self._tasks) as live:
+        stream = self._stream(turn, message)
+        async with Live(self._house.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -123,6 +125,12 @@ class Dispatcher:
         assert result.status != "paused"
         replies = (reply_to(turn, message, result.reply),) if result.reply else ()
         return Outcome(result.entries, replies, result.status, usage=result.usage, error=result.error)
+
+    def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
+        """Where the answer is shown while it grows; nowhere when a hook wants to see what is said before it is."""
+        if any(hook.mailbox is None for hook in self._house.registry.at("message:sending")):
+            return None
+        return self._house.outbox.stream(reply_to(turn, message, ""))
 
     def _tell_turnover(self, session: Session, view: HookScope) -> None:
         change = turnover(session)

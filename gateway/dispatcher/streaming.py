@@ -9,14 +9,27 @@ import msgspec
 
 from gateway import records
 from gateway.engine import Engine
+from gateway.outbox import Stream
 
 PAUSE = 0.02  # what comes within it goes out as one piece
 
 
 class Live:
-    """Publishes one turn's text. `delta` is plain, so that no watcher can slow the model down."""
+    """Publishes one turn's text, and shows it in the chat by `stream` where the network can edit what was sent.
 
-    def __init__(self, engine: Engine, session_key: str, turn_id: str, tasks: anyio.abc.TaskGroup) -> None:
+    `delta` is plain, so that no watcher can slow the model down.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        session_key: str,
+        turn_id: str,
+        tasks: anyio.abc.TaskGroup,
+        stream: Stream | None = None,
+    ) -> None:
+        self._stream = stream
+        self._text = ""
         self._engine = engine
         self._subject = records.delta_subject(session_key)
         self._turn_id = turn_id
@@ -56,5 +69,8 @@ class Live:
         return "".join(pieces), is_void
 
     async def _say(self, text: str, is_void: bool) -> None:
+        self._text = text if is_void else self._text + text
+        if self._stream:
+            self._stream.show(self._text)
         delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})
         await self._engine.publish(self._subject, msgspec.json.encode(delta))

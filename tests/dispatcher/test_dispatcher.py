@@ -40,6 +40,7 @@ class Net:
 
     def __init__(self) -> None:
         self.sent: list[Reply] = []
+        self.shown: list[str] = []
         self.news = anyio.Event()
 
     def parts(self, reply: Reply) -> int:
@@ -50,7 +51,8 @@ class Net:
         self.news.set()
         return (f"m{len(self.sent)}",)
 
-    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None: ...
+    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
+        self.shown.append(reply.text)
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
 
@@ -79,6 +81,11 @@ class Chat:
                 self.net.news = anyio.Event()
                 await self.net.news.wait()
         return self.net.sent[count - 1].text
+
+    async def when(self, name: str) -> list[dict[str, Any]]:
+        """All events of this name, once there is one."""
+        await until(lambda: any(heard == name for heard, _ in self.events))
+        return await self.told(name)
 
     async def told(self, name: str) -> list[dict[str, Any]]:
         """All events of this name, when everything has been told."""
@@ -173,7 +180,7 @@ async def test_a_hook_may_change_what_is_said_or_keep_it_back() -> None:
     async with chat("secret", "open") as room:
         room.hooks.on("message:sending", lambda event: Deny("no") if event["text"] == "secret" else {"text": "OPEN"})
         await room.write("one")
-        await until(lambda: any(name == "message:failed" for name, _ in room.events))
+        await room.when("message:failed")
         await room.write("two")
         assert await room.hear() == "OPEN"
         (failed,) = await room.told("message:failed")
@@ -313,6 +320,25 @@ async def test_what_hooks_keep_in_the_session_is_there_in_the_next_turn() -> Non
         await room.write("two")
         await room.hear(2)
         assert seen == [0, 1]
+
+
+async def test_an_answer_is_shown_while_it_grows_where_the_network_can_edit() -> None:
+    async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two ", "three"], "delay": 0.05}]}) as room:
+        room.net.can_edit = True
+        await room.write("slow")
+        (sent,) = await room.when("message:sent")
+        assert sent["message_ids"] == ["m1"]
+        assert len(room.net.sent) == 1
+        assert (room.net.shown or [room.net.sent[0].text])[-1] == "one two three"
+
+
+async def test_nothing_is_shown_early_when_a_hook_wants_to_see_it_before() -> None:
+    async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two"], "delay": 0.05}]}) as room:
+        room.net.can_edit = True
+        room.hooks.on("message:sending", lambda event: {"text": event["text"].upper()})
+        await room.write("slow")
+        await room.when("message:sent")
+        assert ([reply.text for reply in room.net.sent], room.net.shown) == (["ONE TWO"], [])
 
 
 async def grants(room: Chat) -> Grants:
