@@ -1,0 +1,145 @@
+"""A small gateway that is made to be killed: one network, many conversations, turns with steps and tools, one journal.
+
+    python -m tests.chaos.victim FOLDER MESSAGES CONVERSATIONS
+
+The network stands in files beside the journal, which outlive the process as a real one would: what was shown is in
+`shown`, what tools did in `effects`. It reads its messages from a cursor, as a polling network does. It ends by itself
+when every message is answered and every reply is shown.
+"""
+
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import anyio
+
+from gateway import records
+from gateway.engine import Engine, Put, open_sqlite
+from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
+from gateway.messages import Address, Message, Reply
+from gateway.outbox import Outbox, OutboxSettings
+from gateway.sessions import Sessions
+from gateway.transcript import Entry, ToolCall
+from tests.audit import audit
+
+CURSOR = "gw.cur.net.bot"
+SIZE = 12
+
+
+def note(path: Path, *words: str) -> None:
+    """One line, by one write: a kill leaves it whole or leaves it out."""
+    with path.open("ab", buffering=0) as file:
+        file.write((" ".join(words) + "\n").encode())
+
+
+class Net:
+    """The sending end of the network."""
+
+    platform = "net"
+    doubt = "resend"
+    can_edit = False
+
+    def __init__(self, shown: Path) -> None:
+        self._shown = shown
+
+    def parts(self, reply: Reply) -> int:
+        return -(-len(reply.text) // SIZE)
+
+    async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        await anyio.sleep(random.uniform(0, 0.002))
+        note(self._shown, reply.address.chat_id, reply.id, str(part), nonce)
+        await anyio.sleep(random.uniform(0, 0.002))
+        return (nonce,)
+
+
+class Mind:
+    """Answers in steps: a model that calls a tool, the tool, the model again. Some ask a person first."""
+
+    def __init__(self, effects: Path) -> None:
+        self._effects = effects
+
+    async def __call__(self, turn: LaneTurn) -> Outcome:
+        text = turn.messages[0].text
+        if text.endswith("7") and "sure" not in turn.answers:
+            return Outcome(questions={"sure": "sure?"})
+        await anyio.sleep(random.uniform(0, 0.01))
+        hops = [step for step in turn.steps if isinstance(step, records.LlmStep)]
+        call = ToolCall(f"{turn.turn_id}:c", "pay")
+        if not hops:
+            thought = Entry("assistant", "", (call,))
+            await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=thought))
+        result = await self._pay(turn, call)
+        await anyio.sleep(random.uniform(0, 0.005))
+        answer = f"{text} {result} " + "." * (hash(turn.turn_id) % 20)
+        entries = (Entry("user", text), Entry("assistant", answer))
+        reply = Reply(f"{turn.turn_id}:reply", turn.messages[0].address, answer)
+        return Outcome(entries=entries, replies=(reply,))
+
+    async def _pay(self, turn: LaneTurn, call: ToolCall) -> str:
+        """Not repeatable: begun without an end, it is not begun again."""
+        kinds = [type(step) for step in turn.steps]
+        if records.ToolFinished in kinds:
+            return "paid before"
+        if records.ToolStarted in kinds:
+            return "outcome unknown"
+        await turn.record(records.ToolStarted(turn_id=turn.turn_id, call_id=call.id, name="pay", args={}))
+        note(self._effects, turn.turn_id)
+        await anyio.sleep(random.uniform(0, 0.005))
+        done = Entry("tool", "paid", call_id=call.id, name="pay")
+        await turn.record(records.ToolFinished(turn_id=turn.turn_id, call_id=call.id, entry=done))
+        return "paid"
+
+
+async def poll(engine: Engine, lanes: Lanes, messages: int, conversations: int) -> None:
+    """Messages and their cursor in one append; after a restart the network is asked from the cursor on."""
+    while True:
+        last = await engine.last(CURSOR)
+        read = records.decode(last.data) if last else None
+        done = read.value["done"] if isinstance(read, records.Cursor) else 0
+        if done >= messages:
+            return
+        batch = range(done, min(done + random.randint(1, 20), messages))
+        arrived = [say(number, conversations) for number in batch]
+        moved = records.Cursor(platform="net", value={"done": batch[-1] + 1})
+        cursor = Put(CURSOR, records.encode(moved), expect=last.seq if last else 0)
+        await lanes.accept_all(arrived, cursor, bot="bot")
+        await anyio.sleep(random.uniform(0, 0.01))
+
+
+def say(number: int, conversations: int) -> tuple[Message, str]:
+    chat = f"c{number % conversations}"
+    said = Message(str(number), Address("net", chat), f"u{chat}", f"m{number}")
+    return said, f"agent:main:net:dm:{chat}"
+
+
+async def answer_questions(lanes: Lanes, sessions: Sessions, conversations: int) -> None:
+    while True:
+        await anyio.sleep(0.02)
+        for number in range(conversations):
+            key = f"agent:main:net:dm:c{number}"
+            session = sessions.peek(key) or await sessions.open(key)
+            if session.is_waiting:
+                await lanes.answer(key, "sure", True)
+
+
+async def live(folder: Path, messages: int, conversations: int) -> None:
+    async with await open_sqlite(folder / "journal.db") as engine:
+        sessions = Sessions(engine, summary_every=20)
+        lanes = Lanes(engine, sessions, Mind(folder / "effects"), LaneSettings(lease=1.0, folded=1))
+        outbox = Outbox(engine, OutboxSettings())
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(outbox.carry, Net(folder / "shown"))
+            await tasks.start(lanes.run)
+            tasks.start_soon(answer_questions, lanes, sessions, conversations)
+            note(folder / "starts", str(os.getpid()), str(time.time()))
+            await poll(engine, lanes, messages, conversations)
+            while (found := await audit(engine, is_sent=True)).faults:  # noqa: ASYNC110 - judged as a whole
+                await anyio.sleep(0.1)
+            tasks.cancel_scope.cancel()
+        note(folder / "over", f"{found.turns} turns, {found.retries} tried again")
+
+
+if __name__ == "__main__":
+    anyio.run(live, Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
