@@ -62,12 +62,14 @@ class Terminal:
         return await Watcher(self._engine, receipt, typed.session, notify).until_done(heard)
 
 
-class TerminalCarrier:
-    """The sending end: what is journalled is there to be read, so every reply has arrived."""
+class JournalCarrier:
+    """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
 
-    platform = PLATFORM
     doubt: Doubt = "resend"
     can_edit = False
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
 
     def parts(self, _reply: Reply) -> int:
         return 1

@@ -19,6 +19,10 @@ __all__ = ["EVERY", "POINTS", "TURN", "Field", "Point", "point", "sample", "sche
 
 POINTS: Mapping[str, Point] = MappingProxyType({point.name: point for point in (*OUTSIDE, *INSIDE)})
 
+_FAMILIES: Mapping[str, Point] = MappingProxyType(
+    {name.removesuffix(":*"): point for name, point in POINTS.items() if name.endswith(":*")}
+)
+
 # Names that hooks in the wild subscribe to and that never fire in Hermes either, and what they are called here.
 _MEANT: Mapping[str, str] = MappingProxyType(
     {
@@ -35,7 +39,7 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 
 def point(name: str) -> Point | None:
     """What the catalogue says of an event; the members of a family share its entry."""
-    return POINTS.get(name) or POINTS.get(f"{name.partition(':')[0]}:*")
+    return POINTS.get(name) or _FAMILIES.get(name.partition(":")[0])
 
 
 def sample(name: str) -> dict[str, Any]:

@@ -13,22 +13,25 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.access import Access
-from gateway.adapters.terminal import Terminal, TerminalCarrier
+from gateway.access import INTERNAL, Access
+from gateway.adapters.terminal import PLATFORM, JournalCarrier, Terminal
 from gateway.agent import Agent
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control.server import ControlServer, Verb
+from gateway.daemon import hooks
 from gateway.daemon.agents import Agents
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.stopping import Stop
-from gateway.dispatcher import Deliveries, Dispatcher, House, Reports
+from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Exit
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.wires.nursery import Nursery
 from gateway.lanes import Lanes, LaneSettings, Work
 from gateway.messages import Message
 from gateway.outbox import Outbox
@@ -58,6 +61,7 @@ class Gateway:
         deliveries = Deliveries(self.registry)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
         self.dispatcher: Dispatcher | None = None
+        self.folder_hooks: FolderHooks | None = None
         self.parts: list[Part] = []
         self.state: State = "starting"
         self.since = time.time()
@@ -77,11 +81,14 @@ class Gateway:
         """The agent that answers, by the configuration as it is now."""
         return self.agents.choose(message, session)
 
-    def hooks_in_words(self) -> str:
-        return "There are no hooks."
+    @property
+    def hooks(self) -> FolderHooks:
+        """There once they are found."""
+        assert self.folder_hooks
+        return self.folder_hooks
 
-    def hook_counts(self) -> dict[str, int]:
-        return {}
+    async def hooks_in_words(self) -> str:
+        return await hooks.in_words(self.hooks)
 
     async def start(self, tasks: anyio.abc.TaskGroup, *parts: Part) -> None:
         """One after the other; a part that fails at first is tried again while the others go on."""
@@ -105,29 +112,49 @@ async def running(
     limit = configuration.settings.gateway.shutdown_timeout
     async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
         gateway = Gateway(home, configuration, stop, engine)
-        async with gateway.registry, anyio.create_task_group() as tasks:
+        async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
             dispatcher = gateway.dispatcher = Dispatcher(house(gateway), partial(lanes, gateway), tasks)
-            terminal = Terminal(engine, dispatcher.receive)
-            control = ControlServer(home.socket, make_verbs(gateway, terminal))
-            await gateway.start(
-                tasks,
-                Part("lanes", serving(dispatcher.lanes.run)),
-                Part("terminal", serving(partial(gateway.outbox.carry, TerminalCarrier()))),
-                Part("control", serving(control.serve)),
-            )
-            gateway.state = "ready"
-            gateway.registry.emit("gateway:startup", platforms=["terminal"])
-            try:
-                yield gateway
-            finally:
-                gateway.state = "stopping"
-                gateway.registry.emit("gateway:shutdown", reason=stop.reason)
-                for part in gateway.parts:
-                    part.let_end()
-                with anyio.CancelScope(shield=True):
-                    await dispatcher.lanes.drain(limit * LANES_SHARE)
-                    await gateway.outbox.drain(limit * OUTBOX_SHARE)
-                tasks.cancel_scope.cancel()
+            async with folder_hooks(gateway, nursery, dispatcher) as gateway.folder_hooks:
+                terminal = Terminal(engine, dispatcher.receive)
+                control = ControlServer(home.socket, make_verbs(gateway, terminal))
+                await gateway.start(
+                    tasks,
+                    Part("lanes", serving(dispatcher.lanes.run)),
+                    Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
+                    Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
+                    Part("control", serving(control.serve)),
+                )
+                gateway.state = "ready"
+                gateway.registry.emit("gateway:startup", platforms=[PLATFORM])
+                try:
+                    yield gateway
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await let_end(gateway, limit)
+                    tasks.cancel_scope.cancel()
+
+
+async def let_end(gateway: Gateway, limit: float) -> None:
+    """What has begun may go on a while: first the turns, then what is owed to people."""
+    gateway.state = "stopping"
+    gateway.registry.emit("gateway:shutdown", reason=gateway.stop.reason)
+    for part in gateway.parts:
+        part.let_end()
+    await gateway.lanes.drain(limit * LANES_SHARE)
+    await gateway.outbox.drain(limit * OUTBOX_SHARE)
+
+
+def folder_hooks(gateway: Gateway, nursery: Nursery, dispatcher: Dispatcher) -> FolderHooks:
+    grants = Grants(house(gateway), dispatcher.take)
+    return FolderHooks(
+        hooks.sources(gateway.home, gateway.configuration),
+        gateway.registry,
+        nursery,
+        gateway.engine,
+        gateway.settings.hooks,
+        hooks.surroundings(gateway.home, gateway.configuration, (PLATFORM,)),
+        grants,
+    )
 
 
 def house(gateway: Gateway) -> House:

@@ -8,6 +8,7 @@ import msgspec
 
 from gateway import __version__
 from gateway.config.platforms import Network
+from gateway.daemon import hooks
 from gateway.daemon.daemon import Gateway
 
 STATM = Path("/proc/self/statm")
@@ -25,13 +26,17 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
         "socket": str(gateway.home.socket),
         "model": gateway.agents.described,
         "memory_kb": memory_kb(),
-        "hooks": gateway.hook_counts(),
+        "hooks": await hooks.counts(gateway.hooks),
         "platforms_off": platforms_off(gateway),
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "journal": msgspec.to_builtins(health),
         "configuration": str(gateway.home.config),
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
-        "attention": [*attention(gateway), *([] if health.ok else [f"journal: {health.detail}"])],
+        "attention": [
+            *attention(gateway),
+            *await hooks.attention(gateway.hooks),
+            *([] if health.ok else [f"journal: {health.detail}"]),
+        ],
     }
 
 

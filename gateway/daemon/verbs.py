@@ -9,6 +9,7 @@ import anyio
 from gateway.adapters.terminal import Terminal
 from gateway.catalogue import point
 from gateway.control.server import Notify, Verb
+from gateway.daemon import hooks
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
 from gateway.errors import Exit
@@ -33,7 +34,8 @@ def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
     async def events(params: dict[str, Any], notify: Notify) -> Any:
         return await tail_events(gateway, params.get("names") or ["*"], notify)
 
-    return {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
+    own = {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
+    return {**own, **hooks.verbs(gateway.hooks)}
 
 
 async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:

@@ -2,6 +2,7 @@
 
 from gateway.dispatcher.deliveries import Deliveries
 from gateway.dispatcher.dispatcher import Dispatcher
+from gateway.dispatcher.grants import Grants
 from gateway.dispatcher.house import House, Reports
 
-__all__ = ["Deliveries", "Dispatcher", "House", "Reports"]
+__all__ = ["Deliveries", "Dispatcher", "Grants", "House", "Reports"]

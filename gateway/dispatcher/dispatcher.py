@@ -49,6 +49,10 @@ class Dispatcher:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         return await self._reception.receive(message, *extra, bot=bot)
 
+    async def take(self, message: Message, key: str) -> Receipt:
+        """Work of our own making, for the session of this key; no network waits for it."""
+        return Receipt(key, await self.lanes.accept(message, key) or 0)
+
     async def work(self, turn: LaneTurn) -> Outcome:
         """What a lane runs: everything between a claim and the record of its end."""
         message = speech.joined(turn.messages)

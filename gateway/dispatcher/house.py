@@ -23,7 +23,7 @@ class Reports:
     """What the rest of the gateway says of itself when a person asks in a chat."""
 
     status: Report
-    hooks: Report
+    hooks: Callable[[], Awaitable[str]]
     platforms: Report
     models: Callable[[], Sequence[str]]
     restart: Callable[[], Awaitable[None]]

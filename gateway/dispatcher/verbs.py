@@ -177,7 +177,7 @@ class Urgent:
         return Ran(f"{waiting} messages wait in this session; {standing.lanes} sessions wait for their turn.")
 
     async def hooks(self, call: Call) -> Ran:
-        return Ran(call.house.reports.hooks())
+        return Ran(await call.house.reports.hooks())
 
     async def platform(self, call: Call) -> Ran:
         return Ran(call.house.reports.platforms())

@@ -100,6 +100,10 @@ async def answer(text: str) -> str:
 async def restart() -> None: ...
 
 
+async def no_hooks() -> str:
+    return "no hooks"
+
+
 @asynccontextmanager
 async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
@@ -115,7 +119,7 @@ async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) ->
         access=Access(Rules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
         commands=CommandTable(),
         choose=lambda message, session: agent,
-        reports=Reports(lambda: "all is well", lambda: "no hooks", lambda: "net: up", lambda: ["default"], restart),
+        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart),
         **house_facts,
     )
     async with hooks, anyio.create_task_group() as tasks:

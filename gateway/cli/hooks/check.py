@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         for name, findings in found.items():
             print(f"{name}: {'fine' if not findings else ''}".rstrip())
             for finding in findings:
-                print(f"  {finding.severity}: {finding}")
+                print(f"  {finding}")
         if not folders:
             print(f"there are no hooks in {home.hooks}")
     return int(Exit.FAILED if wrong else Exit.OK)

@@ -35,7 +35,8 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
         show_json({"letters": letters})
     else:
         rows = [
-            (one["hook"], one["id"], one["event"], ago(one["at"]), one["attempts"], one["reason"]) for one in letters
+            (one["hook"], one["number"], one["event"], ago(one["at"]), one["attempts"], one["reason"])
+            for one in letters
         ]
         show_table(("hook", "id", "event", "given up", "attempts", "reason"), rows, "there are no dead letters")
     return int(Exit.OK)
@@ -44,7 +45,7 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
 def show_one(args: argparse.Namespace, home: Home) -> int:
     letters = ask(home, "dead_letters", name=args.name)["letters"]
     for letter in letters:
-        if letter["id"] == args.id:
+        if letter["number"] == args.id:
             print(json.dumps(letter, indent=2, ensure_ascii=False))
             return int(Exit.OK)
     print(f"{args.name} has no dead letter {args.id}")

@@ -14,7 +14,8 @@ GOOD = {"loaded", "registered"}
 
 def add(verbs: Any) -> None:
     listed = verbs.add_parser("list", help="the hooks there are, and how they fare")
-    listed.add_argument("--json", action="store_true", help="print one object")
+    listed.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+    listed.add_argument("--json", action="store_true", help="print one object, with all of them")
     listed.set_defaults(does=show_list)
     info = verbs.add_parser("info", help="all that is known of one hook")
     info.add_argument("name", help="the name of its folder")
@@ -39,12 +40,20 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         show_json({"hooks": hooks})
         return int(Exit.OK)
+    shown = [hook for hook in hooks if args.all or not is_on_offer(hook)]
     empty = f"there are no hooks; put a folder into {home.hooks}, or: hermes-gateway hooks new NAME --event agent:end"
-    show_table(("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row, hooks), empty)
-    for hook in hooks:
+    show_table(("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row, shown), empty)
+    for hook in shown:
         for finding in hook["findings"]:
             print(styled(f"! {finding}", "yellow"))
+    if len(shown) < len(hooks):
+        note(f"{len(hooks) - len(shown)} hooks that come with the gateway are off; --all lists them")
     return int(Exit.OK)
+
+
+def is_on_offer(hook: dict[str, Any]) -> bool:
+    """Comes with the gateway, and nobody has switched it on."""
+    return bool(hook["origin"] == "built-in" and hook["state"] == "disabled")
 
 
 def row(hook: dict[str, Any]) -> tuple[object, ...]:

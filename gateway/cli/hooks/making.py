@@ -116,7 +116,9 @@ def files(name: str, events: list[str], intercepts: list[str], lang: str) -> lis
         found.append(("hook.sh", SHELL.format(comment=decide)))
     else:
         imports = "from gateway.hooks import Deny, End, Retry  # noqa: F401\n\n" if intercepts else ""
-        found.append(("handler.py", PYTHON.format(imports=imports, comment=f"# {hint}", shown=f'context["{field}"]')))
+        found.append(
+            ("handler.py", PYTHON.format(imports=imports, comment=f"# {hint}", shown=f'context.get("{field}")'))
+        )
     found.append(("HOOK.yaml", "\n".join(manifest) + "\n"))
     found.append(("sample.json", json.dumps(fields, indent=2, ensure_ascii=False) + "\n"))
     found.append(("test_hook.py", TEST.format(name=name, event=event)))

@@ -1,0 +1,150 @@
+"""The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import hooks_builtin
+from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.control.server import Notify, Verb
+from gateway.hooks.folders.discovery import Source
+from gateway.hooks.folders.house import Surroundings
+from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.wires.nursery import Plan
+
+BUILT_IN = Path(hooks_builtin.__file__).parent
+
+
+def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
+    """In order: a folder of a later place stands in for one of the same name in an earlier one."""
+    further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
+    return (Source(BUILT_IN, "built-in", is_opt_in=True), Source(home.hooks, "home"), *further)
+
+
+def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> Surroundings:
+    return Surroundings(
+        environ=configuration.environ,
+        home=home.root,
+        logs=home.hook_logs,
+        state=home.hook_state,
+        platforms=platforms,
+    )
+
+
+def plan(configuration: Configuration) -> Plan:
+    return Plan(processes=configuration.settings.hooks.processes)
+
+
+async def counts(hooks: FolderHooks) -> dict[str, int]:
+    """How many there are in which state."""
+    return dict(Counter(status.state for status in await hooks.status() if not is_idle_built_in(status)))
+
+
+def is_idle_built_in(status: Any) -> bool:
+    """Built-in hooks that nobody switched on are on offer; they are no news."""
+    return bool(status.origin == "built-in" and status.state == "disabled")
+
+
+async def in_words(hooks: FolderHooks) -> str:
+    """For people in a chat."""
+    rows = [
+        f"{status.name}: {status.state}, {status.calls} calls, {status.failures} failed"
+        + (f" ({status.reason})" if status.reason else "")
+        for status in await hooks.status()
+        if not is_idle_built_in(status)
+    ]
+    return "\n".join(rows) or "There are no hooks."
+
+
+async def attention(hooks: FolderHooks) -> list[str]:
+    """Which of them somebody should look at."""
+    found = [f"hook {one.name} is {one.state}: {one.reason}" for one in await hooks.status() if one.needs_attention]
+    return [*found, *([hooks.trouble] if hooks.trouble else [])]
+
+
+Asked = Callable[[FolderHooks, dict[str, Any]], Awaitable[Any]]
+
+
+def verbs(hooks: FolderHooks) -> Mapping[str, Verb]:
+    """What the control socket answers about hooks."""
+
+    def serve(asked: Asked) -> Verb:
+        async def answer(params: dict[str, Any], _notify: Notify) -> Any:
+            return await asked(hooks, params)
+
+        return answer
+
+    return {f"hooks.{name}": serve(asked) for name, asked in ASKED.items()}
+
+
+async def _list(hooks: FolderHooks, _params: dict[str, Any]) -> Any:
+    return {"hooks": msgspec.to_builtins(await hooks.status())}
+
+
+async def _info(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    return msgspec.to_builtins(await hooks.info(params["name"]))
+
+
+def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]]) -> Asked:
+    async def steered(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+        await act(hooks, params["name"])
+        return await _info(hooks, params)
+
+    return steered
+
+
+async def _test(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    trials = await hooks.test(params["name"], params.get("event", ""), params.get("payload") or None)
+    return {"trials": [_trial(one) for one in trials]}
+
+
+async def _fire(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    return _trial(await hooks.fire(params["name"], params["event"], params.get("payload") or None))
+
+
+def _trial(trial: Any) -> dict[str, Any]:
+    return {"ok": not trial.error, **msgspec.to_builtins(trial)}
+
+
+async def _letters(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    return {"letters": msgspec.to_builtins(await hooks.dead_letters.list(params.get("name", "")))}
+
+
+async def _retry(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    numbers = await _numbers(hooks, params)
+    for number in numbers:
+        await hooks.dead_letters.retry(number)
+    return {"count": len(numbers)}
+
+
+async def _prune(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    numbers = await _numbers(hooks, params)
+    for number in numbers:
+        await hooks.dead_letters.prune(number)
+    return {"count": len(numbers)}
+
+
+async def _numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
+    if params.get("id") is not None:
+        return [params["id"]]
+    return [letter.number for letter in await hooks.dead_letters.list(params["name"])]
+
+
+ASKED: Mapping[str, Asked] = {
+    "list": _list,
+    "info": _info,
+    "enable": _steer(lambda hooks, name: hooks.switch(name, True)),
+    "disable": _steer(lambda hooks, name: hooks.switch(name, False)),
+    "reload": _steer(lambda hooks, name: hooks.reload(name)),
+    "reset": _steer(lambda hooks, name: hooks.reset(name)),
+    "trust": _steer(lambda hooks, name: hooks.trust(name)),
+    "test": _test,
+    "fire": _fire,
+    "dead_letters": _letters,
+    "dead_retry": _retry,
+    "dead_prune": _prune,
+}
