@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 15.0
-RELEASE_LIMIT = 2.0
 
 S = TypeVar("S", bound=records.TurnRecord)
 
@@ -87,7 +86,7 @@ class Hold:
 
     async def release(self) -> None:
         """Give the turn back, so that whoever goes on starts no new try. At the process's end, hence bounded."""
-        with anyio.move_on_after(RELEASE_LIMIT, shield=True):
+        with anyio.move_on_after(self._around.settings.release, shield=True):
             try:
                 await self._write(records.Released(turn_id=self.job.turn_id))
             except Conflict:

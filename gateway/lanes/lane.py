@@ -4,6 +4,8 @@ What is due comes from the chains alone (`look`). Doorbells only say "look again
 """
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 
@@ -79,11 +81,25 @@ class Lane:
             case Wait(seconds):
                 await self.bell.wait(seconds)
             case Job():
-                async with self._around.slots.slot(todo.person) as waited:
+                async with self._room(todo) as waited:
                     if waited:
                         session, todo = await look(self._around, self.key)
                     if isinstance(todo, Job):
                         await self._take(session, todo)
+
+    @asynccontextmanager
+    async def _room(self, job: Job) -> AsyncIterator[bool]:
+        """A slot, and for a last try the place of the one suspect; yields whether one had to wait.
+
+        A turn that kills the process takes those beside it along, and none of them is to be given up for that: they
+        have their last try one after the other, when only the guilty one can fail.
+        """
+        if job.attempt < max(2, self._around.settings.attempts):
+            async with self._around.slots.slot(job.person) as waited:
+                yield waited
+        else:
+            async with self._around.suspect, self._around.slots.slot(job.person):
+                yield True
 
     async def _take(self, session: Session, job: Job) -> None:
         if job.attempt > self._around.settings.attempts:

@@ -57,7 +57,8 @@ class Lanes:
     ) -> None:
         settings = settings or LaneSettings()
         slots = Slots(settings.turns, settings.turns_per_person)
-        self._around = Surroundings(engine, sessions, work, settings, slots, node or uuid.uuid4().hex, clock)
+        node = node or uuid.uuid4().hex
+        self._around = Surroundings(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
         self._engine = engine
         self._sessions = sessions
         self._doors = self._new_doors()

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import anyio
+
 from gateway.engine.interface import Engine
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import Work
@@ -50,7 +52,8 @@ class LaneSettings:
     folded: int = 10
     attempts: int = 3
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
-    grace: float = 2.0
+    grace: float = 2.0  # what an interrupted turn has left
+    release: float = 2.0  # to give a turn back at the end
     lease: float = 10.0
     ack_wait: float = 30.0
     apology: str = APOLOGY
@@ -71,6 +74,7 @@ class Surroundings:
     slots: Slots
     node: str
     clock: Callable[[], float]
+    suspect: anyio.Lock
 
 
 def lease_key(node: str) -> str:

@@ -15,7 +15,7 @@ from gateway.sessions import Session, Sessions
 from gateway.transcript import Entry
 from tests.spine import key, message, until
 
-QUICK = LaneSettings(pauses=(0.001,), grace=0.1, lease=0.3)
+QUICK = LaneSettings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)
 
 
 def echo(turn: LaneTurn, prefix: str = "re ") -> Outcome:
