@@ -1,99 +1,11 @@
-"""A stage for turns: scripted model, hooks that fill the ports' protocol, and a note of every event in its order."""
+"""What the tests of the agent share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from gateway.agent import Agent, Model, Ports, Tool, TurnResult, run_turn, tool
-from gateway.agent.models.script import ScriptModel, script
-from gateway.catalogue import point
-from gateway.events import Event
-from gateway.hooks.registry import HookRegistry
-from gateway.hooks.scope import Scope
-from gateway.records import Step
-from gateway.transcript import Entry
-
-
-@dataclass
-class Stage:
-    """Plays turns. `told` is every event as (name, fields after the hooks); `names` without the noisy ones.
-
-    A hook that raises makes its operation fail, so that an assertion in one is not lost.
-    """
-
-    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    streamed: list[str] = field(default_factory=list)
-    answers: dict[str, Any] = field(default_factory=dict)
-    session: dict[str, Any] = field(default_factory=dict)
-    hooks: HookRegistry = field(default_factory=HookRegistry)
-    watching: bool = True
-    model: ScriptModel | None = None
-
-    def __post_init__(self) -> None:
-        self.scope = self.new_turn()
-
-    def new_turn(self) -> Scope:
-        """The registry as the next turn sees it, with bags of its own."""
-        self.scope = self.hooks.scope({"turn_id": "t"}, self.session, self.answers)
-        return self.scope
-
-    def on(self, *names: str, **options: Any) -> Callable[[Callable[[Event], Any]], Callable[[Event], Any]]:
-        return self.hooks.on(names, **({"on_error": "raise"} | options))
-
-    def wants(self, name: str) -> bool:
-        return self.watching or self.scope.wants(name)
-
-    def emit(self, name: str, /, **fields: Any) -> None:
-        self.told.append((name, fields))
-
-    async def run(self, name: str, /, **fields: Any) -> Event:
-        assert point(name), f"{name} is not in the catalogue"
-        seen: dict[str, Any] = dict(fields)
-        try:
-            event = await self.scope.run(name, **fields)
-            seen = dict(event)
-            return event
-        finally:
-            self.told.append((name, seen))
-
-    async def record(self, step: Step) -> None:
-        self.steps.append(step)
-
-    def ports(self, **more: Any) -> Ports:
-        given = {"turn_id": "t", "record": self.record, "delta": self.streamed.append, "answers": self.answers}
-        given |= {"turn": self.scope.bags.turn, "session": self.session}
-        return Ports(run=self.run, emit=self.emit, wants=self.wants, **(given | more))
-
-    def agent(self, *turns: Any, tools: Sequence[Tool] = (), model: Model | None = None, **more: Any) -> Agent:
-        if model is None:
-            model = self.model = script(*turns)
-        return Agent("main", model, tools=tuple(tools), **more)
-
-    async def play(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
-        self.new_turn()
-        return await run_turn(agent, history, Entry("user", text), self.ports(**ports))
-
-    async def again(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
-        """The same turn once more, with what was recorded of it; the note of events starts afresh."""
-        self.told.clear()
-        return await self.play(agent, text, history, steps=tuple(self.steps), **({"resumed": True} | ports))
-
-    @property
-    def names(self) -> list[str]:
-        noisy = ("node:", "llm:chunk")
-        return [name for name, _ in self.told if not name.startswith(noisy)]
-
-    def fields(self, name: str, place: int = 0) -> dict[str, Any]:
-        """What an event was, the first time or the one at `place`."""
-        return [fields for told, fields in self.told if told == name][place]
-
-    def sent(self, place: int = -1) -> Any:
-        """The request that the model got."""
-        assert self.model
-        return self.model.requests[place]
+from gateway.agent import Tool
+from tests.agent.stage import WANTS_WEATHER, Stage, weather
 
 
 @pytest.fixture
@@ -101,15 +13,9 @@ def stage() -> Stage:
     return Stage()
 
 
-@tool(repeatable=True)
-async def weather(city: str) -> str:
-    """The weather in a city."""
-    return f"18 degrees in {city}"
-
-
 @pytest.fixture
 def call_weather() -> dict[str, Any]:
-    return {"tool_calls": [{"name": "weather", "args": {"city": "Paris"}, "id": "w1"}]}
+    return WANTS_WEATHER
 
 
 @pytest.fixture

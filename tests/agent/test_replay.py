@@ -52,7 +52,7 @@ async def test_the_steps_of_a_turn_are_recorded_as_they_happen(stage, make):
         assert kinds.index((ToolStarted, name)) < kinds.index((ToolFinished, name))
     assert [step.repeatable for step in stage.steps if isinstance(step, ToolStarted)] == [False, True]
     assert len(kinds) == 6
-    assert {step.turn_id for step in stage.steps} == {"t"}
+    assert {step.turn_id for step in stage.steps} == {stage.turn_id}
 
 
 @pytest.mark.row("STR-52")

@@ -82,7 +82,8 @@ class Workspace:
             raise AgentError("a path cannot contain a null character")
         if not self.roots:
             raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
-        real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
+        with _told(path):  # what changes while it is being resolved is not there
+            real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
         if any(real.is_relative_to(Path(os.path.realpath(place))) for place in self.forbidden):
             raise AgentError(f"{path} is not open to the agent")
         for root in self.roots:

@@ -6,13 +6,13 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import anyio
 import pytest
-from anyio.abc import SocketStream
+
+from tests.agent.endpoint import Endpoint, serving
 
 ROOT = Path(__file__).parents[3]
 AIMOCK = "@copilotkit/aimock"
@@ -82,60 +82,7 @@ def wait_until_open(port: int) -> None:
     raise TimeoutError(f"nothing listens on port {port}")
 
 
-class Endpoint:
-    """A server that answers each request with the bytes that it was told, and keeps the requests."""
-
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/v1"
-        self.answers: list[bytes | Callable[[SocketStream], AsyncIterator[None]]] = []
-        self.requests: list[tuple[str, dict]] = []
-        self.connections = 0
-
-    def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
-        lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", f"content-length: {len(body)}"]
-        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        self.answers.append("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-
-    def stream(self, *pieces: bytes | str, end: bool = True) -> None:
-        """An event stream of these data; without its end the connection is closed in the middle."""
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        events = b"".join(
-            b"data: " + (piece if isinstance(piece, bytes) else piece.encode()) + b"\n\n" for piece in pieces
-        )
-        self.answers.append(head + f"{len(events):x}\r\n".encode() + events + (b"\r\n0\r\n\r\n" if end else b""))
-
-    async def serve(self, stream: SocketStream) -> None:
-        self.connections += 1
-        buffer = b""
-        async with stream:
-            while True:
-                while b"\r\n\r\n" not in buffer:
-                    try:
-                        buffer += await stream.receive()
-                    except (anyio.EndOfStream, anyio.BrokenResourceError):
-                        return
-                head, buffer = buffer.split(b"\r\n\r\n", 1)
-                length = next(
-                    int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
-                )
-                while len(buffer) < length:
-                    buffer += await stream.receive()
-                self.requests.append((head.decode(), json.loads(buffer[:length])))
-                buffer = buffer[length:]
-                answer = self.answers.pop(0)
-                await stream.send(answer if isinstance(answer, bytes) else b"")
-                if answer == b"stall":
-                    await anyio.sleep_forever()
-                if b"chunked" in answer and not answer.endswith(b"0\r\n\r\n"):
-                    return
-
-
 @pytest.fixture
 async def endpoint() -> AsyncIterator[Endpoint]:
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    server = Endpoint(listener.extra(anyio.abc.SocketAttribute.local_port))
-    async with anyio.create_task_group() as group:
-        group.start_soon(listener.serve, server.serve)
+    async with serving() as server:
         yield server
-        group.cancel_scope.cancel()
-    await listener.aclose()
