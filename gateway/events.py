@@ -119,7 +119,7 @@ class Event(dict[str, Any]):
     who runs now, and so whose bag `own` is; `gateway` holds that hook's capabilities, None where it has none.
     """
 
-    __slots__ = ("_asked", "_bags", "gateway", "hook", "name", "outcome", "writable")
+    __slots__ = ("asked", "gateway", "hook", "kept", "name", "outcome", "writable")
 
     def __init__(
         self,
@@ -135,15 +135,15 @@ class Event(dict[str, Any]):
         self.hook = hook
         self.outcome: Outcome | Pause | None = None
         self.gateway: Any = None
-        self._bags = bags
-        self._asked: set[tuple[Hashable, str]] | None = None
+        self.kept = bags
+        self.asked: set[tuple[Hashable, str]] | None = None
 
     @property
     def bags(self) -> Bags:
         """The bags of this event's turn; an event outside of any turn has its own, and may ask."""
-        if self._bags is None:
-            self._bags = Bags(answers={})
-        return self._bags
+        if self.kept is None:
+            self.kept = Bags(answers={})
+        return self.kept
 
     @property
     def own(self) -> dict[str, Any]:
@@ -175,11 +175,11 @@ class Event(dict[str, Any]):
         raise Pause((question,))
 
     def _question(self, prompt: str, name: str) -> Question:
-        if self._asked is None:
-            self._asked = set()
-        if (self.hook, name) in self._asked:
+        if self.asked is None:
+            self.asked = set()
+        if (self.hook, name) in self.asked:
             raise ValueError(f"{self.hook} asks {name!r} twice at {self.name}: give each question a name of its own")
-        self._asked.add((self.hook, name))
+        self.asked.add((self.hook, name))
         return Question(name, prompt, str(self.hook), f"{self.get('id', self.name)}/{self.hook}/{name}")
 
     def _check(self, field: object) -> None:

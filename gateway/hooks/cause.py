@@ -6,13 +6,16 @@ A hook may cause events, of which hooks are told again. Such a chain comes to it
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from random import getrandbits
-from time import time
+from itertools import count
+from time import time, time_ns
 from typing import Any, TypeAlias
 
 Cause: TypeAlias = tuple[str, int]  # the id of the event that is being handled, and its depth: how many came before it
 
 MAX_DEPTH = 8
+
+# Unique over all runs of the program, and in order: the clock's nanoseconds at its start, and one more for each event.
+_IDS = map(hex, count(time_ns()))
 
 CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 
@@ -30,7 +33,7 @@ def caused_by(cause: Cause | None) -> Iterator[None]:
 def stamp(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:
     """Give an event the fields that every event has, unless it has them."""
     if "id" not in fields:
-        fields["id"] = f"{getrandbits(64):016x}"
+        fields["id"] = next(_IDS)
     if "time" not in fields:
         fields["time"] = time() if at is None else at
     if "cause" not in fields:

@@ -1,78 +1,82 @@
 """One event, told: to its interceptors, one after the other, then to its observers. State lives elsewhere."""
 
-from asyncio import CancelledError
-from collections.abc import Iterator
-from time import perf_counter
-from types import CoroutineType
+from asyncio import current_task
+from time import time
 from typing import Any
 
 from gateway.errors import HookError
 from gateway.events import Bags, Event
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp
-from gateway.hooks.deadline import Deadline, Deadlines
-from gateway.hooks.hook import Hook
+from gateway.hooks.course import Course
 from gateway.hooks.mailbox import tell
-from gateway.hooks.plans import Plan
-from gateway.hooks.verdict import Verdict, fail_all, raised
+from gateway.hooks.plan import Plan
+from gateway.hooks.verdict import Verdict
 
 
-async def dispatch(
-    plan: Plan, name: str, fields: dict[str, Any], bags: Bags | None, deadlines: Deadlines, limit: float
+class Told(Event):
+    """An event on its way. A constructor in Python would cost more than a handler's call, so `dispatch` fills it."""
+
+    __slots__ = ()
+    __init__ = dict.__init__
+
+
+async def announce(plan: Plan, name: str, fields: dict[str, Any], bags: Bags | None, course: Course) -> Event:
+    """An event that nobody intercepts."""
+    if plan.boxes:
+        tell(plan.boxes_for(name, fields), (name, fields, time(), course.cause(), bags, None))
+    return Event(name, fields, None, bags)
+
+
+async def dispatch(  # noqa: C901, PLR0915 - the hot path: one function more would cost as much as a handler's call
+    plan: Plan, name: str, fields: dict[str, Any], bags: Bags | None, course: Course, limit: float
 ) -> Event:
     """Let every interceptor see, change and decide the event; then tell the observers what became of it.
 
     Raises Pause when answers are missing, and what a hook with `on_error="raise"` raised; observers are told even so.
     """
-    if not plan.interceptors:
-        if plan.boxes:
-            tell(plan.boxes_for(name, fields), name, fields, bags)
-        return Event(name, fields, None, bags)
-    cause = CAUSE.get()
-    depth = cause[1] + 1 if cause else 0
+    task = current_task(course.loop)
+    outer = course.chains.get(task)
+    cause = CAUSE.get() if outer is None else (outer[1]["id"], outer[3])
     stamp(fields, cause)
-    event = Event(name, fields, plan.writable, bags)
-    verdict = Verdict(event, plan.honoured)
-    token = CAUSE.set((fields["id"], depth))
-    deadline = deadlines.arm(limit)
-    hooks = iter(plan.interceptors)
+    event: Event = Told(fields)
+    event.name, event.writable, event.kept = name, plan.writable, bags
+    event.hook = event.outcome = event.gateway = event.asked = None
+    chain = course.chains[task] = (outer, event, limit, cause[1] + 1 if cause else 0)
+    if not course.is_watched:
+        course.watch(limit)
+    plan.runs += 1
+    plan.fired = fields["time"]
+    steps = iter(plan.steps if plan.runs < plan.due else plan.timed())
+    verdict: Verdict | None = None
     try:
-        if depth > MAX_DEPTH:
-            fail_all(hooks, event, verdict, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
-        await _ask(hooks, plan.is_filtered, event, verdict, deadline)
-        verdict.conclude()
-    finally:
-        deadlines.disarm(deadline)
-        CAUSE.reset(token)
-        if plan.boxes:
-            tell(plan.boxes_for(name, event), name, dict(event), bags, event.outcome)
-    return event
-
-
-async def _ask(hooks: Iterator[Hook], is_filtered: bool, event: Event, verdict: Verdict, deadline: Deadline) -> None:
-    """The hot path: a handler that has nothing to say costs little more than its own call."""
-    fired: float = event["time"]
-    hook = None
-    try:
-        for hook in hooks:
-            if is_filtered and not hook.applies(event.name, event):
+        if cause and cause[1] >= MAX_DEPTH:
+            verdict = Verdict(event, plan.honoured)
+            verdict.fail(steps, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
+        for hook, call, is_async in steps:
+            if plan.is_filtered and not hook.applies(name, event):
+                hook.health.passed_over()
                 continue
             event.hook = hook.owner
-            health = hook.health
-            health.fired = fired
-            health.credit -= 1
-            began = perf_counter() if health.credit < 0 else 0.0
             try:
-                answer = hook.call(event)
-                if answer is not None and (type(answer) is CoroutineType or hasattr(answer, "__await__")):
+                if is_async:
+                    answer = await call(event)
+                elif hasattr(answer := call(event), "__await__"):
                     answer = await answer
-            except BaseException as error:  # noqa: BLE001 - the hook's own, or passed on by `raised`
-                answer = raised(hook, event, error, deadline)
-            if began:
-                health.timed(perf_counter() - began)
-            if answer is not None and verdict.take(hook, answer):
-                break
-    except CancelledError:
-        if hook is None or not deadline.is_behind:
-            raise
-        late = TimeoutError(f"the interceptors of {event.name} took longer than {deadline.limit:g} s")
-        fail_all((hook, *hooks), event, verdict, late)
+            except BaseException as error:  # noqa: BLE001 - the hook's own, or passed on by the verdict
+                verdict = verdict or Verdict(event, plan.honoured)
+                if verdict.raised(hook, error, course.deadline(event), steps):
+                    break
+            else:
+                if answer is not None:
+                    verdict = verdict or Verdict(event, plan.honoured)
+                    if verdict.take(hook, answer):
+                        break
+        if verdict is not None:
+            verdict.conclude()
+    finally:
+        course.leave(chain, task)
+        for hook, _, _ in steps:
+            hook.health.passed_over()
+        if plan.boxes:
+            tell(plan.boxes_for(name, event), (name, dict(event), event["time"], cause, bags, event.outcome))
+    return event

@@ -5,9 +5,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from math import ceil
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_args
+from weakref import ref
 
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
@@ -19,48 +21,74 @@ Handler: TypeAlias = Callable[..., Any]
 
 log = logging.getLogger("gateway.hooks")
 
-SLOW = 0.001  # seconds
 SAMPLES = 256
 SILENCE = 60.0  # seconds for which the same error again is only counted
 
 
-class Health:
-    """The facts of one hook's calls, kept while they are made.
+class Counting(Protocol):
+    """What calls a hook and counts on its behalf."""
 
-    To time a call costs as much as a fast hook does. So after a slow call the next one is timed too, after a fast one
-    only the sixteenth: `credit` is how many may go by untimed, and how many there were follows from it.
+    runs: int
+    fired: float | None
+
+
+class Health:
+    """The facts of one hook's calls.
+
+    To count and to time a call would cost as much as a fast interceptor does, so a plan (`Plan`) counts for all of its
+    interceptors, and times them now and then: what is told here is gathered from the `plans` that the hook stands in.
     """
 
-    __slots__ = ("_durations", "_granted", "_told", "credit", "dropped", "error", "failures", "fired")
+    __slots__ = ("_calls", "_durations", "_error_told", "_fired", "dropped", "error", "failures", "plans")
 
     def __init__(self) -> None:
-        self.credit = 0
         self.failures = 0
         self.dropped = 0
-        self.fired: float | None = None
         self.error: BaseException | None = None
-        self._told = 0.0
-        self._granted = 0
+        self.plans: set[ref[Counting]] = set()
+        self._calls = 0
+        self._fired: float | None = None
+        self._error_told = 0.0
         self._durations: deque[float] = deque(maxlen=SAMPLES)
 
     @property
     def calls(self) -> int:
         """How often the hook was called."""
-        return self._granted - self.credit
+        return self._calls + sum(plan.runs for plan in self._counting())
+
+    @property
+    def fired(self) -> float | None:
+        """When it was called last, in seconds since 1970."""
+        return max((at for at in (self._fired, *(plan.fired for plan in self._counting())) if at), default=None)
+
+    def called(self, at: float) -> None:
+        """It is called now."""
+        self._calls += 1
+        self._fired = at
+
+    def passed_over(self) -> None:
+        """Its plan ran, and so counted a call, but this hook's turn did not come."""
+        self._calls -= 1
+
+    def keep(self, plan: ref[Counting], runs: int, fired: float | None) -> None:
+        """This plan is gone; so often it had run."""
+        self.plans.discard(plan)
+        self._calls += runs
+        self._fired = max(self._fired or 0, fired or 0) or None
+
+    def _counting(self) -> list[Counting]:
+        return [plan for plan in (reference() for reference in tuple(self.plans)) if plan is not None]
 
     def timed(self, seconds: float) -> None:
         """A call took this long."""
         self._durations.append(seconds)
-        grant = 1 if seconds >= SLOW or len(self._durations) < SAMPLES // 4 else 16
-        self.credit += grant
-        self._granted += grant
 
     def failed(self, error: BaseException) -> bool:
         """A call failed; is that news? The same error again within a minute is not."""
         self.failures += 1
-        is_news = repr(error) != repr(self.error) or monotonic() - self._told >= SILENCE
+        is_news = repr(error) != repr(self.error) or monotonic() - self._error_told >= SILENCE
         if is_news:
-            self.error, self._told = error, monotonic()
+            self.error, self._error_told = error, monotonic()
         return is_news
 
     def percentile(self, percent: float) -> float | None:
@@ -115,6 +143,11 @@ class Hook:
     def queued(self) -> int:
         """How many events wait for this observer."""
         return len(self.mailbox.queue) if self.mailbox else 0
+
+    @property
+    def is_async(self) -> bool:
+        """Does a call surely answer a coroutine? Of any other answer it is asked whether it can be awaited."""
+        return iscoroutinefunction(self.call)
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
         """Is the hook to be told of this event? Of one about itself (`hook:failed`) it never is."""

@@ -9,7 +9,7 @@ import logging
 from asyncio import CancelledError, Future, current_task, get_running_loop
 from collections import deque
 from collections.abc import Iterable
-from time import perf_counter, time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from gateway.events import Bags, Event, Outcome, Pause
@@ -24,23 +24,16 @@ log = logging.getLogger("gateway.hooks")
 CAPACITY = 1000
 BREATH = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
 
-# name, fields (never changed), when, cause, the turn's bags, what the interceptors decided
+# name, fields (the letter's own, never changed), when, cause, the turn's bags, what the interceptors decided
 Letter: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
 
 
-def tell(
-    boxes: Iterable["Mailbox"],
-    name: str,
-    fields: dict[str, Any],
-    bags: Bags | None = None,
-    outcome: Outcome | Pause | None = None,
-) -> None:
-    """Put an event into the mailboxes. The fields belong to the letter from then on."""
-    cause = CAUSE.get()
+def tell(boxes: Iterable["Mailbox"], letter: Letter) -> None:
+    """Put an event into the mailboxes."""
+    cause = letter[3]
     if cause is not None and cause[1] >= MAX_DEPTH:
-        log.warning("%s is not told: it came of %d events, each caused by a hook", name, MAX_DEPTH)
+        log.warning("%s is not told: it came of %d events, each caused by a hook", letter[0], MAX_DEPTH)
         return
-    letter = (name, fields, time(), cause, bags, outcome)
     for box in boxes:
         queue = box.queue
         if len(queue) == CAPACITY:
@@ -162,8 +155,7 @@ class Mailbox:
         event.outcome = outcome
         CAUSE.set((fields["id"], cause[1] + 1 if cause else 0))
         self._busy += 1
-        hook.health.fired = at
-        hook.health.credit -= 1
+        hook.health.called(at)
         began = perf_counter()
         try:
             answer = hook.call(name, event)

@@ -72,6 +72,7 @@ class Patterns(Generic[Item]):
         self._exact: dict[str, list[Item]] = {}
         self._tree: _Node[Item] = _Node()
         self._globs: dict[str, list[tuple[re.Pattern[str], Item]]] = {}
+        self._lengths: tuple[int, ...] = ()
 
     def add(self, pattern: str, item: Item) -> None:
         """File the item under the pattern."""
@@ -81,6 +82,7 @@ class Patterns(Generic[Item]):
             self._tree.add(pattern.split(":"), item)
         else:
             self._globs.setdefault(_prefix(pattern), []).append((re.compile(translate(pattern)), item))
+            self._lengths = tuple({len(prefix) for prefix in self._globs})
 
     def discard(self, pattern: str, item: Item) -> None:
         """Undo `add`."""
@@ -90,6 +92,7 @@ class Patterns(Generic[Item]):
             self._tree.discard(pattern.split(":"), item)
         else:
             _take(self._globs, _prefix(pattern), (re.compile(translate(pattern)), item))
+            self._lengths = tuple({len(prefix) for prefix in self._globs})
 
     def match(self, name: str) -> tuple[list[Item], list[Item]]:
         """Who named this event, and who has a glob that matches it; an item is there as often as it matches."""
@@ -98,7 +101,8 @@ class Patterns(Generic[Item]):
         for segment in name.split(":"):
             following = []
             for node in nodes:
-                globs += node.rest
+                if node.rest:
+                    globs += node.rest
                 child = node.children.get(segment)
                 if child is not None:
                     following.append(child)
@@ -115,7 +119,7 @@ class Patterns(Generic[Item]):
         return self._exact.get(name, []), globs
 
     def _match_globs(self, name: str) -> list[Item]:
-        prefixes = (name[:end] for end in range(len(name) + 1))
+        prefixes = {name[:length] for length in self._lengths}
         return [item for prefix in prefixes for glob, item in self._globs.get(prefix, ()) if glob.match(name)]
 
 

@@ -1,53 +1,19 @@
 """Which hooks an event has: found once for each name, and remembered until somebody joins or leaves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from threading import RLock
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
-from gateway.catalogue import point
+from gateway.catalogue import Point, point
 from gateway.hooks.hook import Hook
-from gateway.hooks.mailbox import Mailbox
 from gateway.hooks.patterns import Patterns
+from gateway.hooks.plan import NOBODY, Plan
 
 REMEMBERED = 4096
 
 Remove: TypeAlias = Callable[[], None]
-
-
-class Plan:
-    """The hooks of one event name: interceptors in firing order, and the mailboxes of the observers.
-
-    `writable` and `honoured` are what the catalogue says of it, None for an event that is not in there.
-    """
-
-    __slots__ = ("boxes", "honoured", "interceptors", "is_filtered", "writable")
-
-    def __init__(self, name: str, hooks: tuple[Hook, ...]) -> None:
-        known = point(name) if hooks else None
-        self.interceptors = tuple(hook for hook in hooks if hook.mailbox is None)
-        self.boxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
-        self.writable = known.writable if known else None
-        self.honoured = known.outcomes if known else None
-        self.is_filtered = name.startswith("hook:") or any(hook.matches for hook in hooks)
-
-    @property
-    def is_empty(self) -> bool:
-        """Does nobody want to be told?"""
-        return not (self.interceptors or self.boxes)
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        """All of them, those that are awaited first."""
-        return (*self.interceptors, *(box.hook for box in self.boxes))
-
-    def boxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
-        """The mailboxes of those observers who want to be told of an event with these fields."""
-        return [box for box in self.boxes if box.hook.applies(name, fields)] if self.is_filtered else self.boxes
-
-
-NOBODY = Plan("", ())
 
 
 class Plans:
@@ -63,6 +29,7 @@ class Plans:
         "_count",
         "_hooks",
         "_lifo",
+        "_made",
         "_named",
         "_outer",
         "_patterns",
@@ -79,6 +46,7 @@ class Plans:
         self.lock: Any = outer.lock if outer else RLock()
         self._hooks: dict[Hook, None] = {}
         self._patterns: Patterns[Hook] = Patterns()
+        self._made: dict[tuple[tuple[Hook, ...], Point | None], Plan] = {}
         self._count = 0
         self._named: dict[str, int] = {}
         if outer:
@@ -117,23 +85,29 @@ class Plans:
             hook.mailbox.close()
 
     def find(self, name: str) -> Plan:
-        """The plan of this name; names without number do not make us remember without end."""
+        """The plan of this name. Names that have the same hooks share one, and names without end are not kept."""
         with self.lock:
             outer = self._outer.find(name) if self._outer else NOBODY
             own = self._match(name)
-            plan = Plan(name, (*outer.hooks, *own)) if own else outer
+            plan = self._plan((*outer.hooks, *own), point(name)) if own else outer
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
             self.known[name] = plan
         return plan
 
+    def _plan(self, hooks: tuple[Hook, ...], known: Point | None) -> Plan:
+        plan = self._made.get((hooks, known))
+        if plan is None:
+            if len(self._made) >= REMEMBERED:
+                self._made.clear()
+            plan = self._made[hooks, known] = Plan(hooks, known)
+        return plan
+
     def _match(self, name: str) -> tuple[Hook, ...]:
         exact, globs = self._patterns.match(name)
-        if not (exact or globs):
-            return ()
+        if len(exact) + len(globs) < 2:
+            return (*exact, *globs)
         rank = dict.fromkeys(globs, 1) | dict.fromkeys(exact, 0)
-        if len(rank) == 1:
-            return tuple(rank)
         is_reversed = self._lifo and name.endswith(":after")
         tied = sorted(rank, key=lambda hook: (rank[hook], hook.number), reverse=is_reversed)
         return tuple(sorted(tied, key=lambda hook: hook.order))
@@ -141,5 +115,6 @@ class Plans:
     def forget(self) -> None:
         """Who has changed, here or around here: find the plans anew."""
         self.known.clear()
+        self._made.clear()
         for inner in self.inner:
             inner.forget()

@@ -39,12 +39,14 @@ The contract
 from asyncio import get_running_loop
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from time import time
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
 
 from gateway.events import Bags, Decorated, Event, OnError, marked
-from gateway.hooks.chain import dispatch
-from gateway.hooks.deadline import Deadlines
+from gateway.hooks.cause import CAUSE
+from gateway.hooks.chain import announce, dispatch
+from gateway.hooks.course import Course
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.mailbox import Mailbox, tell
@@ -66,7 +68,7 @@ class HookRegistry:
     ) -> None:
         self.plans: Plans = Plans(parent.plans if parent else None, lifo)
         self.mailroom: Mailroom = parent.mailroom if parent else Mailroom()
-        self.deadlines: Deadlines = parent.deadlines if parent else Deadlines()
+        self.course: Course = parent.course if parent else Course()
         self._known = self.plans.known
         self._limit = limit
         self._grace = grace
@@ -156,12 +158,16 @@ class HookRegistry:
         """Tell the observers."""
         plan = self._known.get(name) or self.plans.find(name)
         if plan.boxes:
-            tell(plan.boxes_for(name, fields), name, fields)
+            cause = self.course.cause() if self.course.chains else CAUSE.get()
+            boxes = plan.boxes_for(name, fields) if plan.is_filtered else plan.boxes
+            tell(boxes, (name, fields, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
         """Fire the event at its interceptors, then tell the observers. What became of it is in the event."""
         plan = self._known.get(name) or self.plans.find(name)
-        return dispatch(plan, name, fields, None, self.deadlines, self._limit)
+        if not plan.interceptors:
+            return announce(plan, name, fields, None, self.course)
+        return dispatch(plan, name, fields, None, self.course, self._limit)
 
     def scope(
         self,
@@ -171,7 +177,7 @@ class HookRegistry:
     ) -> Scope:
         """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer."""
         bags = Bags(session_bag, Nobody() if answers is None else answers)
-        return Scope(self.plans, self.deadlines, self._limit, fields, bags)
+        return Scope(self.plans, self.course, self._limit, fields, bags)
 
     async def settled(self) -> None:
         """Wait until the observers have seen all that they were told."""
@@ -185,7 +191,7 @@ class HookRegistry:
     async def __aenter__(self) -> Self:
         self._opening = self.mailroom.open(self._grace)
         await self._opening.__aenter__()
-        self.deadlines.loop = get_running_loop()
+        self.course.loop = get_running_loop()
         return self
 
     async def __aexit__(
@@ -195,7 +201,7 @@ class HookRegistry:
         try:
             return await self._opening.__aexit__(kind, error, trace)
         finally:
-            self.deadlines.close()
+            self.course.close()
 
 
 def _refuse(unknown: Mapping[str, Any]) -> None:

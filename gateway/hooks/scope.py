@@ -1,11 +1,12 @@
 """The hooks as one turn has them: with the turn's fields in every event, its bags, and the person's answers."""
 
 from collections.abc import Iterator, Mapping
+from time import time
 from typing import Any
 
 from gateway.events import Bags, Event, Pause
-from gateway.hooks.chain import dispatch
-from gateway.hooks.deadline import Deadlines
+from gateway.hooks.chain import announce, dispatch
+from gateway.hooks.course import Course
 from gateway.hooks.mailbox import tell
 from gateway.hooks.plans import Plans
 
@@ -31,14 +32,14 @@ class Scope:
     turn makes it short.
     """
 
-    __slots__ = ("_deadlines", "_plans", "_told", "bags", "fields", "limit")
+    __slots__ = ("_course", "_plans", "_told", "bags", "fields", "limit")
 
-    def __init__(self, plans: Plans, deadlines: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags) -> None:
+    def __init__(self, plans: Plans, course: Course, limit: float, fields: Mapping[str, Any], bags: Bags) -> None:
         self.fields = fields
         self.bags = bags
         self.limit = limit
         self._plans = plans
-        self._deadlines = deadlines
+        self._course = course
         self._told: dict[str, int] = {}
 
     def wants(self, name: str) -> bool:
@@ -51,7 +52,7 @@ class Scope:
         if plan.boxes:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            tell(plan.boxes_for(name, fields), name, fields, self.bags)
+            tell(plan.boxes_for(name, fields), (name, fields, time(), self._course.cause(), self.bags, None))
 
     async def run(self, name: str, /, **fields: Any) -> Event:
         """As `HookRegistry.run`, in this turn."""
@@ -61,7 +62,9 @@ class Scope:
         fields = {**self.fields, **fields}
         operation = self._identify(name, fields)
         try:
-            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit)
+            if not plan.interceptors:
+                return await announce(plan, name, fields, self.bags, self._course)
+            return await dispatch(plan, name, fields, self.bags, self._course, self.limit)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
             if operation:

@@ -3,12 +3,13 @@
 import logging
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from gateway.errors import HookError
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
-from gateway.hooks.deadline import Deadline
+from gateway.hooks.course import Deadline
 from gateway.hooks.hook import Hook, described
+from gateway.hooks.plan import Step
 
 log = logging.getLogger("gateway.hooks")
 
@@ -44,7 +45,33 @@ class Verdict:
         except Pause as pause:
             self._questions += pause.questions
         except (TypeError, ValueError) as error:
-            return self.take(hook, failure(hook, self._event, error))
+            return self.take(hook, _failure(hook, self._event, error))
+        return False
+
+    def raised(self, hook: Hook, error: BaseException, deadline: Deadline, rest: Iterable[Step]) -> bool:
+        """Count in what a hook raised: an outcome or a question is its answer, an error is its failure.
+
+        A hook that wants to exit has failed, and so has one that is cancelled while nobody cancels the operation. When
+        the time is over, all the rest have failed too. A real cancellation, and a KeyboardInterrupt, are passed on.
+        """
+        if isinstance(error, (*OUTCOMES, Pause)):
+            return self.take(hook, error)
+        if isinstance(error, CancelledError):
+            if deadline.is_behind:
+                late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
+                return self.take(hook, _failure(hook, self._event, late)) or self.fail(rest, late)
+            if deadline.is_task_cancelled:
+                raise error
+        elif not isinstance(error, Exception | SystemExit):
+            raise error
+        return self.take(hook, _failure(hook, self._event, error))
+
+    def fail(self, steps: Iterable[Step], error: Exception) -> bool:
+        """None of these hooks can be called; those that guard something deny."""
+        for hook, _, _ in steps:
+            hook.health.passed_over()
+            if hook.applies(self._event.name, self._event) and self.take(hook, _failure(hook, self._event, error)):
+                return True
         return False
 
     def _weigh(self, hook: Hook, answer: Outcome | Question | Mapping[str, Any] | None) -> bool:
@@ -96,37 +123,12 @@ class Verdict:
             event.outcome = self._retry
 
 
-def failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
-    """A hook could not answer: what its `on_error` makes of that."""
+def _failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
+    """What a hook's `on_error` makes of its failure."""
     if hook.on_error == "raise":
         hook.health.failed(error)
-        _raise(hook, event, error)
+        if isinstance(error, Exception):
+            raise error
+        raise HookError(f"{hook} failed at {event.name}: {described(error)}") from error
     hook.failed(event.name, error)
     return Deny(f"{hook} guards this and failed ({type(error).__name__}).") if hook.on_error == "deny" else None
-
-
-def raised(hook: Hook, event: Event, error: BaseException, deadline: Deadline) -> Outcome | Pause | None:
-    """What a hook raised: an outcome or a question is its answer, an error is its failure; all else is not ours.
-
-    A hook that wants to exit has failed, and so has one that is cancelled while nobody cancels the operation. A real
-    cancellation, and a KeyboardInterrupt, are never held up.
-    """
-    if isinstance(error, (*OUTCOMES, Pause)):
-        return error
-    is_ours = isinstance(error, CancelledError) and (deadline.cancels or deadline.is_cancelled_from_outside)
-    if is_ours or not isinstance(error, Exception | SystemExit | CancelledError):
-        raise error
-    return failure(hook, event, error)
-
-
-def fail_all(hooks: Iterable[Hook], event: Event, verdict: "Verdict", error: Exception) -> None:
-    """None of these hooks could be asked; those that guard something deny."""
-    for hook in hooks:
-        if hook.applies(event.name, event) and verdict.take(hook, failure(hook, event, error)):
-            break
-
-
-def _raise(hook: Hook, event: Event, error: BaseException) -> NoReturn:
-    if isinstance(error, Exception):
-        raise error
-    raise HookError(f"{hook} failed at {event.name}: {described(error)}") from error
