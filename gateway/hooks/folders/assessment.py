@@ -1,7 +1,7 @@
 """Whether a folder may and can be a hook now, and if not, why: everything that is known without running it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -20,13 +20,16 @@ READY: State = "registered"
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """One look at a folder. `state` is `registered` when it may be started; else `reason` says why it may not."""
+    """One look at a folder. `state` is `registered` when it may be started; else `reason` says why it may not.
+
+    `denied` is what must not happen while the hook cannot answer.
+    """
 
     folder: Folder
     state: State
     reason: str = ""
     manifest: Manifest | None = None
-    guard: Guard | None = None
+    denied: Guard | None = None
     digest: str = ""
     findings: tuple[Finding, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -34,6 +37,10 @@ class Assessment:
     @property
     def is_ready(self) -> bool:
         return self.state == READY
+
+    def says_the_same(self, other: "Assessment") -> bool:
+        """Nothing that counts is different: contents, settings, and what is there on this machine."""
+        return replace(self, folder=other.folder) == other and self.folder.path == other.folder.path
 
 
 def assess(folder: Folder, study: Study, house: House, switches: Switches) -> Assessment:
@@ -48,8 +55,9 @@ def assess(folder: Folder, study: Study, house: House, switches: Switches) -> As
         return Assessment(folder, "broken", _first(findings), None, study.guard, study.digest, findings)
     findings += _isolation_findings(folder, manifest, house)
     state, reason = _verdict(manifest, study.digest, findings, house, switches)
-    options = house.options_of(manifest)
-    return Assessment(folder, state, reason, manifest, study.guard, study.digest, findings, options)
+    # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
+    denied = study.guard if state != "pending" or switches.was_trusted(folder.name) else None
+    return Assessment(folder, state, reason, manifest, denied, study.digest, findings, house.options_of(manifest))
 
 
 def _verdict(

@@ -87,9 +87,10 @@ def look(source: Source, name: str) -> Folder | None:
         return None
     try:
         own = tuple(_unsafe(str(source.path), source.path.stat()))
-    except OSError:
+        is_link = (source.path / name).is_symlink()
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return None
-    return _look(source, name, (source.path / name).is_symlink(), own)
+    return _look(source, name, is_link, own)
 
 
 def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) -> Folder | None:
@@ -109,21 +110,19 @@ def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) ->
         remedy = "make it a readable folder of the user that runs the gateway"
         wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
         return Folder(name, path, source, findings=(wrong,))
-    names = {file.name for file in files}
-    if not names & {MANIFEST, HANDLER}:
-        near = next((entry.name for entry in _alike(path)), "")
-        if not near:
-            return None
-        findings.append(Finding(Place(f"{label}/{near}"), "is not read", f"rename it to {MANIFEST}"))
-    elif MANIFEST not in names:
-        findings.append(Finding(Place(label), f"has a {HANDLER} and no {MANIFEST}", f"write a {MANIFEST}"))
+    if not {file.name for file in files} & {MANIFEST, HANDLER} and len(findings) == len(own) and not misnamed(path):
+        return None
     findings += [*_unsafe(label, found), *_odd_name(name)]
     return Folder(name, path, source, files, tuple(findings))
 
 
-def _alike(path: Path) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(path) as entries:
-        yield from (entry for entry in entries if entry.name.lower() in ("hook.yaml", "hook.yml"))
+def misnamed(path: Path) -> str:
+    """What was probably meant as the manifest: `hook.yml` and the like."""
+    try:
+        with os.scandir(path) as entries:
+            return next((entry.name for entry in entries if entry.name.lower() in ("hook.yaml", "hook.yml")), "")
+    except OSError:
+        return ""
 
 
 def _odd_name(name: str) -> Iterator[Finding]:

@@ -10,11 +10,14 @@ from anyio.abc import TaskGroup
 from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.scribe import Scribe
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.nursery import Nursery
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 Grant = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+
+RETRIES = (1.0, 5.0, 30.0, 300.0)  # seconds between the deliveries of what a durable hook failed at
 
 # What of the environment every hook sees; all else must be named in its manifest.
 _OPEN = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
@@ -66,8 +69,10 @@ class House:
     registry: HookRegistry
     nursery: Nursery
     engine: Engine | None
+    scribe: Scribe | None  # there where a journal is
     grant: Grant
     tasks: TaskGroup
+    retries: tuple[float, ...] = RETRIES
 
     def settings_of(self, name: str) -> HookSettings:
         return self.settings.each.get(name, HookSettings())

@@ -12,7 +12,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from gateway.catalogue import POINTS, Point, point, suggest
-from gateway.hooks.folders.discovery import label_of
+from gateway.hooks.folders.discovery import label_of, misnamed
 from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Guard, Keys, Manifest, Reading
 from gateway.hooks.folders.requirements import Requirement
 from gateway.hooks.folders.subjects import is_durable
@@ -32,6 +32,8 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 
 def read_manifest(folder: Path) -> Reading:
     """What the folder's manifest says; nothing is raised, and nothing of the folder is run."""
+    if not (folder / MANIFEST).exists():
+        return _missing(folder)
     tree = read_yaml(folder / MANIFEST, LIMIT, name=f"{label_of(folder.name)}/{MANIFEST}")
     root = tree.root if isinstance(tree.root, Mapping) else Mapping(tree.root.place)
     is_hermes = frozenset(root) <= HERMES_KEYS | UNREAD_KEYS | FOREIGN_KEYS
@@ -47,6 +49,13 @@ def read_manifest(folder: Path) -> Reading:
     failed = keys is None or any(finding.severity == "error" for finding in findings)
     manifest = None if failed or keys is None else _manifest(folder.name, keys, is_hermes)
     return Reading(manifest, tuple(findings), _guard(root))
+
+
+def _missing(folder: Path) -> Reading:
+    place = Place(f"{label_of(folder.name)}/{MANIFEST}")
+    near = misnamed(folder)
+    remedy = f"rename {near} to {MANIFEST}" if near else "write one; its least is: events: [agent:end]"
+    return Reading(None, (Finding(place, "is missing", remedy),))
 
 
 def names_in(value: str | Iterable[T]) -> tuple[str | T, ...]:

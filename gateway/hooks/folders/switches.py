@@ -38,6 +38,10 @@ class Switches:
     def is_trusted(self, name: str, digest: str) -> bool:
         return self._decisions.trusted.get(name) == digest
 
+    def was_trusted(self, name: str) -> bool:
+        """Whether some version of it was."""
+        return name in self._decisions.trusted
+
     def enable(self, name: str, enabled: bool) -> None:
         self._write(enabled={**self._decisions.enabled, name: enabled})
 

@@ -81,9 +81,11 @@ class Executable(asyncio.SubprocessProtocol):
                 env=spec.environ(),
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:
+        except BaseException as error:
             program._output.close()
-            raise HookError(_not_started(spec, error)) from None
+            if isinstance(error, OSError | ValueError):
+                raise HookError(_not_started(spec, error)) from None
+            raise
         finally:
             os.close(write)
         restrain(transport.get_pid(), spec)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
+from gateway.hooks.folders.reading import read_manifest
 
 EVENTS = "events: [agent:end]\n"
 
@@ -52,10 +53,14 @@ def test_code_is_the_manifest_and_every_python_file(tmp_path: Path) -> None:
 def test_a_half_written_folder_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "handler.py").write_text("")
-    assert "has a handler.py and no HOOK.yaml" in wrong(tmp_path / "a")[0]
+    assert wrong(tmp_path / "a") == []
+    assert [str(finding) for finding in read_manifest(tmp_path / "a").findings] == [
+        "a/HOOK.yaml: error: is missing; write one; its least is: events: [agent:end]"
+    ]
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "hook.yml").write_text(EVENTS)
-    assert "rename it to HOOK.yaml" in wrong(tmp_path / "b")[0]
+    assert wrong(tmp_path / "b") == []
+    assert "rename hook.yml to HOOK.yaml" in str(read_manifest(tmp_path / "b").findings[0])
 
 
 @pytest.mark.row("T21")

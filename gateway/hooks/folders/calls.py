@@ -1,0 +1,121 @@
+"""The calls of one hook: admitted by its breaker, made on its wire, written into its record."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.events import Event, Pause
+from gateway.hooks.folders.breaker import Breaker
+from gateway.hooks.folders.handlers import WHOLE, Target, ask_all, tell_all
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.record import Record, outcome_word
+from gateway.hooks.folders.rights import Rights
+from gateway.hooks.folders.runner import Runner
+from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.registry import LIMIT
+from gateway.hooks.wires.wire import HookFailed
+
+log = logging.getLogger("gateway.hooks")
+
+
+class Calls:
+    """`decide` and `observe` are what the registry calls; `manifest` says for which version."""
+
+    def __init__(self, name: str, house: House, runner: Runner, rights: Rights) -> None:
+        self.record = Record()
+        self.breaker = Breaker(time.monotonic)
+        self._name = name
+        self._house = house
+        self._runner = runner
+        self._rights = rights
+        self._manifest: Manifest | None = None
+        self._intercepted = patterns_of(())
+
+    def follow(self, manifest: Manifest) -> None:
+        """From now on this manifest holds."""
+        self._manifest = manifest
+        self._intercepted = patterns_of(manifest.intercepts)
+
+    async def decide(self, event: Event) -> Any:
+        """What it answers as an interceptor; HookFailed when it cannot."""
+        manifest = self._manifest
+        assert manifest
+        if not self.breaker.admits():
+            self.record.skipped += 1
+            if manifest.on_error == "skip":
+                return None
+            raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
+        timeout, begun = min(manifest.decide_timeout, LIMIT), time.perf_counter()
+        try:
+            wire = await self._runner.ready(timeout)
+            with self._runner.relay.using(wire):
+                self._rights.remember(event)
+                answer = await ask_all(wire, self._targets(event.name), event, timeout)
+        except Pause:
+            self._answered(event.name, begun, "ask")
+            raise
+        except HookFailed as failed:
+            self._failed(event.name, begun, failed)
+            raise
+        except Exception as error:  # what it answered, or asked, means nothing
+            raise self._failed(event.name, begun, _failure(error)) from error
+        except BaseException:
+            self.breaker.left()
+            raise
+        self._answered(event.name, begun, outcome_word(answer))
+        return answer
+
+    async def observe(self, name: str, event: Event) -> None:
+        """Raises HookFailed when it could not be told, or failed."""
+        if any(self._intercepted.match(name)):
+            return
+        if self.breaker.admits():
+            await self.deliver(name, event)
+        else:
+            self.record.skipped += 1
+
+    async def deliver(self, name: str, event: Event) -> None:
+        """Tell it of an event that the breaker has admitted. Raises HookFailed."""
+        assert self._manifest
+        begun = time.perf_counter()
+        try:
+            wire = await self._runner.alone()
+            with self._runner.relay.using(wire):
+                self._rights.remember(event)
+                await tell_all(wire, self._targets(name), name, event, self._manifest.observe_timeout)
+        except HookFailed as failed:
+            self._failed(name, begun, failed)
+            raise
+        except Exception as error:  # what it answered means nothing
+            raise self._failed(name, begun, _failure(error)) from error
+        except BaseException:
+            self.breaker.left()
+            raise
+        self._answered(name, begun, "ok")
+
+    def _targets(self, name: str) -> Sequence[Target]:
+        return self._runner.targets.of(name) if self._runner.targets else WHOLE
+
+    def _answered(self, name: str, begun: float, outcome: str) -> None:
+        self.record.answered(name, time.perf_counter() - begun, outcome)
+        if self.breaker.succeeded():
+            log.info("%s works again", self._name)
+        self._runner.renew_if_worn()
+
+    def _failed(self, name: str, begun: float, failure: HookFailed) -> HookFailed:
+        if self.record.failed(name, time.perf_counter() - begun, failure):
+            self.tell("hook:failed", f"{name}: {failure}")
+        if self.breaker.failed():
+            log.warning("%s failed %d times in a row and is left alone for a while", self._name, self.breaker.failures)
+            self.tell("hook:tripped", str(failure))
+        self._runner.renew_if_worn()
+        return failure
+
+    def tell(self, event: str, reason: str) -> None:
+        self._house.registry.emit(event, hook=self._name, reason=reason)
+
+
+def _failure(error: Exception) -> HookFailed:
+    return HookFailed(f"{type(error).__name__}: {error}", kind="raised")

@@ -1,0 +1,157 @@
+"""One folder as a hook: what its changes do to what runs, and what is known of it.
+
+A change takes effect when the new version stands ready; one that does not work leaves the version before running, and
+says so. While the hook cannot answer at all, what it guards is denied (`on_error: deny`); all else goes on without it.
+"""
+
+import logging
+from collections.abc import Callable
+
+import anyio
+
+from gateway.errors import HookError
+from gateway.hooks.folders.assessment import Assessment
+from gateway.hooks.folders.calls import Calls
+from gateway.hooks.folders.durable import Queue
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.record import State
+from gateway.hooks.folders.rights import Rights
+from gateway.hooks.folders.runner import Runner
+from gateway.hooks.folders.subscription import Subscription, patterns_of, terms_of
+
+# What runs goes on running when the version that was to follow it is one of these.
+_KEEPS = frozenset({"broken", "missing", "pending"})
+# Nobody wants what happens to be kept for a hook that is one of these.
+_OFF = frozenset({"disabled", "refused", "pending"})
+
+log = logging.getLogger("gateway.hooks")
+
+
+class FolderHook:
+    """`reassess` looks at the folder anew; it returns None when it is not there any more."""
+
+    def __init__(self, name: str, house: House, reassess: Callable[[str], Assessment | None]) -> None:
+        self.name = name
+        self.runner = Runner(name, house, self.revive)
+        self._rights = Rights(name, house)
+        self.calls = Calls(name, house, self.runner, self._rights)
+        self.subscription = Subscription(house.registry, name, self.calls.decide, self.calls.observe)
+        self.queue = Queue(name, house, self.calls)
+        self.current: Assessment | None = None  # what is subscribed, and runs when something does
+        self.latest: Assessment | None = None  # the last look at the folder
+        self._reassess = reassess
+        self._lock = anyio.Lock()
+        self._is_over = False
+
+    @property
+    def is_up(self) -> bool:
+        wire = self.runner.relay.wire
+        return wire is not None and not wire.gone
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is known, and was not needed yet."""
+        return self.runner.state == "registered" and self.current is not None
+
+    def remarks(self) -> list[str]:
+        """What only its own process could tell."""
+        manifest = self.current.manifest if self.current else None
+        if manifest is None or self.runner.targets is None:
+            return []
+        named = patterns_of(manifest.subscriptions)
+        return [
+            f"{self.name}/handler.py: warning: a function is marked with @on({name!r}), which HOOK.yaml does not name, "
+            "so it is not called; add it to `intercepts` or `events`"
+            for name in self.runner.targets.names
+            if not any(named.match(name)) and name not in manifest.subscriptions
+        ]
+
+    async def take(self, assessment: Assessment, eager: bool) -> None:
+        """The folder is like this now; what is being started from what it was before is given up."""
+        if self.latest and assessment.says_the_same(self.latest):
+            return
+        self.latest = assessment
+        self.runner.give_up_start()
+        async with self._lock:
+            if not self._is_over and assessment is self.latest:
+                await self._take(assessment, eager)
+
+    async def revive(self, afresh: bool = False) -> None:
+        """Start what is registered or has died; `afresh`: also what runs, by a new wire."""
+        async with self._lock:
+            if self._is_over or (self.is_up and not afresh):
+                return
+            assessment = self._reassess(self.name)
+            if assessment is not None:
+                await self._take(assessment, eager=True)
+
+    async def end(self) -> None:
+        """The folder is gone, or the gateway stops."""
+        self._is_over = True
+        self.subscription.end()
+        self.queue.end()
+        await self.runner.end()
+
+    async def _take(self, assessment: Assessment, eager: bool) -> None:
+        self.latest = assessment
+        if not assessment.is_ready:
+            await self._refuse(assessment)
+        elif eager or self.is_up or self.runner.state == "waiting":
+            await self._start(assessment)
+        else:
+            self._follow(assessment)
+            self.runner.enter("registered", "it starts at its first event")
+
+    async def _refuse(self, assessment: Assessment) -> None:
+        if self.is_up and assessment.state in _KEEPS:
+            self._keep(assessment.reason)
+            return
+        self.current = assessment
+        self._fail(assessment.state, assessment.reason)
+        await self.runner.stop()
+
+    async def _start(self, assessment: Assessment) -> None:
+        assert assessment.manifest
+        was_up, before = self.is_up, self.current
+        if not was_up:
+            self._follow(assessment)
+            self.runner.enter("starting")
+        try:
+            if not await self.runner.start(assessment, self._rights.serve_for(assessment.manifest)):
+                return
+        except HookError as error:
+            if self.is_up:
+                self._keep(f"it does not start: {error}")
+            else:
+                self.current = assessment
+                self._fail("broken", f"it does not start: {error}")
+            return
+        self._follow(assessment)
+        if before is None or before.digest != assessment.digest:
+            self.calls.breaker.reset()
+        self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
+
+    def _follow(self, assessment: Assessment) -> None:
+        assert assessment.manifest
+        self.current = assessment
+        self.calls.follow(assessment.manifest)
+        self.subscription.agree(terms_of(assessment.manifest, self.queue.follow(assessment.manifest)))
+
+    def _fail(self, state: State, reason: str) -> None:
+        self.runner.enter(state, reason)
+        if self.current and (guard := self.current.denied):
+            self.subscription.guard(guard, reason)
+        else:
+            self.subscription.end()
+        if state in _OFF:
+            self.queue.end()
+        else:
+            self.queue.rest()
+        if state != "disabled":
+            log.warning("%s is %s: %s", self.name, state, reason)
+            self.calls.tell("hook:failed", reason)
+
+    def _keep(self, why: str) -> None:
+        self.runner.reason = f"the last change does not count, the version before runs on: {why}"
+        log.warning("%s: %s", self.name, self.runner.reason)
+        self.calls.tell("hook:failed", self.runner.reason)

@@ -1,0 +1,118 @@
+"""Which functions of a folder an event goes to, and one answer made of theirs.
+
+A handler has `handle`, functions marked with `@on`, or both. `handle` hears of everything that the manifest names; a
+marked function of those among them that it names itself. They are called in `order`, `handle` (0) before its equals.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.events import OUTCOMES, Deny, Event
+from gateway.hooks.filters import Filter, compile_filter
+from gateway.hooks.folders.inside import Inside
+from gateway.hooks.patterns import Patterns
+from gateway.hooks.wires.telling import intercept, observe
+from gateway.hooks.wires.wire import HookFailed, Wire
+from gateway.hooks.wires.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One function: `name` as the wire knows it ("": `handle`, or whatever is at the other end)."""
+
+    name: str = ""
+    order: float = 0
+    matches: Filter | None = None
+    guards: bool = False
+    timeout: float | None = None
+
+    def applies(self, event: Event) -> bool:
+        return self.matches is None or self.matches(event)
+
+    def limit(self, timeout: float) -> float:
+        return timeout if self.timeout is None else min(timeout, self.timeout)
+
+
+WHOLE = (Target(),)
+
+
+class Targets:
+    """The functions of one loaded handler."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._handle, marks = _loaded(wire)
+        self._marked: Patterns[Target] = Patterns()
+        self._is_plain = not marks
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names, _ in marks for name in names))
+        for names, target in marks:
+            for name in names:
+                self._marked.add(name, target)
+
+    def of(self, name: str) -> Sequence[Target]:
+        if self._is_plain:
+            return WHOLE
+        exact, globs = self._marked.match(name)
+        found = dict.fromkeys([*(WHOLE if self._handle else ()), *exact, *globs])
+        return sorted(found, key=lambda target: target.order)
+
+
+def _loaded(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], Target]]]:
+    if isinstance(wire, Worker):
+        marks = [
+            (
+                mark.names,
+                Target(mark.target, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout),
+            )
+            for mark in wire.loaded.marks
+        ]
+        return wire.loaded.handle, marks
+    if isinstance(wire, Inside):
+        inside = [
+            (mark.names, Target(name, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout))
+            for name, (_, mark) in wire.handlers.marked.items()
+        ]
+        return wire.handlers.handle is not None, inside
+    return True, []
+
+
+async def ask_all(wire: Wire, targets: Sequence[Target], event: Event, timeout: float) -> Any:
+    """What the functions make of an event that they may change: the first decision, or None when all is in the event.
+
+    Raises:
+        HookFailed: one of them could not answer.
+    """
+    if len(targets) == 1 and targets[0] == WHOLE[0]:
+        return await intercept(wire, event, timeout)
+    for target in targets:
+        if not target.applies(event):
+            continue
+        try:
+            answer = await intercept(wire, event, target.limit(timeout), target.name)
+        except HookFailed as failed:
+            if target.guards:
+                return Deny(f"{target.name} guards this and failed: {failed}")
+            raise
+        if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
+            return answer
+        if isinstance(answer, Mapping):
+            event.update({field: value for field, value in answer.items() if _is_writable(event, field)})
+    return None
+
+
+async def tell_all(wire: Wire, targets: Sequence[Target], name: str, event: Event, timeout: float) -> None:
+    """Raises HookFailed when one of them failed; the others are told even so."""
+    failures = []
+    for target in targets:
+        if not target.applies(event):
+            continue
+        try:
+            await observe(wire, name, event, target.limit(timeout), target.name)
+        except HookFailed as failed:
+            failures.append(failed)
+    if failures:
+        raise failures[0]
+
+
+def _is_writable(event: Event, field: str) -> bool:
+    return event.writable is None or field in event.writable

@@ -1,0 +1,103 @@
+"""A handler that runs in the gateway's own process and loop, where the configuration says so (`isolation: none`).
+
+It is spared the way to another process, and can disturb everything: what it blocks is blocked, and a time limit only
+ends what awaits. All else is as in a process of its own.
+"""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.errors import HookError
+from gateway.events import OUTCOMES, Pause
+from gateway.hooks.wires import codec
+from gateway.hooks.wires.process.context import Call, Memory, Meta
+from gateway.hooks.wires.process.loader import Handlers, load
+from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFailed
+
+_encode = msgspec.json.Encoder().encode
+
+
+class InsideGateway:
+    """What `uses:` grants, for code on the gateway's own loop: every call is to be awaited."""
+
+    def __init__(self, serve: Capability, during: str) -> None:
+        self._serve = serve
+        self._during = during
+
+    async def send(self, to: str, text: str, **more: Any) -> Any:
+        return await self._serve("send", {"to": to, "text": text, **more}, self._during)
+
+    async def submit(self, text: str, **more: Any) -> Any:
+        return await self._serve("submit", {"text": text, **more}, self._during)
+
+    async def emit(self, name: str, /, **fields: Any) -> Any:
+        return await self._serve("emit", {"name": name, "fields": fields}, self._during)
+
+    async def store(self, verb: str, **params: Any) -> Any:
+        """`await store("get", key=...)`, and so on: get, set, delete, keys."""
+        return await self._serve(f"store.{verb}", params, self._during)
+
+
+class Inside:
+    """The wire to a handler in this process."""
+
+    def __init__(self, name: str, handlers: Handlers, options: Mapping[str, Any], serve: Capability) -> None:
+        self._name = name
+        self._options = options
+        self._serve = serve
+        self._memory = Memory()
+        self.handlers = handlers
+        self.gone = Gone()
+
+    @classmethod
+    def open(cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability) -> "Inside":
+        """Raises HookError when the handler cannot be imported."""
+        try:
+            return cls(name, load(name, handler), options, serve)
+        except (Exception, SystemExit) as error:  # importing a hook
+            raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
+        raw = msgspec.json.decode(codec.fields_of(fields), type=dict[str, msgspec.Raw])
+        call = Call(name, raw, msgspec.json.decode(_encode(meta), type=Meta), self._name, self._memory)
+        call.equip(self._options, InsideGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
+        try:
+            with anyio.fail_after(timeout):
+                result = await self._result(call)
+                said = call.asked() or call.answer(result)
+        except TimeoutError:
+            raise HookFailed(f"{self._name} took more than {timeout:g} s", kind="timeout") from None
+        except (Exception, SystemExit) as error:  # calling a hook
+            raise HookFailed(f"{type(error).__name__}: {error}", kind="raised") from error
+        message = codec.decode(_encode({"jsonrpc": "2.0", "id": 0, **said}))
+        return Answer(
+            message.result,
+            message.changed,
+            message.ask,
+            refused=message.refused,
+            turn_bag=message.turn_bag,
+            session_bag=message.session_bag,
+        )
+
+    async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for
+        self.gone.tell("it was stopped")
+
+    async def _result(self, call: Call) -> Any:
+        context, target = call.context, call.meta.target
+        try:
+            if target:
+                result = self.handlers.marked[target][0](context)
+            elif self.handlers.handle:
+                result = self.handlers.handle(context.name, context)
+            else:
+                raise LookupError("the handler has no `handle`, only functions marked with @on")
+            return await result if inspect.isawaitable(result) else result
+        except OUTCOMES as outcome:
+            return outcome
+        except Pause:  # what it asked is in the context
+            return None

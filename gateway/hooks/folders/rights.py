@@ -1,0 +1,49 @@
+"""What one hook may ask of the gateway: what its manifest `uses`, and with the cause that it acts for."""
+
+from collections import OrderedDict
+from typing import Any
+
+from gateway.catalogue import point
+from gateway.errors import HookError
+from gateway.events import Event
+from gateway.hooks.cause import CAUSE, Cause, caused_by
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.wires.wire import Capability
+
+REMEMBERED = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
+
+
+class Rights:
+    def __init__(self, name: str, house: House) -> None:
+        self._name = name
+        self._house = house
+        self._causes: OrderedDict[str, Cause | None] = OrderedDict()
+
+    def remember(self, event: Event) -> None:
+        """It is told of this event now, and what it does because of that has the same cause."""
+        self._causes[str(event.get("id", ""))] = CAUSE.get()
+        while len(self._causes) > REMEMBERED:
+            self._causes.popitem(last=False)
+
+    def serve_for(self, manifest: Manifest) -> Capability:
+        """What answers the requests of a hook with this manifest."""
+
+        async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
+            word = verb.partition(".")[0]
+            if word not in manifest.uses:
+                raise HookError(f"{self._name} may not {word}: add `uses: [{word}]` to its HOOK.yaml")
+            with caused_by(self._causes.get(during)):
+                if verb == "emit":
+                    return self._emit(params)
+                return await self._house.grant(self._name, verb, params, during)
+
+        return serve
+
+    def _emit(self, params: dict[str, Any]) -> None:
+        name, fields = params.get("name"), params.get("fields", {})
+        if not isinstance(name, str) or not name or not isinstance(fields, dict):
+            raise HookError("emit takes the name of an event and its fields")
+        if point(name) is not None:
+            raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
+        self._house.registry.emit(name, **{str(field): value for field, value in fields.items()})

@@ -1,0 +1,124 @@
+"""Writes the events that durable hooks are owed into the journal, each once however many of them want it.
+
+The record's name in the journal is made of the event's id: a turn that is resumed after a crash repeats its events
+under the same ids, and what was written before stays one record. Between the telling of an event and its append a
+crash can still take it; what a turn must not lose belongs into the turn's own append.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway import records
+from gateway.engine.interface import Engine, Put
+from gateway.errors import Duplicate, EngineError
+from gateway.events import Event
+from gateway.hooks.filters import Filter, compile_filter
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.subjects import is_durable
+from gateway.hooks.folders.subscription import hand_over, patterns_of
+from gateway.hooks.hook import Hook
+from gateway.hooks.patterns import Patterns
+from gateway.hooks.registry import HookRegistry
+from gateway.hooks.wires.fields import encoded
+
+KEY = "durable delivery"  # its name in the registry
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds between two tries while the journal takes nothing
+
+log = logging.getLogger("gateway.hooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """What one hook is owed, once its consumer stands."""
+
+    hook: str
+    patterns: tuple[str, ...]
+    wants: Patterns[str]
+    skips: Patterns[str]  # what it intercepts, and so is not to observe
+    matches: Filter | None
+    stands: anyio.Event = field(default_factory=anyio.Event)
+
+    def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
+        if name.startswith("hook:") and fields.get("hook") == self.hook:
+            return False
+        if not any(self.wants.match(name)) or any(self.skips.match(name)):
+            return False
+        return self.matches is None or self.matches(fields)
+
+
+def debt_of(manifest: Manifest) -> Debt:
+    wants, skips = patterns_of(manifest.events), patterns_of(manifest.intercepts)
+    return Debt(manifest.folder, manifest.events, wants, skips, compile_filter(manifest.when))
+
+
+class Scribe:
+    """One observer for all durable hooks together."""
+
+    def __init__(self, registry: HookRegistry, engine: Engine) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._debts: dict[str, Debt] = {}
+        self._patterns: tuple[str, ...] = ()
+        self._hook: Hook | None = None
+        self._leave: Callable[[], None] | None = None
+
+    def owe(self, debt: Debt) -> None:
+        self._debts[debt.hook] = debt
+        self._agree()
+
+    def forget(self, hook: str) -> None:
+        if self._debts.pop(hook, None):
+            self._agree()
+
+    def owes(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Whether any durable hook wants this event."""
+        return any(debt.is_for(name, fields) for debt in self._debts.values())
+
+    def _agree(self) -> None:
+        patterns = tuple(dict.fromkeys(name for debt in self._debts.values() for name in debt.patterns))
+        if patterns == self._patterns:
+            return
+        before, leave = self._hook, self._leave
+        self._patterns, self._hook, self._leave = patterns, None, None
+        if patterns:
+            self._leave = self._registry.watch(patterns, self._write, key=KEY)
+            self._hook = self._registry.hooks[-1]
+        hand_over([before] if before else [], [self._hook] if self._hook else [])
+        if leave:
+            leave()
+
+    async def _write(self, name: str, event: Event) -> None:
+        owed = [debt for debt in self._debts.values() if debt.is_for(name, event)]
+        if not owed:
+            return
+        if not is_durable(name):
+            log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
+            return
+        for debt in owed:
+            await debt.stands.wait()
+        put = put_of(name, event)
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._engine.append(put)
+            except Duplicate:
+                return
+            except EngineError as error:
+                log.warning("%s waits for the journal, which takes nothing: %s", name, error)
+                await anyio.sleep(pause)
+                pause = min(LONGEST_PAUSE, pause * 2)
+            else:
+                return
+
+
+def put_of(name: str, fields: Mapping[str, Any]) -> Put:
+    """The record of an event."""
+    plain, _ = encoded(name, fields)
+    record = records.Emitted(name=name, fields=msgspec.json.decode(plain))
+    ident = f"ev:{fields.get('id', '')}"
+    return Put(records.event_subject(name), records.encode(record), msg_id=ident, ttl=records.EVENT_TTL)

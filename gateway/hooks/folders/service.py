@@ -1,0 +1,192 @@
+"""The folder hooks of a gateway: found, started, watched, and spoken about.
+
+    async with FolderHooks(sources, registry, nursery, engine, settings, surroundings, grant) as hooks:
+        for status in await hooks.status():
+            print(status.name, status.state, status.reason)
+
+Up to `hooks.eager` hooks are started at once, in the background; further ones at their first event. What is told
+before a hook is up waits for it. Listing and checking never import a handler.
+"""
+
+import difflib
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from gateway.config.settings import Hooks
+from gateway.engine.interface import Engine
+from gateway.errors import HookError
+from gateway.events import Pause, outcome_to
+from gateway.hooks.folders.assessment import Assessment
+from gateway.hooks.folders.dead import DeadLetters
+from gateway.hooks.folders.discovery import Source
+from gateway.hooks.folders.folder import FolderHook
+from gateway.hooks.folders.house import Grant, House, Surroundings
+from gateway.hooks.folders.record import HookStatus
+from gateway.hooks.folders.roster import Roster
+from gateway.hooks.folders.scribe import Scribe
+from gateway.hooks.folders.status import status_of
+from gateway.hooks.folders.subjects import token
+from gateway.hooks.folders.trial import Trial, event_for, shown, try_out, verb_of
+from gateway.hooks.registry import HookRegistry
+from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.wire import HookFailed
+
+
+class FolderHooks:
+    """What the gateway, its commands and its page ask of the folder hooks."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        registry: HookRegistry,
+        nursery: Nursery,
+        engine: Engine | None,
+        settings: Hooks,
+        surroundings: Surroundings,
+        grant: Grant,
+    ) -> None:
+        self._sources = sources
+        self._parts = (registry, nursery, engine, settings, surroundings, grant)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        registry, nursery, engine, settings, surroundings, grant = self._parts
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        scribe = Scribe(registry, engine) if engine else None
+        self._house = House(settings, surroundings, registry, nursery, engine, scribe, grant, self._tasks)
+        self._roster = Roster(self._sources, self._house)
+        self._letters = DeadLetters(engine) if engine else None
+        await self._roster.begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        with anyio.CancelScope(shield=True):
+            await self._roster.end()
+        self._tasks.cancel_scope.cancel()
+        return await self._stack.__aexit__(kind, error, trace)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Raises HookError where there is no journal."""
+        if self._letters is None:
+            raise HookError("there is no journal here, and so no dead letters")
+        return self._letters
+
+    @property
+    def trouble(self) -> str:
+        """What stands against noticing changes of hooks, if anything does."""
+        return self._roster.watcher.trouble if self._roster.watcher else ""
+
+    async def settled(self) -> None:
+        """Until all that was found at the start has been started, or has said why not."""
+        await self._roster.settled.wait()
+
+    async def status(self) -> list[HookStatus]:
+        dead: dict[str, int] = {}
+        for letter in await self._letters.list() if self._letters else ():
+            dead[letter.hook] = dead.get(letter.hook, 0) + 1
+        return [await self._status(hook, dead.get(name, 0)) for name, hook in sorted(self._roster.hooks.items())]
+
+    async def info(self, name: str) -> HookStatus:
+        """Raises HookError when there is no such hook."""
+        hook = self._hook(name)
+        dead = len(await self._letters.list(name)) if self._letters else 0
+        return await self._status(hook, dead)
+
+    async def reload(self, name: str = "") -> None:
+        """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
+        if name:
+            self._known(name)
+            await self._roster.refresh(name)
+            await self._hook(name).revive(afresh=True)
+        else:
+            for each in dict.fromkeys([*self._roster.hooks, *self._roster.folders()]):
+                await self._roster.refresh(each)
+
+    async def reset(self, name: str) -> None:
+        """Its breaker closes; if it is not up, it is started. HookError: no such hook."""
+        hook = self._hook(name)
+        hook.calls.breaker.reset()
+        if not hook.is_up and not hook.waits:
+            await hook.revive(False)
+
+    async def switch(self, name: str, enabled: bool) -> None:
+        """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
+        self._known(name)
+        settings, own = self._house.settings, self._house.settings_of(name).enabled
+        if (own is False or name in settings.disabled) if enabled else (own or name in settings.enabled):
+            raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
+        self._roster.switches.enable(name, enabled)
+        await self._roster.refresh(name)
+
+    async def trust(self, name: str) -> str:
+        """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
+        assessment = self._known(name)
+        if not assessment.digest:
+            raise HookError(f"{name} cannot be trusted: it is {assessment.state}: {assessment.reason}")
+        self._roster.switches.trust(name, assessment.digest)
+        await self._roster.refresh(name)
+        return assessment.digest
+
+    async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> Trial:
+        """Tell the hook, as it runs, of one event. HookError: no such hook."""
+        hook = self._hook(name)
+        if hook.current is None or hook.current.manifest is None or hook.runner.state in ("broken", "disabled"):
+            raise HookError(f"{name} is {hook.runner.state}: {hook.runner.reason}")
+        told, begun = event_for(event, fields), time.perf_counter()
+        before, verb, result, error, traceback = dict(told), verb_of(hook.current.manifest, event), None, "", ""
+        try:
+            if verb == "intercept":
+                result = shown(await hook.calls.decide(told))
+            else:
+                await hook.calls.deliver(event, told)
+        except Pause as pause:
+            result = outcome_to(pause)
+        except HookFailed as failed:
+            error, traceback = str(failed), failed.traceback
+        changed = {field: value for field, value in told.items() if before.get(field, ...) != value}
+        seconds = time.perf_counter() - begun
+        return Trial(
+            event=event, verb=verb, seconds=seconds, result=result, changed=changed, error=error, traceback=traceback
+        )
+
+    async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[Trial]:
+        """Run it in a process of its own against samples of all that it subscribes to, or this one event.
+
+        Raises:
+            HookError: there is no such hook, or it does not start.
+        """
+        assessment = self._known(name)
+        if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
+            raise HookError(f"{name} is {assessment.state}: {assessment.reason}")
+        return await try_out(assessment, self._house, event, fields)
+
+    async def change_sources(self, sources: Sequence[Source]) -> None:
+        """Other places count from now on: a skill that brings hooks was loaded or unloaded."""
+        await self._roster.change_sources(sources)
+
+    def _hook(self, name: str) -> FolderHook:
+        if name in self._roster.hooks:
+            return self._roster.hooks[name]
+        near = difflib.get_close_matches(name, self._roster.hooks, n=1)
+        raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+    def _known(self, name: str) -> Assessment:
+        assessment = self._roster.assess(name)
+        if assessment is None:
+            self._hook(name)
+            raise HookError(f"the folder of {name} is gone")
+        return assessment
+
+    async def _status(self, hook: FolderHook, dead: int) -> HookStatus:
+        engine = self._house.engine
+        manifest = hook.current.manifest if hook.current else None
+        owed = await engine.depth(token(hook.name)) if engine and manifest and manifest.delivery == "durable" else 0
+        return status_of(hook, owed, dead)

@@ -1,0 +1,82 @@
+"""All that is known of a hook, in one value."""
+
+from gateway.hooks.folders.folder import FolderHook
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.record import HookStatus, State
+from gateway.hooks.wires.executable import Executable
+from gateway.hooks.wires.facts import memory_of
+from gateway.hooks.wires.worker import Worker
+
+
+def status_of(hook: FolderHook, owed: int = 0, dead: int = 0) -> HookStatus:
+    """`owed`: how many events the journal still holds for it; `dead`: how many it could not be told of."""
+    latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
+    assert latest
+    manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
+    pid, memory, hangs = _process(hook)
+    return HookStatus(
+        name=hook.name,
+        label=manifest.name,
+        description=manifest.description,
+        version=manifest.version,
+        origin=latest.folder.source.origin,
+        path=str(latest.folder.path),
+        state=_state(hook),
+        reason=_reason(hook),
+        wire=manifest.wire,
+        events=manifest.events,
+        intercepts=manifest.intercepts,
+        order=manifest.order,
+        on_error=manifest.on_error,
+        delivery=manifest.delivery,
+        schedule=manifest.schedule,
+        hermes=manifest.hermes,
+        found=manifest.found,
+        findings=(*map(str, latest.findings), *hook.remarks()),
+        digest=current.digest if current else "",
+        loaded_at=hook.runner.loaded_at,
+        restarts=hook.runner.restarts,
+        last_fired=record.last_fired,
+        calls=record.calls,
+        failures=record.failures,
+        skipped=record.skipped,
+        queued=hook.subscription.queued,
+        owed=owed,
+        dropped=hook.subscription.dropped,
+        dead=dead,
+        p50=record.percentile(50),
+        p95=record.percentile(95),
+        breaker=breaker.state,
+        breaker_opens_in=round(breaker.remaining, 1),
+        last_error=record.last_error,
+        traces=tuple(record.traces),
+        pid=pid,
+        memory=memory,
+        hangs=hangs,
+    )
+
+
+def _state(hook: FolderHook) -> State:
+    state = hook.runner.state
+    tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
+    return "tripped" if tripped else state
+
+
+def _reason(hook: FolderHook) -> str:
+    breaker, error = hook.calls.breaker, hook.calls.record.last_error
+    if breaker.state == "closed" or error is None:
+        return hook.runner.reason
+    again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
+    return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
+
+
+def _process(hook: FolderHook) -> tuple[int, int, str]:
+    """The process it runs in, its memory in bytes, and where it last hung."""
+    wire = hook.runner.relay.wire
+    if isinstance(wire, Worker):
+        facts = wire.facts()
+        return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs
+    if isinstance(wire, Executable):
+        memory = memory_of(wire.pid)
+        return wire.pid, memory.private if memory else 0, ""
+    return 0, 0, ""

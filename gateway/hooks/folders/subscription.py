@@ -1,0 +1,144 @@
+"""What a folder subscribes to in the registry, and how that changes without an event being lost or told twice."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.errors import HookError
+from gateway.events import Event, OnError
+from gateway.hooks.folders.manifest import Guard, Manifest, Mode
+from gateway.hooks.hook import Hook
+from gateway.hooks.patterns import Patterns
+from gateway.hooks.registry import HookRegistry
+
+Decide = Callable[[Event], Awaitable[Any]]
+Observe = Callable[[str, Event], Awaitable[None]]
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What is subscribed to, and how."""
+
+    intercepts: tuple[str, ...] = ()
+    observes: tuple[str, ...] = ()
+    when: Mapping[str, Any] = {}
+    order: float = 0
+    on_error: OnError = "skip"
+    mode: Mode = "queued"
+    max: int = 1
+
+
+def terms_of(manifest: Manifest, is_durable: bool) -> Terms:
+    """What a durable hook observes comes to it from the journal."""
+    observes = () if is_durable else manifest.events
+    return Terms(
+        intercepts=manifest.intercepts,
+        observes=tuple(name for name in observes if name not in manifest.intercepts),
+        when=manifest.when,
+        order=manifest.order,
+        on_error=manifest.on_error,
+        mode=manifest.mode,
+        max=manifest.max,
+    )
+
+
+class Subscription:
+    """The hooks of one folder in the registry, all under its name."""
+
+    def __init__(self, registry: HookRegistry, name: str, decide: Decide, observe: Observe) -> None:
+        self._registry = registry
+        self._name = name
+        self._decide = decide
+        self._observe = observe
+        self._terms: Terms | None = None
+        self._hooks: list[Hook] = []
+        self._leave: list[Callable[[], None]] = []
+        self._lost = 0
+
+    @property
+    def queued(self) -> int:
+        return sum(hook.queued for hook in self._hooks)
+
+    @property
+    def dropped(self) -> int:
+        return self._lost + sum(hook.health.dropped for hook in self._hooks)
+
+    def agree(self, terms: Terms) -> None:
+        """From the next event on these terms hold; what waits in the mailbox stays there."""
+        if terms == self._terms:
+            return
+        before, leave = self._hooks, self._leave
+        self._hooks, self._leave, self._terms = [], [], terms
+        if terms.intercepts:
+            self._intercept(terms, self._decide)
+        if terms.observes:
+            self._join(
+                lambda: self._registry.watch(
+                    terms.observes,
+                    self._observe,
+                    when=terms.when,
+                    mode=terms.mode,
+                    max=terms.max,
+                    key=self._name,
+                )
+            )
+        hand_over(before, self._hooks)
+        self._part(before, leave)
+
+    def guard(self, guard: Guard, reason: str) -> None:
+        """The hook cannot answer, and what it guards is denied."""
+
+        async def deny(event: Event) -> None:  # noqa: ARG001 - whatever it is
+            raise HookError(f"{self._name} guards this and cannot answer: {reason}")
+
+        before, leave = self._hooks, self._leave
+        self._hooks, self._leave, self._terms = [], [], None
+        terms = Terms(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
+        self._intercept(terms, deny)
+        self._part(before, leave)
+
+    def end(self) -> None:
+        """Nothing is told any more; what waits is lost, and counted."""
+        before, leave = self._hooks, self._leave
+        self._hooks, self._leave, self._terms = [], [], None
+        self._part(before, leave)
+
+    def _intercept(self, terms: Terms, decide: Decide) -> None:
+        self._join(
+            lambda: self._registry.on(
+                terms.intercepts,
+                decide,
+                order=terms.order,
+                when=terms.when,
+                on_error=terms.on_error,
+                key=self._name,
+            )
+        )
+
+    def _join(self, register: Callable[[], Callable[[], None]]) -> None:
+        self._leave.append(register())
+        self._hooks.append(self._registry.hooks[-1])
+
+    def _part(self, hooks: list[Hook], leave: list[Callable[[], None]]) -> None:
+        self._lost += sum(hook.health.dropped + hook.queued for hook in hooks)
+        for remove in leave:
+            remove()
+
+
+def hand_over(before: list[Hook], after: list[Hook]) -> None:
+    """The letters that wait go to the new mailbox, in their order; what is being delivered stays where it is."""
+    new = next((hook.mailbox for hook in after if hook.mailbox), None)
+    for hook in before:
+        if hook.mailbox and new:
+            waiting = len(hook.mailbox.queue)
+            new.queue.extend(hook.mailbox.queue)
+            hook.mailbox.queue.clear()
+            for _ in range(waiting):
+                new.wake()
+
+
+def patterns_of(names: Iterable[str]) -> Patterns[str]:
+    patterns: Patterns[str] = Patterns()
+    for name in names:
+        patterns.add(name, name)
+    return patterns

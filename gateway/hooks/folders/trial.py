@@ -1,0 +1,111 @@
+"""A hook told of one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`)."""
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.catalogue import members, point, sample
+from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_to
+from gateway.hooks.folders.assessment import Assessment
+from gateway.hooks.folders.handlers import Targets, ask_all, tell_all
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.folders.wiring import open_wire
+from gateway.hooks.wires.wire import HookFailed, Wire
+
+SPOKEN = 0.03  # seconds that what a hook printed takes to its log
+STOP = 1.0
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one event. `asked`: what the hook wanted of the gateway, which did nothing of it."""
+
+    event: str
+    verb: str  # intercept or observe
+    seconds: float = 0.0
+    result: Any = None
+    changed: dict[str, Any] = {}
+    error: str = ""
+    traceback: str = ""
+    output: str = ""
+    asked: tuple[dict[str, Any], ...] = ()
+
+
+def event_for(name: str, fields: Mapping[str, Any] | None) -> Event:
+    """Such an event: a sample, with these fields over it. Questions are asked, and stay unanswered."""
+    known = point(name)
+    given = {**sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
+    return Event(name, given, known.writable if known else None, Bags(answers={}))
+
+
+def verb_of(manifest: Manifest, name: str) -> str:
+    return "intercept" if any(patterns_of(manifest.intercepts).match(name)) else "observe"
+
+
+async def try_out(
+    assessment: Assessment, house: House, name: str = "", fields: Mapping[str, Any] | None = None
+) -> Sequence[Trial]:
+    """One trial for each event that it subscribes to, or for this one. HookError when the hook does not start."""
+    manifest = assessment.manifest
+    assert manifest
+    asked: list[dict[str, Any]] = []
+
+    async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
+        asked.append({"verb": verb, **params})
+        return params.get("default") if verb == "store.get" else [] if verb == "store.keys" else None
+
+    with tempfile.TemporaryDirectory() as directory:
+        log = Path(directory) / "trial.log"
+        wire = await open_wire(assessment, house, serve, log)
+        try:
+            names = [name] if name else members(manifest.subscriptions)
+            return [await _one(wire, manifest, event_for(each, fields), log, asked) for each in names]
+        finally:
+            await wire.stop(STOP)
+
+
+async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: list[dict[str, Any]]) -> Trial:
+    before, targets, verb = dict(event), Targets(wire).of(event.name), verb_of(manifest, event.name)
+    heard, begun = len(_read(log)), time.perf_counter()
+    asked.clear()
+    result, error, traceback = None, "", ""
+    try:
+        if verb == "intercept":
+            result = await ask_all(wire, targets, event, manifest.decide_timeout)
+        else:
+            await tell_all(wire, targets, event.name, event, manifest.observe_timeout)
+    except Pause as pause:
+        result = outcome_to(pause)
+    except HookFailed as failed:
+        error, traceback = str(failed), failed.traceback
+    seconds = time.perf_counter() - begun
+    await anyio.sleep(SPOKEN)
+    return Trial(
+        event=event.name,
+        verb=verb,
+        seconds=seconds,
+        result=shown(result),
+        changed={field: value for field, value in event.items() if before.get(field, ...) != value},
+        error=error,
+        traceback=traceback,
+        output=_read(log)[heard:].decode("utf-8", "replace"),
+        asked=tuple(asked),
+    )
+
+
+def shown(result: Any) -> Any:
+    """An interceptor's answer as plain data."""
+    return outcome_to(result) if isinstance(result, OUTCOMES) else result
+
+
+def _read(log: Path) -> bytes:
+    try:
+        return log.read_bytes()
+    except FileNotFoundError:
+        return b""

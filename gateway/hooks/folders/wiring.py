@@ -1,0 +1,88 @@
+"""From a hook that may be started to the wire that reaches it: a worker, a program, a URL, or the gateway itself."""
+
+import time
+import uuid
+from pathlib import Path
+
+from gateway.errors import HookError
+from gateway.hooks.folders.assessment import Assessment
+from gateway.hooks.folders.house import House
+from gateway.hooks.folders.inside import Inside
+from gateway.hooks.folders.manifest import HANDLER, Manifest
+from gateway.hooks.wires.executable import CommandSpec, Executable, Oneshot
+from gateway.hooks.wires.http import Remote, RemoteSpec
+from gateway.hooks.wires.signing import key_of
+from gateway.hooks.wires.wire import Capability, Wire
+from gateway.hooks.wires.worker import WorkerSpec
+
+START = 10.0  # seconds that an import may take
+
+
+async def open_wire(assessment: Assessment, house: House, serve: Capability, log: Path | None = None) -> Wire:
+    """Ready to be called.
+
+    Raises:
+        HookError: with the reason; nothing is left of it then.
+    """
+    manifest, path = assessment.manifest, assessment.folder.path
+    assert manifest
+    log = log or house.surroundings.log_of(manifest.folder)
+    if manifest.url:
+        return await Remote.open(_remote(assessment, manifest, house), time.time, _message_id)
+    if manifest.command:
+        spec = _command(assessment, manifest, house, log)
+        return Oneshot(spec) if manifest.oneshot else await Executable.start(spec, serve, house.tasks)
+    if is_inside(assessment, house):
+        return Inside.open(manifest.folder, path / HANDLER, assessment.options, serve)
+    return await house.nursery.start(_worker(assessment, manifest, house), serve, log, START)
+
+
+def is_inside(assessment: Assessment, house: House) -> bool:
+    """Whether the handler runs in the gateway's own process: the configuration's word, or that of a hook of ours."""
+    manifest = assessment.manifest
+    configured = house.settings_of(assessment.folder.name).isolation
+    if configured is not None:
+        return configured == "none"
+    return manifest is not None and not manifest.isolated and assessment.folder.source.is_opt_in
+
+
+def _worker(assessment: Assessment, manifest: Manifest, house: House) -> WorkerSpec:
+    around = house.surroundings
+    packages = around.packages_of(manifest.folder)
+    return WorkerSpec(
+        name=manifest.folder,
+        handler=str(assessment.folder.path / HANDLER),
+        env=around.for_hook(manifest),
+        options=assessment.options,
+        path=(str(packages),) if packages.is_dir() else (),
+        modules=around.modules,
+        memory=house.settings.memory,
+    )
+
+
+def _command(assessment: Assessment, manifest: Manifest, house: House, log: Path) -> CommandSpec:
+    return CommandSpec(
+        name=manifest.folder,
+        command=manifest.command,
+        folder=assessment.folder.path,
+        log=log,
+        env=house.surroundings.for_hook(manifest),
+        options=assessment.options,
+        is_guard=manifest.on_error == "deny",
+        memory=house.settings.memory,
+    )
+
+
+def _remote(assessment: Assessment, manifest: Manifest, house: House) -> RemoteSpec:
+    key = None
+    if manifest.secret_env:
+        try:
+            key = key_of(house.surroundings.environ.get(manifest.secret_env, ""))
+        except ValueError as error:
+            raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
+    is_local = assessment.folder.source.is_local
+    return RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local)
+
+
+def _message_id() -> str:
+    return f"msg_{uuid.uuid4().hex}"

@@ -1,0 +1,139 @@
+"""A home with hook folders in it, and the service that runs them, with everything real."""
+
+import json
+import os
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from gateway.config.settings import Hooks
+from gateway.engine.interface import Engine
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.discovery import Source
+from gateway.hooks.folders.folder import FolderHook
+from gateway.hooks.folders.house import Surroundings
+from gateway.hooks.folders.record import HookStatus
+from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.wires.nursery import Nursery
+
+# Writes a line for each event into a file of its own: the version, the event, and a number in it.
+NOTE = """
+import json, os, pathlib
+FILE = pathlib.Path(os.environ["HERMES_HOME"]) / "seen-{name}.jsonl"
+def handle(event_type, context):
+    with FILE.open("a") as file:
+        file.write(json.dumps(["{version}", event_type, context.get("n")]) + "\\n")
+"""
+
+
+async def until(what: Callable[[], Any], seconds: float = 10) -> None:
+    with anyio.fail_after(seconds):
+        while not what():  # noqa: ASYNC110 - what other processes do sets no event of ours
+            await anyio.sleep(0.005)
+
+
+async def comes(what: Callable[[], Awaitable[Any]], seconds: float = 10) -> None:
+    with anyio.fail_after(seconds):
+        while not await what():  # noqa: ASYNC110 - what other processes do sets no event of ours
+            await anyio.sleep(0.005)
+
+
+def hook_of(service: FolderHooks, name: str) -> FolderHook:
+    return service._roster.hooks[name]
+
+
+class Home:
+    """A home in a temporary place."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.hooks = root / "hooks"
+        self.granted: list[tuple[str, str, dict[str, Any], str]] = []
+
+    def plant(self, name: str, manifest: str, handler: str = "", **files: str) -> Path:
+        """A folder that appears at once, as one that was moved there."""
+        made = self.root / "made" / name
+        made.mkdir(parents=True)
+        (made / "HOOK.yaml").write_text(textwrap.dedent(manifest))
+        if handler:
+            (made / "handler.py").write_text(textwrap.dedent(handler))
+        for file, text in files.items():
+            (made / file).write_text(textwrap.dedent(text))
+            (made / file).chmod(0o755)
+        self.hooks.mkdir(exist_ok=True)
+        made.rename(self.hooks / name)
+        return self.hooks / name
+
+    def note(self, name: str, version: str = "1", manifest: str = "events: ['my:*']\n") -> Path:
+        return self.plant(name, manifest, self.noting(name, version))
+
+    def noting(self, name: str, version: str) -> str:
+        return NOTE.replace("{name}", name).replace("{version}", version)
+
+    def seen(self, name: str) -> list[list[Any]]:
+        try:
+            lines = (self.root / f"seen-{name}.jsonl").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+    def log(self, name: str) -> str:
+        try:
+            return (self.root / "logs" / f"{name}.log").read_text()
+        except FileNotFoundError:
+            return ""
+
+    def surroundings(self, **environ: str) -> Surroundings:
+        return Surroundings(
+            environ={"PATH": os.environ["PATH"], "HOME": str(self.root), **environ},
+            home=self.root,
+            logs=self.root / "logs",
+            state=self.root / "state",
+            platforms=("terminal",),
+            packages=sys.path,
+        )
+
+    async def grant(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
+        self.granted.append((hook, verb, params, during))
+        return {"granted": verb}
+
+    @asynccontextmanager
+    async def serving(
+        self, registry: HookRegistry, engine: Engine | None = None, settings: Hooks | None = None, **environ: str
+    ) -> AsyncIterator[FolderHooks]:
+        sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
+        async with Nursery() as nursery, registry:
+            service = FolderHooks(
+                sources, registry, nursery, engine, settings or Hooks(), self.surroundings(**environ), self.grant
+            )
+            async with service:
+                with anyio.fail_after(15):
+                    await service.settled()
+                yield service
+
+
+class Yard(Home):
+    """A home whose hooks run."""
+
+    registry: HookRegistry
+    service: FolderHooks
+
+    async def status(self, name: str) -> HookStatus:
+        return await self.service.info(name)
+
+    def hook(self, name: str) -> FolderHook:
+        return hook_of(self.service, name)
+
+    async def state(self, name: str, state: str) -> HookStatus:
+        """Its status, once it is in this state."""
+        with anyio.fail_after(10):
+            while True:
+                found = [status for status in await self.service.status() if status.name == name]
+                if found and found[0].state == state:
+                    return found[0]
+                await anyio.sleep(0.005)
