@@ -4,7 +4,7 @@ This table is the one source for write protection, for what a remote hook may ch
 `events list --json` and for docs/events.md. Names outside of it are free: all fields writable, all outcomes honoured.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from gateway.catalogue.outside import OUTSIDE
 from gateway.catalogue.samples import sample_of
 from gateway.catalogue.turn import INSIDE
 
-__all__ = ["EVERY", "POINTS", "TURN", "Field", "Point", "point", "sample", "schema", "suggest"]
+__all__ = ["EVERY", "POINTS", "TURN", "Field", "Point", "members", "point", "sample", "schema", "suggest"]
 
 POINTS: Mapping[str, Point] = MappingProxyType({point.name: point for point in (*OUTSIDE, *INSIDE)})
 
@@ -46,6 +46,20 @@ def sample(name: str) -> dict[str, Any]:
     """Believable fields of this event; none for a name that is not in the catalogue."""
     known = point(name)
     return sample_of(known, name) if known else {}
+
+
+def members(subscriptions: Iterable[str]) -> list[str]:
+    """The events of which these subscriptions would hear, each once; of a family, one: `command:new`."""
+    found: dict[str, None] = {}
+    for pattern in subscriptions:
+        matching = (name for name in map(_member, POINTS) if fnmatchcase(name, pattern))
+        heard = matching if "*" in pattern else [pattern]
+        found |= dict.fromkeys(heard)
+    return list(found)
+
+
+def _member(name: str) -> str:
+    return {"command:*": "command:new"}.get(name, name.replace("*", "sample"))
 
 
 def suggest(name: str) -> str | None:

@@ -7,8 +7,9 @@ from typing import Any
 from gateway.catalogue.fields import Field, Point
 
 _SAID = "Please look at the weather in Paris."
-_CALL = {"id": "call_1", "name": "get_weather", "args": {"city": "Paris"}}
-_TOOL = {"name": "get_weather", "description": "Say what the weather is.", "schema": {"type": "object"}}
+_ARGS = {"command": "ls"}
+_CALL = {"id": "call_1", "name": "shell", "args": _ARGS}
+_TOOL = {"name": "shell", "description": "Run a command.", "schema": {"type": "object"}}
 _ANSWER = "It is 18 degrees and sunny in Paris."
 
 _VALUES: Mapping[str, Any] = MappingProxyType(
@@ -20,7 +21,7 @@ _VALUES: Mapping[str, Any] = MappingProxyType(
         "platforms": ["terminal"],
         "user_id": "123456789",
         "user_name": "Ann",
-        "scope": "user",
+        "scope": "owner",
         "chat_id": "123456789",
         "thread_id": "",
         "chat_type": "dm",
@@ -38,13 +39,15 @@ _VALUES: Mapping[str, Any] = MappingProxyType(
         "content": _ANSWER,
         "chunk": "It is ",
         "system": "You are helpful.",
-        "tool": "get_weather",
-        "tool_names": ["get_weather"],
+        "tool": "shell",
+        "tool_names": ["shell"],
         "tool_calls": [_CALL],
         "calls": [_CALL],
-        "args": {"city": "Paris"},
+        "args": _ARGS,
         "call_id": "call_1",
-        "results": [{"call_id": "call_1", "name": "get_weather", "content": "18 degrees"}],
+        "results": [{"call_id": "call_1", "name": "shell", "content": "a.txt", "error": None}],
+        "usage": {"input_tokens": 12, "output_tokens": 3},
+        "stop": "ended",
         "iteration": 1,
         "hop": 0,
         "duration": 0.12,
@@ -52,7 +55,12 @@ _VALUES: Mapping[str, Any] = MappingProxyType(
         "model": "demo",
         "provider": "demo",
         "skill": "tea",
-        "reaction": "+1",
+        "action": "load",
+        "node": "call_llm",
+        "node_type": "call_llm",
+        "hook": "another-hook",
+        "kind": "main",
+        "reaction": "👍",
         "attempts": 1,
         "command": "status",
         "raw_command": "status",
@@ -62,11 +70,16 @@ _OWN: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "agent:start": {"message": _SAID},
         "agent:end": {"message": _SAID, "response": _ANSWER},
-        "agent:step": {"tools": [{"name": "get_weather", "result": "18 degrees", "arguments": '{"city": "Paris"}'}]},
-        "tool:after": {"result": "18 degrees"},
+        "agent:step": {"tools": [{"name": "shell", "result": "a.txt", "arguments": '{"command": "ls"}'}]},
+        "tool:after": {"result": "a.txt"},
         "message:add": {"message": {"role": "user", "content": _SAID}},
         "llm:before": {"tools": [_TOOL]},
         "tools:before": {"tools": [_TOOL]},
+        "handoff:before": {"kind": "call", "source": "main", "target": "helper", "input": "Look it up."},
+        "handoff:after": {"kind": "call", "source": "main", "target": "helper", "result": _ANSWER},
+        "llm:chunk": {"text": ""},
+        "schedule:*": {"due": 1_790_000_000.0, "late_by": 0.2},
+        "message:failed": {"error": "the chat is gone"},
         "command:*": {"args": "", "raw_args": ""},
     }
 )
