@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gateway.engine.sqlite import file
 from gateway.engine.sqlite.ailments import explain
-from gateway.engine.sqlite.schema import check_kind
+from gateway.engine.sqlite.schema import check_kind, used
 from gateway.errors import EngineError
 
 FAULTS_TOLD = 20
@@ -55,7 +55,7 @@ def verify(journal: Path) -> Contents:
         if faults != ["ok"]:
             raise EngineError(f"{journal} is damaged: {'; '.join(faults)}")
         ((records, last_seq, newest),) = db.execute("SELECT count(*), coalesce(max(seq), 0), max(ts) FROM log")
-    return Contents(records, last_seq, newest, file.size(journal))
+        return Contents(records, last_seq, newest, used(db))
 
 
 def restore(copy: Path, journal: Path) -> Path | None:

@@ -57,7 +57,10 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether the journal takes appends, and in words why not."""
+    """Whether the journal takes appends, and in words why not.
+
+    `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
+    """
 
     ok: bool
     detail: str

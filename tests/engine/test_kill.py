@@ -82,6 +82,5 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_in_part(path: P
         # An acknowledgement may stand though the process died before it could say so.
         assert {delivery.record.seq for delivery in found} <= owed
         unsaid = owed - {delivery.record.seq for delivery in found}
-        assert all(seq in told.attempts and seq % 3 for seq in unsaid)
+        assert unsaid <= told.attempts.keys()
         assert all(delivery.attempt > told.attempts[delivery.record.seq] for delivery in found)
-        assert len(found) >= sum(seq % 3 == 0 for seq in told.attempts)

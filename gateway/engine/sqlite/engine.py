@@ -1,7 +1,6 @@
 """The journal in one SQLite file: the face on the event loop. How it writes stands in `writer`."""
 
 import logging
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +9,11 @@ import anyio
 from gateway.engine.clock import Clock
 from gateway.engine.interface import Health, Put, Record, Spec
 from gateway.engine.live import Live
-from gateway.engine.sqlite import file
 from gateway.engine.sqlite import log as records
 from gateway.engine.sqlite.ailments import Condition
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.reader import Reader
+from gateway.engine.sqlite.schema import used
 from gateway.engine.sqlite.threads import Job, JobThread
 from gateway.engine.sqlite.transaction import Transaction
 from gateway.engine.sqlite.writer import Writer
@@ -67,11 +66,11 @@ class SqliteEngine(Live):
         self._begin_epoch(self._writer.epoch)
 
     async def append(self, *puts: Put) -> list[int]:
-        return await self._writing.submit(partial(_append, puts))
+        return await self._writing.submit(partial(records.append, puts=puts))
 
     def append_soon(self, *puts: Put) -> None:
         if self._writing.waiting < SOON_WAITING:
-            self._writing.post(partial(_append, puts), self._count_lost)
+            self._writing.post(partial(records.append, puts=puts), self._count_lost)
         else:
             self._lose(EngineError(f"{SOON_WAITING} operations wait for the disk already"))
 
@@ -136,7 +135,7 @@ class SqliteEngine(Live):
             words.append(f"the disk has not answered for {slow:.0f} s")
         if self._lost:
             words.append(f"{self._lost} appends that nobody waited for were lost since the start")
-        size = await self._reading.submit(lambda _: file.size(self._path))
+        size = await self._reading.submit(used)
         is_ok = not self._condition.ailment and slow <= SLOW_SECONDS
         return Health(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
 
@@ -156,7 +155,3 @@ class SqliteEngine(Live):
             consumer = self._consumers.get(name)
             if consumer is not None:
                 consumer.bell.ring()
-
-
-def _append(puts: Sequence[Put], tx: Transaction) -> list[int]:
-    return records.append(tx, puts)

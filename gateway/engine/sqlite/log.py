@@ -19,7 +19,8 @@ FEW = 5000
 
 def append(tx: Transaction, puts: Sequence[Put]) -> list[int]:
     """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
-    remove(tx, _check(tx, puts))
+    if over := _check(tx, puts):
+        remove(tx, over)
     return [_insert(tx, put) for put in puts]
 
 

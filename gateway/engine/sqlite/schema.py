@@ -25,7 +25,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             expires REAL,
             data BLOB NOT NULL
         ) STRICT""",
-        "CREATE INDEX log_subject ON log (subject, seq)",
+        "CREATE INDEX log_subject ON log (subject)",
         "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
         "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",
         """CREATE TABLE consumer (
@@ -49,6 +49,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 def pragma(db: sqlite3.Connection, name: str) -> int:
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def used(db: sqlite3.Connection) -> int:
+    """How many bytes of the file are in use."""
+    return (pragma(db, "page_count") - pragma(db, "freelist_count")) * pragma(db, "page_size")
 
 
 def is_blank(db: sqlite3.Connection) -> bool:
