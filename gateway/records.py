@@ -173,10 +173,14 @@ class Undone(Kept, tag="undone", frozen=True, kw_only=True):
 
 
 class Summary(Kept, tag="summary", frozen=True, kw_only=True):
-    """The session as it was folded up to the sequence `upto`: reading may go on behind it. Always dispensable."""
+    """The session as it was folded up to the sequence `upto`: reading may go on behind it. Always dispensable.
+
+    `shape` is that of the state; a reader that has another one passes the summary over.
+    """
 
     upto: int
-    state: dict[str, Any]
+    shape: int
+    state: msgspec.Raw
 
 
 class Outbound(Kept, tag="out", frozen=True, kw_only=True):
@@ -360,3 +364,8 @@ def event_subject(name: str) -> str:
 def kept_subject(hook: str, key: str | None = None) -> str:
     """Where a hook's store is; without a key, the pattern of all of it."""
     return f"gw.keep.{token(hook)}.{'*' if key is None else token(key)}"
+
+
+def cursor_subject(platform: str, bot: str) -> str:
+    """Where it is kept how far a network was read for one bot."""
+    return f"gw.cur.{platform_token(platform)}.{token(bot)}"

@@ -116,7 +116,7 @@ class Dispatcher:
                 turn_id=turn.turn_id,
                 steps=turn.steps,
                 answers=dict(turn.answers),
-                asked=turn.session.turn.questions if turn.session.turn else {},
+                asked=turn.asked,
                 resumed=turn.resumed,
                 stop=turn.scope,
                 turn=view.bags.turn,

@@ -16,7 +16,7 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine, Put
 from gateway.errors import Conflict, EngineError, EngineTooNew
-from gateway.sessions.session import Session, apply, fold
+from gateway.sessions.session import SHAPE, Session, apply, fold
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,9 @@ class Sessions:
 
     async def _summarise(self, session: Session, summarised: int) -> int:
         subject = records.subject("sum", session.key)
-        summary = records.Summary(upto=session.seq, state=msgspec.to_builtins(session), at=self._clock())
+        summary = records.Summary(
+            upto=session.seq, shape=SHAPE, state=msgspec.Raw(msgspec.json.encode(session)), at=self._clock()
+        )
         try:
             (seq,) = await self._engine.append(Put(subject, records.encode(summary)))
             await self._engine.purge(subject, seq - 1)
@@ -183,6 +185,8 @@ class Sessions:
 def _summarised(data: bytes) -> Session | None:
     try:
         kept = records.decode(data)
-        return msgspec.convert(kept.state, Session) if isinstance(kept, records.Summary) else None
+        if isinstance(kept, records.Summary) and kept.shape == SHAPE:
+            return msgspec.json.decode(kept.state, type=Session)
     except (msgspec.MsgspecError, EngineTooNew):
         return None
+    return None

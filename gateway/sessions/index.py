@@ -57,7 +57,7 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
     INSERT INTO grams(grams, rowid, content) SELECT 'delete', old.id, old.content WHERE old.grams;
 END;
 """
-PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON", f"user_version={SHAPE}")
+PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
 class Index:
@@ -83,7 +83,16 @@ class Index:
                 if isinstance(kept, records.Done) and kept.status == "forgotten":
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
+        if forgotten:
+            self._wipe()
         return forgotten
+
+    def _wipe(self) -> None:
+        """What was forgotten is not to be found in the file either: not among the index's old words, nor in its log."""
+        with self.db:
+            for table in ("words", "grams"):
+                self.db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608 - our own names
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
         """Begin again with nothing."""
@@ -117,7 +126,7 @@ def _connected(path: Path) -> sqlite3.Connection:
         for pragma in PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not shape:
-            db.executescript(SCHEMA)
+            db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SHAPE}; COMMIT;")
     except BaseException:
         db.close()
         raise

@@ -15,6 +15,7 @@ from gateway import records
 from gateway.engine.interface import Record
 from gateway.transcript import Entry, Usage
 
+SHAPE = 1  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 

@@ -94,6 +94,23 @@ async def test_what_is_undone_or_forgotten_is_not_found(engine: Engine, search: 
     assert await search.sessions() == []
 
 
+def traces(folder: Path, *words: str) -> list[tuple[str, str]]:
+    files = list(folder.glob("search.db*"))
+    assert files
+    return [(file.name, word) for file in files for word in words if word.encode() in file.read_bytes()]
+
+
+async def test_what_is_forgotten_leaves_no_trace_in_the_file(engine: Engine, search: Search, tmp_path: Path) -> None:
+    talk = Talk(engine)
+    session = await talk.begin()
+    await talk.say("swordfish 秘密の言葉")
+    assert await found(search, "swordfish") != []
+    assert traces(tmp_path, "swordfish") != []
+    await forget(engine, talk.sessions, session.key)
+    assert await search.sessions() == []
+    assert traces(tmp_path, "swordfish", "秘密") == []
+
+
 async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(engine: Engine, search: Search) -> None:
     talk = Talk(engine)
     first = await talk.begin()
@@ -180,7 +197,7 @@ async def test_an_index_that_runs_follows_the_journal_by_itself(engine: Engine, 
 
         def is_indexed() -> bool:
             with sqlite3.connect(tmp_path / "search.db") as db:
-                (count,) = db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+                (count,) = db.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'entry'").fetchone()
                 rows = db.execute("SELECT COUNT(*) FROM entry").fetchone()[0] if count else 0
             db.close()
             return bool(rows)

@@ -1,12 +1,14 @@
 """The sessions: always as new as the journal, bounded in memory, written to by compare-and-set."""
 
 import anyio
+import msgspec
 import pytest
 
 from gateway import records
 from gateway.engine import Engine, Put
 from gateway.errors import Conflict
 from gateway.sessions import Session, Sessions, verbs
+from gateway.sessions.session import SHAPE
 from gateway.transcript import Entry
 from tests.spine import SetClock, chain
 
@@ -88,7 +90,8 @@ async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> No
     sessions = Sessions(engine)
     session = await sessions.append(await sessions.open(KEY), done("a"))
     for data in (
-        records.encode(records.Summary(upto=9, state={"no": "session"})),
+        records.encode(records.Summary(upto=9, shape=SHAPE, state=msgspec.Raw(b'{"no": "session"}'))),
+        records.encode(records.Summary(upto=9, shape=SHAPE + 1, state=msgspec.Raw(b'{"key": "x"}'))),
         b'{"kind":"summary","v":99,"upto":1,"state":{}}',
         b"not json",
     ):
