@@ -27,17 +27,24 @@ async def announce(plan: Plan, name: str, fields: dict[str, Any], bags: Bags | N
     return Event(name, fields, None, bags)
 
 
+def refuse(plan: Plan, event: Event) -> Event:
+    """An event that came of too many others: nobody is told, and those who guard something deny."""
+    verdict = Verdict(event, plan.honoured)
+    verdict.fail(plan.steps, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
+    verdict.conclude()
+    return event
+
+
 async def dispatch(  # noqa: C901, PLR0915 - the hot path: one function more would cost as much as a handler's call
     plan: Plan, name: str, fields: dict[str, Any], bags: Bags | None, course: Course, limit: float
 ) -> Event:
-    """Let every interceptor see, change and decide the event; then tell the observers what became of it.
-
-    Raises Pause when answers are missing, and what a hook with `on_error="raise"` raised; observers are told even so.
-    """
+    """Let every interceptor see, change and decide the event; then tell the observers, also when this raises."""
     task = current_task(course.loop)
     outer = course.chains.get(task)
     cause = CAUSE.get() if outer is None else (outer[1]["id"], outer[3])
     stamp(fields, cause)
+    if cause and cause[1] >= MAX_DEPTH:
+        return refuse(plan, Event(name, fields, plan.writable, bags))
     event: Event = Told(fields)
     event.name, event.writable, event.kept = name, plan.writable, bags
     event.hook = event.outcome = event.gateway = event.asked = None
@@ -49,9 +56,6 @@ async def dispatch(  # noqa: C901, PLR0915 - the hot path: one function more wou
     steps = iter(plan.steps if plan.runs < plan.due else plan.timed())
     verdict: Verdict | None = None
     try:
-        if cause and cause[1] >= MAX_DEPTH:
-            verdict = Verdict(event, plan.honoured)
-            verdict.fail(steps, HookError(f"it came of {MAX_DEPTH} events, each caused by a hook"))
         for hook, call, is_async in steps:
             if plan.is_filtered and not hook.applies(name, event):
                 hook.health.passed_over()

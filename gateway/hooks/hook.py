@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from math import ceil
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 from weakref import ref
 
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
-
-if TYPE_CHECKING:
-    from gateway.hooks.mailbox import Mailbox
 
 Handler: TypeAlias = Callable[..., Any]
 
@@ -97,6 +94,18 @@ class Health:
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
 
 
+class Box(Protocol):
+    """Where the events of an observer wait."""
+
+    hook: "Hook"
+    queue: deque[Any]
+    is_idle: bool
+
+    def overflow(self) -> None: ...
+    def wake(self) -> None: ...
+    def close(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Hook:
     """One subscription. `fn` is what was registered; `call` is that, within its own time limit.
@@ -114,7 +123,7 @@ class Hook:
     timeout: float | None = None
     key: str = field(init=False)
     call: Handler = field(init=False, repr=False)
-    mailbox: "Mailbox | None" = field(init=False, default=None, repr=False)
+    mailbox: "Box | None" = field(init=False, default=None, repr=False)
     number: int = field(init=False, default=0, repr=False)
     health: Health = field(init=False, default_factory=Health, repr=False)
 

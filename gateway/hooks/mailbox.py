@@ -8,16 +8,13 @@ import asyncio
 import logging
 from asyncio import CancelledError, Future, current_task, get_running_loop
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from gateway.events import Bags, Event, Outcome, Pause
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp
-from gateway.hooks.hook import Hook
-
-if TYPE_CHECKING:
-    from gateway.hooks.mailroom import Mailroom
+from gateway.hooks.hook import Box, Hook
 
 log = logging.getLogger("gateway.hooks")
 
@@ -28,7 +25,7 @@ BREATH = 0.005  # seconds after which a mailbox lets the loop turn, whatever its
 Letter: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
 
 
-def tell(boxes: Iterable["Mailbox"], letter: Letter) -> None:
+def tell(boxes: Iterable[Box], letter: Letter) -> None:
     """Put an event into the mailboxes."""
     cause = letter[3]
     if cause is not None and cause[1] >= MAX_DEPTH:
@@ -41,6 +38,15 @@ def tell(boxes: Iterable["Mailbox"], letter: Letter) -> None:
         queue.append(letter)
         if box.is_idle:
             box.wake()
+
+
+class Room(Protocol):
+    """Where mailboxes are emptied, as far as one of them needs it."""
+
+    def install(self, box: "Mailbox") -> None: ...
+    def remove(self, box: "Mailbox") -> None: ...
+    def call(self, function: Callable[[], None]) -> None: ...
+    def start(self, runner: Callable[[], Coroutine[Any, Any, None]], name: str) -> None: ...
 
 
 class Seen(Event):
@@ -69,7 +75,7 @@ class Mailbox:
         "queue",
     )
 
-    def __init__(self, hook: Hook, mailroom: "Mailroom", max: int) -> None:  # noqa: A002 - the manifest's own word
+    def __init__(self, hook: Hook, mailroom: Room, max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
         self.queue: deque[Letter] = deque(maxlen=CAPACITY)
         self.is_idle = True  # is there a runner who sleeps, or may there be one more?
@@ -161,7 +167,7 @@ class Mailbox:
             answer = hook.call(name, event)
             if hasattr(answer, "__await__"):
                 await answer
-        except (Exception, CancelledError, SystemExit, Pause) as error:
+        except (Exception, CancelledError, SystemExit, Pause) as error:  # an observer's own
             task = current_task()
             if isinstance(error, CancelledError) and task and task.cancelling():
                 raise

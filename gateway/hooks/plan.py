@@ -8,8 +8,7 @@ from weakref import ref
 
 from gateway.catalogue import Point
 from gateway.events import Event
-from gateway.hooks.hook import Counting, Hook
-from gateway.hooks.mailbox import Mailbox
+from gateway.hooks.hook import Box, Counting, Hook
 
 SLOW = 0.001  # seconds
 YOUNG = 64  # runs that are timed, each of them
@@ -45,7 +44,7 @@ class Plan:
 
     def __init__(self, hooks: tuple[Hook, ...], known: Point | None) -> None:
         self.interceptors = tuple(hook for hook in hooks if hook.mailbox is None)
-        self.boxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
+        self.boxes: tuple[Box, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
         self.hooks = (*self.interceptors, *(box.hook for box in self.boxes))
         self.steps: tuple[Step, ...] = tuple((hook, hook.call, hook.is_async) for hook in self.interceptors)
         self.writable = known.writable if known else None
@@ -64,7 +63,7 @@ class Plan:
         """Does nobody want to be told?"""
         return not (self.interceptors or self.boxes)
 
-    def boxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
+    def boxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Box]:
         """The mailboxes of those observers who want to be told of an event with these fields."""
         if not self.is_filtered:
             return self.boxes

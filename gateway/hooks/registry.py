@@ -163,7 +163,10 @@ class HookRegistry:
             tell(boxes, (name, fields, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
-        """Fire the event at its interceptors, then tell the observers. What became of it is in the event."""
+        """Fire the event at its interceptors, then tell the observers. What became of it is in the event.
+
+        Raises Pause where answers are missing, and the error of a hook that was registered with `on_error="raise"`.
+        """
         plan = self._known.get(name) or self.plans.find(name)
         if not plan.interceptors:
             return announce(plan, name, fields, None, self.course)

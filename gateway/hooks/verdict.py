@@ -2,7 +2,7 @@
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.errors import HookError
@@ -59,7 +59,7 @@ class Verdict:
         if isinstance(error, CancelledError):
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
-                return self.take(hook, _failure(hook, self._event, late)) or self.fail(rest, late)
+                return self.take(hook, _failure(hook, self._event, late)) or self.fail(_passed_over(rest), late)
             if deadline.is_task_cancelled:
                 raise error
         elif not isinstance(error, Exception | SystemExit):
@@ -69,7 +69,6 @@ class Verdict:
     def fail(self, steps: Iterable[Step], error: Exception) -> bool:
         """None of these hooks can be called; those that guard something deny."""
         for hook, _, _ in steps:
-            hook.health.passed_over()
             if hook.applies(self._event.name, self._event) and self.take(hook, _failure(hook, self._event, error)):
                 return True
         return False
@@ -121,6 +120,12 @@ class Verdict:
             raise event.outcome
         else:
             event.outcome = self._retry
+
+
+def _passed_over(steps: Iterable[Step]) -> Iterator[Step]:
+    for step in steps:
+        step[0].health.passed_over()
+        yield step
 
 
 def _failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
