@@ -28,6 +28,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("gateway.cli.status", "what the gateway is doing"),
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
+    "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),
+    "backup": ("gateway.cli.backup", "copies of the journal, and putting one back"),
     "demo": ("gateway.cli.demo", "a tour that ends by itself"),
     "logs": ("gateway.cli.logs", "show what the gateway wrote to its log, and follow it"),
     "config": ("gateway.cli.config", "check, show and explain the configuration"),

@@ -16,6 +16,7 @@ from gateway.config.home import Home, process_environment
 from gateway.config.loading import Configuration, load
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
+from gateway.daemon.parts import single
 from gateway.daemon.run import run as serve
 from gateway.logs.redaction import Redactor
 from gateway.logs.service import Logs, look_of
@@ -42,7 +43,10 @@ def run(args: argparse.Namespace, home: Home) -> int:
             kept.set_level(fresh.settings.logs.level)
             return fresh
 
-        return int(anyio.run(serve, home, read_again, notifier, watchdog(environ), announce))
+        try:
+            return int(anyio.run(serve, home, read_again, notifier, watchdog(environ), announce))
+        except BaseExceptionGroup as group:
+            raise single(group) from None
 
 
 def logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> Logs:

@@ -69,6 +69,7 @@ class Home:
         self.ours = ours = root / OURS
         self.config = ours / "config.yaml"
         self.journal = ours / "journal.db"
+        self.search = ours / "search.db"  # made from the journal, and can be made anew
         self.logs = ours / "logs"
         self.log = self.logs / "gateway.log"
         self.hook_logs = self.logs / "hooks"

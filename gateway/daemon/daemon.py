@@ -36,6 +36,7 @@ from gateway.lanes import Lanes, LaneSettings, Work
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
+from gateway.sessions.search import Search
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Gateway:
         self.engine = engine
         self.registry = HookRegistry()
         self.sessions = Sessions(engine)
+        self.search = Search(engine, home.search)
         self.access = Access(rules_from(self.settings.access))
         self.agents = Agents(self.settings, home, self.hooks_in_words)
         deliveries = Deliveries(self.registry)
@@ -122,6 +124,7 @@ async def running(
                     Part("lanes", serving(dispatcher.lanes.run)),
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
+                    Part("search", serving(gateway.search.run)),
                     Part("control", serving(control.serve)),
                 )
                 gateway.state = "ready"

@@ -109,7 +109,13 @@ def serving(service: Service) -> Serve:
 
 
 def in_words(error: BaseException) -> str:
-    """The error that counts: a group with one error in it is that error."""
+    """The error that counts."""
+    error = single(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def single(error: BaseException) -> BaseException:
+    """A group with one error in it is that error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}"
+    return error

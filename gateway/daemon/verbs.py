@@ -12,6 +12,7 @@ from gateway.control.server import Notify, Verb
 from gateway.daemon import hooks
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
+from gateway.daemon.memory import Memory
 from gateway.errors import Exit
 
 BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
@@ -35,7 +36,8 @@ def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
         return await tail_events(gateway, params.get("names") or ["*"], notify)
 
     own = {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
-    return {**own, **hooks.verbs(gateway.hooks)}
+    memory = Memory(gateway.engine, gateway.sessions, gateway.search)
+    return {**own, **hooks.verbs(gateway.hooks), **memory.verbs()}
 
 
 async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -71,7 +70,9 @@ def test_a_turn_that_will_not_end_is_taken_up_by_the_next_gateway(gateway: Gatew
     assert time.monotonic() - begun < 2.5
     asking.communicate()
     gateway.start()
-    gateway.until(lambda: "Counted to 4" in str(gateway.call("sessions.show", {"key": "agent:main:terminal:dm:main"})))
+    gateway.until(
+        lambda: "Counted to 4" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"}))
+    )
 
 
 def test_a_second_signal_ends_it_at_once(gateway: GatewayProcess) -> None:
@@ -201,5 +202,7 @@ def test_a_home_with_a_long_name_has_its_socket_elsewhere(tmp_path: Path) -> Non
 
 def test_a_gateway_that_cannot_start_says_so(gateway: GatewayProcess) -> None:
     gateway.configure("model: {script: nowhere.yaml}\n")
-    with pytest.raises(GatewayError, match=r"nowhere\.yaml"):
-        gateway.start()
+    ended = gateway.cli("run")
+    assert ended.returncode == 78
+    assert "nowhere.yaml" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,55 @@
+"""`hermes-gateway backup`: copies of the journal, made while the gateway runs, and put back when it does not."""
+
+import argparse
+import time
+from pathlib import Path
+
+from gateway.cli.output import note, show_json
+from gateway.config.home import Home
+from gateway.engine.backup import Contents, backup, restore, verify
+from gateway.errors import Exit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    create = verbs.add_parser("create", help="copy the journal as it is now, and verify the copy")
+    create.add_argument(
+        "file", nargs="?", help="where to; by default into the home's backups, with the time as its name"
+    )
+    check = verbs.add_parser("verify", help="read a copy, or the journal itself, from end to end")
+    check.add_argument("file", nargs="?", help="by default the journal")
+    back = verbs.add_parser("restore", help="put a copy in the place of the journal; the old one is kept beside it")
+    back.add_argument("file", help="the copy")
+    for verb in (create, check, back):
+        verb.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    if args.verb == "restore":
+        note(f"checking {args.file} ...")
+        old = restore(Path(args.file), home.journal)
+        said = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
+        facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
+    elif args.verb == "verify":
+        path = Path(args.file) if args.file else home.journal
+        found = verify(path)
+        said, facts = f"{path} is whole: {in_words(found)}", {"file": str(path), **counted(found)}
+    else:
+        path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        note(f"copying {home.journal} ...")
+        found = backup(home.journal, path)
+        said, facts = f"{path}: {in_words(found)}", {"file": str(path), **counted(found)}
+    if args.json:
+        show_json(facts)
+    else:
+        print(said)
+    return int(Exit.OK)
+
+
+def counted(found: Contents) -> dict[str, object]:
+    return {"records": found.records, "size": found.size}
+
+
+def in_words(found: Contents) -> str:
+    return f"{found.records} records, {found.size} bytes"

@@ -1,0 +1,128 @@
+"""`hermes-gateway sessions`: the conversations there are, what was said in them, and what becomes of them."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.output import note, show_json, show_table, styled
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="the sessions, those last used first")
+    listed.add_argument("--platform", default="", help="only of this platform")
+    listed.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)")
+    show = verbs.add_parser("show", help="what was said in one")
+    search = verbs.add_parser("search", help="where all these words were said")
+    search.add_argument("query", nargs="+", metavar="WORD", help="words, or the beginnings of words with a *")
+    export = verbs.add_parser("export", help="one as a file of Markdown or JSON")
+    export.add_argument("--format", choices=("markdown", "json"), default="markdown", help="of the file (markdown)")
+    export.add_argument("-o", "--output", metavar="FILE", help="where to; by default the standard output")
+    delete = verbs.add_parser("delete", help="forget one, or all under a session key")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    for one in (show, export, delete):
+        one.add_argument("session", help="its id, the beginning of its id, or a session key")
+    rebuild = verbs.add_parser("rebuild", help="make the index for searching anew from the journal")
+    for one in (listed, show, search, rebuild):
+        one.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    verb = {
+        "list": show_list,
+        "show": show_one,
+        "search": find,
+        "export": export,
+        "delete": delete,
+        "rebuild": rebuild,
+    }[args.verb]
+    return verb(args, home)
+
+
+def ask(home: Home, verb: str, **params: Any) -> Any:
+    with Client(home.socket, timeout=None) as client:
+        return client.call(f"sessions.{verb}", params)
+
+
+def show_list(args: argparse.Namespace, home: Home) -> int:
+    found = ask(home, "list", platform=args.platform, limit=args.limit)
+    if args.json:
+        show_json(found)
+        return int(Exit.OK)
+    rows = [
+        (
+            f"{'*' if one['is_current'] else ' '} {one['session_id']}",
+            one["platform"],
+            one["user_id"],
+            one["turns"],
+            moment(one["last_active"]),
+            one["title"] or one["session_key"],
+        )
+        for one in found["sessions"]
+    ]
+    show_table(("  session", "platform", "person", "turns", "last used", ""), rows, "there are no sessions yet")
+    return int(Exit.OK)
+
+
+def show_one(args: argparse.Namespace, home: Home) -> int:
+    session = ask(home, "show", session=args.session)
+    if args.json:
+        show_json(session)
+        return int(Exit.OK)
+    print(styled(f"{session['session_id']}  {session['title'] or session['session_key']}", "bold"))
+    for entry in session["entries"]:
+        print(f"\n{styled(entry['role'], 'cyan')}  {entry['content']}".rstrip())
+        for call in entry.get("tool_calls", ()):
+            print(f"  calls {call['name']} {call['args']}")
+    return int(Exit.OK)
+
+
+def find(args: argparse.Namespace, home: Home) -> int:
+    found = ask(home, "search", query=" ".join(args.query))
+    if args.json:
+        show_json(found)
+        return int(Exit.OK)
+    rows = [(one["session_id"], moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
+    show_table(("session", "when", "who", ""), rows, "nobody said that")
+    return int(Exit.OK)
+
+
+def export(args: argparse.Namespace, home: Home) -> int:
+    text = ask(home, "export", session=args.session, format=args.format)["text"]
+    if args.output:
+        Path(args.output).write_text(text, "utf-8")
+        note(f"written to {args.output}")
+    else:
+        print(text)
+    return int(Exit.OK)
+
+
+def delete(args: argparse.Namespace, home: Home) -> int:
+    if not args.yes:
+        if not sys.stdin.isatty():
+            note("nothing was deleted: say --yes, since there is nobody to ask")
+            return int(Exit.USAGE)
+        if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
+            return int(Exit.FAILED)
+    ask(home, "delete", session=args.session)
+    print(f"{args.session} is forgotten")
+    return int(Exit.OK)
+
+
+def rebuild(args: argparse.Namespace, home: Home) -> int:
+    note("reading the journal ...")
+    found = ask(home, "rebuild")
+    if args.json:
+        show_json(found)
+    else:
+        print(f"{found['records']} records read")
+    return int(Exit.OK)
+
+
+def moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""
