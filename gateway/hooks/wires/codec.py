@@ -125,7 +125,7 @@ class Lines:
             if line is None:
                 return None
             self._taken += 1
-            if line.strip():
+            if line and not line.isspace():
                 self._bytes += len(line)
                 _check_parts(line)
                 return decode(line)

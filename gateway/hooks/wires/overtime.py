@@ -28,28 +28,30 @@ class Overtime:
         self._holder = holder
         self._cancel = cancel
         self._loop = asyncio.get_running_loop()
-        self._begun = self._loop.time()
         self._timer = self._loop.call_later(limit, self.begin)
-        self.limit = limit
+        self._due = self._timer.when()
         self._has_ended = False
-        self.is_late = False
+        self.limit = limit
+        self.why = ""
         self.is_alone = True  # no other call ran beside it: what was started since then is this call's
-        self.why = f"was over its {limit:g} s"
+
+    @property
+    def is_late(self) -> bool:
+        return bool(self.why)
 
     @property
     def age(self) -> float:
-        return self._loop.time() - self._begun
+        return self._loop.time() - self._due + self.limit
 
     def abandon(self) -> None:
         """Nobody waits for the answer any more, which may have come in the same moment."""
         if not self.is_late and not self._has_ended:
-            self.why = "was cancelled"
-            self.begin()
+            self.begin("was cancelled")
 
-    def begin(self) -> None:
+    def begin(self, why: str = "") -> None:
         """The time is over."""
         if not self.is_late:
-            self.is_late = True
+            self.why = why or f"was over its {self.limit:g} s"
             self._end = self._loop.time() + GRACE
             self._cancel()
             self._next(HELD, self._dump)

@@ -6,7 +6,6 @@ changed fields, or an outcome as plain data. Requests go both ways: a hook asks 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import anyio
@@ -55,14 +54,13 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 UNTOUCHED = Delta()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What came back from one call."""
 
     result: Any = None  # what the handler returned or raised as its outcome, as plain data
-    changed: Mapping[str, Any] = field(default_factory=dict)  # writable fields that have another value now
+    changed: dict[str, Any] = {}  # writable fields that have another value now
     ask: Question | None = None  # the handler needs a person's answer first; nothing else of this answer counts
-    added: Mapping[str, Any] = field(default_factory=dict)  # keys that are no fields, from a hook without a memory
+    added: dict[str, Any] = {}  # keys that are no fields, from a hook without a memory
     refused: tuple[str, ...] = ()  # read-only fields that the handler changed: warned about, not applied
     turn_bag: Delta = UNTOUCHED
     session_bag: Delta = UNTOUCHED

@@ -95,7 +95,7 @@ class Worker:
         self.life = Life(ask, output, self._ended)
         self.peer = Peer(serve, tasks, self._noticed, self.life.kill)
         self._running: dict[int, Overtime] = {}
-        self._settled = anyio.Event()
+        self._settled: anyio.Event | None = None  # made where somebody waits for it
         self._transport: asyncio.Transport | None = None
         self._warned: set[tuple[str, str]] = set()
         self._loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
@@ -165,6 +165,7 @@ class Worker:
     async def drain(self) -> None:
         """Wait until every call has its answer."""
         while self._running:
+            self._settled = self._settled or anyio.Event()
             await self._settled.wait()
 
     async def hand_over(self, successor: "Worker") -> None:
@@ -192,8 +193,6 @@ class Worker:
         if self._running:
             for each in (running, *self._running.values()):
                 each.is_alone = False
-        else:
-            self._settled = anyio.Event()
         self._running[number] = running
 
     def _over(self, number: int) -> None:
@@ -203,8 +202,9 @@ class Worker:
             self.life.look()
             if running.is_alone:
                 self.life.prune(running.age)
-        if not self._running:
+        if not self._running and self._settled is not None:
             self._settled.set()
+            self._settled = None
 
     def _answer(self, name: str, meta: CallMeta, message: Message) -> Answer:
         if message.error is not None:

@@ -58,9 +58,8 @@ class Calls:
         context = contextvars.copy_context()
         context.run(set_session, call.meta.session)
         context.run(self._requests.during.set, call.meta.event)
-        mend_output(self._hook.ends.log)
-        name = f"{message.method} {message.id}"
-        task = asyncio.get_running_loop().create_task(self._run(message.id, call, function), name=name, context=context)
+        run = self._run(message.id, call, function)
+        task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)
         self._open[message.id] = task
         task.add_done_callback(lambda task: self._ended(message.id, task))
 
@@ -99,8 +98,9 @@ class Calls:
         self._link.send({"jsonrpc": "2.0", "id": number} | answer)
 
     def _fail(self, number: int | str | None, error: BaseException) -> None:
+        mend_output(self._hook.ends.log)
         try:
-            with self._link.undisturbed():
+            with self._link.undisturbed:
                 self._send(number, {"error": {"code": RAISED} | described(error, self._hook.folder)})
         except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
             os._exit(CANNOT_ANSWER)

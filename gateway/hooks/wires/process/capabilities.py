@@ -83,7 +83,7 @@ class Requests:
         return future.result()
 
     def _answer_all(self) -> None:
-        with self._link.undisturbed():
+        with self._link.undisturbed:
             for message in self._link.take_responses():
                 self.answer(message)
 

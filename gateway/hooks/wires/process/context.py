@@ -1,8 +1,9 @@
 """What a handler gets as its event, and what of it counts when the handler is done."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from gateway.hooks.wires.process.capabilities import Gateway
 from gateway.hooks.wires.process.link import encode
 
 TURNS = 1_000  # how many turns are remembered
+# What a field can hold that nobody can change in place.
+UNCHANGING = (str, int, float, type(None))
 # A Hermes handler that adds keys to its context when a turn begins finds them when it ends.
 BEGIN, END = "agent:start", "agent:end"
 
@@ -25,8 +28,8 @@ class Meta(msgspec.Struct):
     target: str = ""
     turn: str = ""
     answers: dict[str, Any] | None = None
-    turn_bag: dict[str, Any] = {}
-    session_bag: dict[str, Any] = {}
+    turn_bag: dict[str, Any] | None = None
+    session_bag: dict[str, Any] | None = None
     session: dict[str, str] = {}
 
 
@@ -64,13 +67,12 @@ class Memory:
             self._own.popitem(last=False)
         return own
 
-    def recall(self, event: str, turn: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of the turn's begin, at its end; they never cover a field."""
-        added = self._added.get(turn, {}) if event == END else {}
-        return {key: value for key, value in added.items() if key not in fields}
+    def recall(self, turn: str) -> dict[str, Any]:
+        """The keys that were added when this turn began."""
+        return self._added.get(turn, {})
 
-    def keep(self, event: str, turn: str, added: Mapping[str, Any]) -> None:
-        if event == BEGIN and turn and added:
+    def keep(self, turn: str, added: Mapping[str, Any]) -> None:
+        if turn:
             self._added.setdefault(turn, {}).update(added)
             while len(self._added) > TURNS:
                 self._added.popitem(last=False)
@@ -89,15 +91,16 @@ class Memory:
 class Call:
     """One call, from what came over the wire to the answer that goes back."""
 
-    def __init__(self, event: str, raw: Mapping[str, msgspec.Raw], meta: Meta, hook: str, memory: Memory) -> None:
+    def __init__(self, event: str, params: msgspec.Raw, meta: Meta, hook: str, memory: Memory) -> None:
         self.meta = meta
-        self._raw = raw
+        self._params = params
         self._memory = memory
-        self._fields = {name: msgspec.json.decode(value) for name, value in raw.items()}
-        self._before = deepcopy(meta.turn_bag), deepcopy(meta.session_bag)
+        self._fields: dict[str, Any] = msgspec.json.decode(params)
+        self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
         bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
-        recalled = memory.recall(event, meta.turn, self._fields)
-        self.context = Context(event, self._fields | recalled, bags, hook)
+        self.context = Context(event, self._fields, bags, hook)
+        if event == END:
+            dict.update(self.context, memory.recall(meta.turn) | self._fields)
 
     def equip(self, options: Mapping[str, Any], gateway: Gateway) -> None:
         self.context.options = options
@@ -110,33 +113,47 @@ class Call:
     def answer(self, result: Any) -> dict[str, Any]:
         """Raises TypeError, with the field's name, for what is no JSON."""
         context, meta = self.context, self.meta
-        added = {key: value for key, value in context.items() if key not in self._fields}
-        self._memory.keep(context.name, meta.turn, added)
+        added = context.keys() - self._fields.keys()
+        if added and context.name == BEGIN:
+            self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}
         if meta.decides:
             value = outcome_to(result) if isinstance(result, OUTCOMES) else result
-            answer["result"] = None if value is context else raw("the result", value)
-            answer |= self._changes(added if meta.writable is None else {})
-        for name, before, bag in zip(
-            ("turn_bag", "session_bag"), self._before, (context.turn, context.session), strict=True
-        ):
-            delta = _delta(name, before, bag)
-            if delta:
-                answer[name] = delta
+            if value is not None and value is not context:
+                answer["result"] = raw("the result", value)
+            self._tell_changes(answer, added)
+        turn, session = self._bags_before
+        _tell_delta(answer, "turn_bag", turn, context.turn)
+        _tell_delta(answer, "session_bag", session, context.session)
         return answer
 
-    def _changes(self, added: Mapping[str, Any]) -> dict[str, Any]:
-        changed = {name: raw(f"the field {name!r}", value) for name, value in added.items()}
-        refused = []
-        for name, before in self._fields.items():
-            value = self.context.get(name)
-            if self.meta.writable is None or name in self.meta.writable:
-                now = raw(f"the field {name!r}", value)
-                if not _says_the_same(now, self._raw[name]):
-                    changed[name] = now
-            elif value is not before and value != before:
-                refused.append(name)
-        return {name: value for name, value in (("changed", changed), ("refused", refused)) if value}
+    def _tell_changes(self, answer: dict[str, Any], added: Set[str]) -> None:
+        writable = self._fields.keys() if self.meta.writable is None else self._fields.keys() & self.meta.writable
+        changed = {name: now for name in writable if (now := self._changed(name)) is not None}
+        if self.meta.writable is None:
+            changed |= {name: raw(f"the field {name!r}", self.context[name]) for name in added}
+        refused = [name for name in self._fields.keys() - writable if not self._is_as_before(name)]
+        if changed:
+            answer["changed"] = changed
+        if refused:
+            answer["refused"] = refused
+
+    def _changed(self, name: str) -> msgspec.Raw | None:
+        """The field as it is now, when that is not as it came; a list may have been changed in place."""
+        value = self.context.get(name)
+        if value is self._fields[name] and isinstance(value, UNCHANGING):
+            return None
+        now, before = raw(f"the field {name!r}", value), self._raw_fields[name]
+        is_same = bytes(now) == bytes(before) or msgspec.json.decode(now) == msgspec.json.decode(before)
+        return None if is_same else now
+
+    @cached_property
+    def _raw_fields(self) -> dict[str, msgspec.Raw]:
+        return msgspec.json.decode(self._params, type=dict[str, msgspec.Raw])
+
+    def _is_as_before(self, name: str) -> bool:
+        value, before = self.context.get(name), self._fields[name]
+        return value is before or (type(value) is type(before) and bool(value == before))
 
 
 def raw(what: str, value: Any) -> msgspec.Raw:
@@ -147,14 +164,12 @@ def raw(what: str, value: Any) -> msgspec.Raw:
         raise TypeError(f"{what} is no JSON: {error}") from None
 
 
-def _says_the_same(one: msgspec.Raw, other: msgspec.Raw) -> bool:
-    return bytes(one) == bytes(other) or msgspec.json.decode(one) == msgspec.json.decode(other)
-
-
-def _delta(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    put = {key: raw(f"{name}[{key!r}]", value) for key, value in after.items() if before.get(key, before) != value}
-    gone = [key for key in before if key not in after]
-    return {"put": put, "gone": gone} if put or gone else {}
+def _tell_delta(answer: dict[str, Any], name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    if before or after:
+        put = {key: raw(f"{name}[{key!r}]", value) for key, value in after.items() if before.get(key, before) != value}
+        gone = [key for key in before if key not in after]
+        if put or gone:
+            answer[name] = {"put": put, "gone": gone}
 
 
 def _encodable(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, msgspec.Raw]]:

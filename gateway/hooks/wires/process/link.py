@@ -10,8 +10,8 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import msgspec
@@ -33,7 +33,7 @@ class Incoming(msgspec.Struct):
 
     id: int | str | None = None
     method: str | None = None
-    params: dict[str, msgspec.Raw] = {}
+    params: msgspec.Raw = msgspec.Raw(b"{}")
     meta: msgspec.Raw = msgspec.Raw(b"{}")
     result: msgspec.Raw = msgspec.Raw(b"null")
     error: dict[str, Any] | None = None
@@ -58,6 +58,29 @@ encode = msgspec.json.Encoder(enc_hook=plain).encode
 _decode = msgspec.json.Decoder(Incoming).decode
 
 
+class Undisturbed:
+    """Inside, a message is in our hands, and who interrupted would tear it: that waits until `afterwards`.
+
+    Of the loop's thread alone, which is also the only one that a signal interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self.afterwards: Callable[[], None] | None = None
+
+    def __bool__(self) -> bool:
+        return self._depth > 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self.afterwards is not None and not self._depth:
+            afterwards, self.afterwards = self.afterwards, None
+            afterwards()
+
+
 class Link:
     def __init__(self, descriptor: int) -> None:
         self.left: Callable[[], object] = lambda: None  # called when something was read that the loop must act on
@@ -70,20 +93,7 @@ class Link:
         self._lock = threading.RLock()
         self._rest = bytearray()
         self.arrived: list[Incoming] = []  # read while writing; the loop takes it from here
-        self.afterwards: Callable[[], None] | None = None
-        self.is_busy = False  # a message is on its way in or out: whoever interrupts now would tear it
-
-    @contextmanager
-    def undisturbed(self) -> Generator[None, None, None]:
-        """Here a message is in our hands; who wants to interrupt leaves what is to be done `afterwards`."""
-        before, self.is_busy = self.is_busy, True
-        try:
-            yield
-        finally:
-            self.is_busy = before
-        if not before and self.afterwards is not None:
-            afterwards, self.afterwards = self.afterwards, None
-            afterwards()
+        self.undisturbed = Undisturbed()
 
     def fileno(self) -> int:
         return self._descriptor
@@ -117,11 +127,11 @@ class Link:
             raise ValueError(f"{len(data) >> 20} MB are more than the {LONGEST >> 20} MB that an answer may have")
         if len(data) > MOST_PARTS and sum(map(data.count, MARKS)) > MOST_PARTS:
             raise ValueError(f"an answer may have {MOST_PARTS} values, and this one has more")
-        with self.undisturbed():
+        with self.undisturbed if self.in_loop_thread() else nullcontext():
             self._write(memoryview(data + b"\n"))
 
     def _write(self, data: memoryview) -> None:
-        while not self._lock.acquire(timeout=PATIENCE / 1000):
+        while not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=PATIENCE / 1000):
             self._make_room()
         try:
             if self._look() != self._identity:
@@ -148,7 +158,7 @@ class Link:
 
     def read(self) -> None:
         """Move what has arrived to `arrived`; in the loop's thread alone."""
-        with self.undisturbed():
+        with self.undisturbed:
             self._receive()
 
     def _receive(self) -> None:

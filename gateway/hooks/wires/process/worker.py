@@ -116,8 +116,8 @@ class Worker:
         since = self._watch.since
         if since is None or since == self._freed or time.monotonic() - since < HELD:
             return
-        if self._link.is_busy:
-            self._link.afterwards = self._let_go
+        if self._link.undisturbed:
+            self._link.undisturbed.afterwards = self._let_go
             return
         self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
         raise TimedOut
@@ -146,23 +146,23 @@ class Worker:
         self.dispatch()
 
     def dispatch(self) -> None:
-        with self._link.undisturbed():
+        with self._link.undisturbed:
             for message in self._link.take():
                 self._act(message)
-            self._link.afterwards = None  # here no handler holds the loop
+            self._link.undisturbed.afterwards = None  # here no handler holds the loop
 
     def _act(self, message: Incoming) -> None:
         match message.method:
             case None:
                 self._requests.answer(message)
             case "$cancel":
-                self._calls.cancel(msgspec.json.decode(message.params["id"]))
+                self._calls.cancel(msgspec.json.decode(message.params)["id"])
             case "$stop":
                 self._last = self._loop.create_task(self._stop())
             case "$kept":
                 self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.told()})
             case "$adopt":
-                self._memory.adopt({name: msgspec.json.decode(value) for name, value in message.params.items()})
+                self._memory.adopt(msgspec.json.decode(message.params))
             case _:
                 self._calls.begin(message)
 
@@ -198,7 +198,7 @@ def receive_spec(link: Link) -> Spec:
     """The first line on the wire."""
     while not link.arrived:
         link.wait(-1)
-    return msgspec.json.decode(link.arrived.pop(0).params["spec"], type=Spec)
+    return msgspec.json.decode(link.arrived.pop(0).params, type=dict[str, Spec])["spec"]
 
 
 def main(settings: dict[str, Any], offer: Offer) -> NoReturn:
