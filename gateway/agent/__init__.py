@@ -1,6 +1,7 @@
 """The agent: a turn of model and tools that can be watched, changed, stopped and resumed at every point."""
 
 from gateway.agent.agent import Agent, Limits
+from gateway.agent.direct import introduce, run_tool
 from gateway.agent.model import Chunk, Model, ModelRequest, ToolSpec
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.skills import Skill
@@ -19,6 +20,8 @@ __all__ = [
     "ToolContext",
     "ToolSpec",
     "TurnResult",
+    "introduce",
+    "run_tool",
     "run_turn",
     "tool",
 ]

@@ -20,7 +20,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope."""
+    """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope.
+
+    `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
+    conversation is summed up.
+    """
 
     name: str
     model: Model
@@ -31,5 +35,6 @@ class Agent:
     agents: tuple["Agent", ...] = ()
     limits: Limits = Limits()
     model_name: str = ""
+    context_window: int = 0
     transfers: bool = True
     hooks: Mapping[str, Any] = field(default_factory=dict)

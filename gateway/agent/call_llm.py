@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.agent.compact import fit
+from gateway.agent.estimate import estimate
 from gateway.agent.model import Answer, ModelRequest, ToolSpec
 from gateway.agent.node import Node, through
 from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, around, wait
@@ -65,7 +67,7 @@ def _operation(run: Run, request: ModelRequest) -> Operation:
     async def act(event: Fields | None) -> Answer:
         changed = request if event is None else _changed(request, event, run.agent.model.name)
         run.offered = frozenset(spec.name for spec in changed.tools)
-        return await _stream(run, changed)
+        return await _stream(run, await fit(run, changed))
 
     def tell(done: Done) -> dict[str, Any]:
         answer = _answer_of(run, done)
@@ -183,11 +185,3 @@ def _answer_from(value: Any) -> Answer:
         calls = tuple(call_from(call) for call in value.get("tool_calls") or ())
         return Answer(str(value.get("content") or ""), calls, stop="result")
     return Answer("" if value is None else str(value), stop="result")
-
-
-def estimate(request: ModelRequest) -> int:
-    """About how many tokens the request has: four characters each, as no provider's own count is at hand."""
-    characters = len(request.system)
-    characters += sum(len(entry.content) + 40 * len(entry.tool_calls) for entry in request.messages)
-    characters += sum(len(spec.description) + 200 for spec in request.tools)
-    return characters // 4

@@ -35,7 +35,7 @@ async def invoke(run: Run, message: Entry | None) -> TurnResult:
         if done.retry is None or attempt == RETRIES:
             break
         message = Entry("user", done.retry.message) if done.retry.message else None
-        run.view = (*run.view, *run.entries[run.base :])
+        run.view, run.summed = (*run.view, *run.entries[run.base :]), None
         run.hop += 1
         await wait(done.retry)
     return _result(run, done)
@@ -121,7 +121,9 @@ def _configure(run: Run, event: Fields | None) -> None:
     if event is None:
         return
     with suppress(ValueError):
-        run.view = tuple(entry_from(message) for message in event.get("messages") or ())
+        view = tuple(entry_from(message) for message in event.get("messages") or ())
+        if view != run.view:
+            run.view, run.summed = view, None
     run.context = [str(text) for text in event.get("context") or () if text]
     config = event.get("config")
     if not isinstance(config, dict):

@@ -1,7 +1,7 @@
 """The loop of model and tools, until there is a reply or a limit is reached.
 
-At the last hop that the limits allow the model gets no tools, so that it must say what it has; if it still wants some,
-the person is told that it got no further.
+At the last hop that the limits allow, or when it has wanted the same tools three times for the same results, the model
+gets no tools, so that it must say what it has; if it still wants some, the person is told that it got no further.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from gateway.records import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
 
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
+STUCK = "I did the same thing again and again without getting further, so I stopped."
 TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
 
 
@@ -28,18 +29,35 @@ async def converse(run: Run, start: Start) -> Finish:
     tools = (*run.agent.tools, *skill_tools(run), *agent_tools(run, start))
     first = run.hop
     while run.finish is None:
-        is_last = 0 < run.limits.hops <= run.hop - first + 1
-        entry = await _next_answer(run, () if is_last else tools)
+        last = _why_last(run, run.hop - first + 1)
+        entry = await _next_answer(run, () if last else tools)
         if entry is None:
             break
         if not entry.tool_calls:
-            run.finish = Finish(entry.content, said=True, stop="hops" if is_last and run.hop > first else "end_turn")
+            run.finish = Finish(entry.content, said=True, stop=last if run.hop > first and last else "end_turn")
             break
         await _use_tools(run, entry.tool_calls, tools)
-        _limit(run, first)
+        if run.finish is None:
+            run.finish = _limit(run, last)
         run.hop += 1
     assert run.finish is not None
     return run.finish
+
+
+def _why_last(run: Run, hops: int) -> str:
+    """Why the next answer is the last one, if it is."""
+    if 0 < run.limits.hops <= hops:
+        return "hops"
+    return "loop" if _is_stuck(run.entries[run.base :]) else ""
+
+
+def _limit(run: Run, last: str) -> Finish | None:
+    tokens = run.usage.input_tokens + run.usage.output_tokens
+    if 0 < run.limits.tokens <= tokens:
+        return Finish(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
+    if last:
+        return Finish(NO_FURTHER.format(run.limits.hops) if last == "hops" else STUCK, stop=last)
+    return None
 
 
 async def _next_answer(run: Run, tools: Sequence[Tool]) -> Entry | None:
@@ -88,14 +106,20 @@ def _step(run: Run, calls: tuple[ToolCall, ...], batch: Batch) -> None:
     run.ports.emit("agent:step", agent=run.agent.name, iteration=run.hop + 1, tool_names=names, tools=done)
 
 
-def _limit(run: Run, first: int) -> None:
-    if run.finish is not None:
-        return
-    tokens = run.usage.input_tokens + run.usage.output_tokens
-    if 0 < run.limits.tokens <= tokens:
-        run.finish = Finish(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
-    elif 0 < run.limits.hops <= run.hop - first + 1:
-        run.finish = Finish(NO_FURTHER.format(run.limits.hops), stop="hops")
+def _is_stuck(entries: Sequence[Entry]) -> bool:
+    """Did the last three answers want the same tools, with the same results?"""
+    asked = [n for n, entry in enumerate(entries) if entry.role == "assistant"][-3:]
+    if len(asked) < 3 or not entries[asked[-1]].tool_calls:
+        return False
+    ends = [*asked[1:], len(entries)]
+    seen = [
+        (
+            [(call.name, call.args) for call in entries[begin].tool_calls],
+            [entry.content for entry in entries[begin + 1 : end] if entry.role == "tool"],
+        )
+        for begin, end in zip(asked, ends, strict=True)
+    ]
+    return seen[0] == seen[1] == seen[2]
 
 
 def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:

@@ -94,7 +94,8 @@ class TurnResult:
     """What came of a turn. With `questions`, the turn is paused: it is run again once they are answered.
 
     entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
-    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `tokens`, `seconds`, or the status.
+    stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `seconds`, or
+        the status.
     """
 
     reply: str = ""

@@ -60,6 +60,7 @@ class Run:
     resumed: bool = False
     streams: bool = True
     prefix: str = ""
+    summed: int | None = None  # so many entries of the history a summary stands for; None: hooks changed the history
     entries: list[Entry] = field(default_factory=list)
     base: int = 0  # how many of the entries are in the view already
     context: list[str] = field(default_factory=list)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.agent.agent import Agent
+from gateway.agent.compact import recalled
 from gateway.agent.interrupt import answered, put
 from gateway.agent.invocation import invoke
 from gateway.agent.ports import Ports, TurnResult
@@ -54,7 +55,8 @@ async def _attend(
     for round_ in range(ROUNDS):
         known = replay(steps, ports.turn_id)
         inner = replace(ports, record=record, steps=tuple(steps))
-        run = Run(agent, inner, history, known, resumed=resumed or round_ > 0)
+        view, summed = recalled(history, ports.session)
+        run = Run(agent, inner, view, known, summed=summed, resumed=resumed or round_ > 0)
         runs.append(run)
         try:
             if round_ == 0:

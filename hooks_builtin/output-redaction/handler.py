@@ -7,7 +7,7 @@ PATTERNS = {
     "card": re.compile(r"\b\d(?:[ -]?\d){12,18}\b"),
     "ssn": re.compile(r"\b\d{3}-\d{2}-\d{4}\b"),
     "phone": re.compile(
-        r"(?<![\w.-])(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)|\d{2,4})[ .-]\d{3,4}[ .-]\d{3,5}(?![ .-]?\d|[\w-])"
+        r"(?<![\w.-])(?<!\d[ .-])(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)|\d{2,4})[ .-]\d{3,4}[ .-]\d{3,5}(?![ .-]?\d|[\w-])"
     ),
 }
 FIELDS = {"tool:after": "result", "llm:after": "content", "message:sending": "text"}

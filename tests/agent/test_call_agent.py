@@ -37,6 +37,8 @@ async def test_a_sub_agent_is_called_like_a_tool_and_sees_its_task_alone(stage, 
     assert result.usage.calls == 3
 
 
+@pytest.mark.row("STR-59")
+@pytest.mark.row("EDG-36")
 async def test_its_run_is_told_between_the_events_of_the_handoff_with_its_own_name(stage, family):
     await stage.play(family(delegating(), "It is two."))
     told = [(name, fields["agent"]) for name, fields in stage.told if name in ("agent:start", "agent:end")]

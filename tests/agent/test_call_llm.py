@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.agent import Limits, ModelRequest, tool
-from gateway.agent.call_llm import estimate
+from gateway.agent.estimate import estimate
 from gateway.events import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall
 
@@ -303,3 +303,35 @@ def test_the_estimate_grows_with_the_request():
     small = ModelRequest((Entry("user", "hi"),))
     large = ModelRequest((Entry("user", "hi" * 500),), "system", (noop.spec,))
     assert 0 <= estimate(small) < estimate(large)
+
+
+@pytest.mark.row("WEB-47")
+async def test_the_same_call_with_the_same_result_three_times_is_the_last_one(stage, call_weather, weather_tool):
+    await stage.play(stage.agent(*[call_weather] * 3, "I give up.", tools=[weather_tool]))
+    assert [len(request.tools) for request in stage.model.requests] == [1, 1, 1, 0]
+    assert stage.fields("agent:end")["stop"] == "loop"
+    result = await stage.play(stage.agent(*[call_weather] * 9, tools=[weather_tool]))
+    assert (len(stage.model.requests), result.stop) == (4, "loop")
+    assert "again and again" in result.reply
+
+
+@pytest.mark.row("WEB-46")
+async def test_text_before_a_tool_call_goes_out_at_once(stage, call_weather, weather_tool):
+    streamed_before = []
+    stage.on("tool:before")(lambda event: streamed_before.append("".join(stage.streamed)))
+    await stage.play(stage.agent({**call_weather, "text": "Let me look."}, "ok", tools=[weather_tool]))
+    assert streamed_before == ["Let me look."]
+
+
+@pytest.mark.row("WEB-16")
+async def test_a_hook_that_fails_is_passed_over_and_the_next_one_runs(stage, call_weather, weather_tool):
+    for name in ("agent:start", "llm:before", "llm:after", "tool:before", "tool:after", "message:add", "agent:end"):
+
+        @stage.on(name, on_error="skip")
+        def broken(event):
+            raise RuntimeError("broken")
+
+        stage.on(name)(lambda event: event.turn.setdefault("seen", set()).add(event.name))
+
+    result = await stage.play(stage.agent(call_weather, "ok", tools=[weather_tool]))
+    assert (result.reply, result.status, len(stage.scope.bags.turn["seen"])) == ("ok", "ok", 7)

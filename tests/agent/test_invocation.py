@@ -55,15 +55,18 @@ async def test_the_configuration_of_a_run_can_be_changed(stage, call_weather, we
     assert (stage.sent().name, dict(stage.sent().options)) == ("larger", {"temperature": 0.1})
 
 
+@pytest.mark.row("STR-46")
 async def test_a_result_at_agent_start_is_the_reply_without_a_model(stage):
     stage.on("agent:start")(lambda event: {"result": "canned"})
     result = await stage.play(stage.agent("never said"))
     assert (result.reply, result.status, result.stop) == ("canned", "ok", "result")
+    assert not [name for name in stage.names if name.startswith("llm:")]
     assert [entry.content for entry in result.entries] == ["hi", "canned"]
 
 
 @pytest.mark.row("STR-22")
 @pytest.mark.row("EDG-19")
+@pytest.mark.row("WEB-14")
 @pytest.mark.row("WEB-15")
 @pytest.mark.parametrize(("outcome", "status"), [(End("closed"), "ended"), (Deny("closed"), "denied")])
 async def test_a_turn_can_be_refused_at_its_start_and_still_ends(stage, outcome, status):
@@ -155,6 +158,7 @@ async def test_a_denied_message_is_replaced_and_never_dropped(stage, call_weathe
     assert stage.sent(0).messages[-1].content == "[removed]"
 
 
+@pytest.mark.row("WEB-17")
 @pytest.mark.row("WEB-44")
 async def test_a_rate_limit_of_ones_own_refuses_with_its_own_words(stage):
     class RateLimit(Deny):

@@ -127,3 +127,11 @@ async def test_a_denied_or_unknown_skill_is_an_error_for_the_model(stage, root):
     assert "there is no skill 'tea 7'" in result.entries[2].content
     assert (result.entries[4].content, result.entries[4].error) == ("No tea today.", True)
     assert stage.names.count("skill:before") == stage.names.count("skill:after") == 2
+
+
+@pytest.mark.row("EDG-71")
+async def test_hooks_of_tools_apply_to_skills_too(stage, root):
+    stage.on("tool:before")(lambda event: Deny("Not now.") if event["tool"] == "load_skill" else None)
+    agent = stage.agent(loading(), "ok", skills=find_skills([root]).skills)
+    result = await stage.play(agent)
+    assert (result.entries[2].content, stage.names.count("skill:before")) == ("Not now.", 0)

@@ -67,6 +67,7 @@ async def test_where_nobody_listens_no_event_is_built(stage, call_weather, weath
 
 
 @pytest.mark.row("STR-50")
+@pytest.mark.row("STR-63")
 @pytest.mark.parametrize("name", [*PAIRS, *PAIRS.values(), "message:add", "llm:chunk"])
 async def test_a_hook_that_raises_leaves_no_event_without_its_pair(stage, call_weather, weather_tool, name):
     """Also when the hook's error policy is to raise, at any point."""
@@ -137,6 +138,7 @@ async def test_a_stopped_turn_is_paired_and_tells_the_model_next_time(stage):
     assert unpaired(stage) == {}
 
 
+@pytest.mark.row("WEB-46")
 async def test_a_stopped_tool_has_a_result_that_says_so(stage):
     ports = stage.ports()
     started = anyio.Event()

@@ -99,3 +99,19 @@ def test_every_manifest_is_without_fault_and_off_unless_enabled(folder):
     assert reading.manifest.enabled is False
     assert reading.manifest.description
     assert len((ROOT / folder / "handler.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.row("EDG-66")
+def test_the_hooks_stand_on_their_rungs():
+    """Rails first, then what shapes the input, then what detects, then what changes; low numbers go first here."""
+    rungs = {
+        -100: ("safety-guardrail", "plan-mode"),
+        -80: ("token-budget", "memory-injection", "notes-injector", "compaction"),
+        -60: ("loop-detector", "echoed-payload"),
+        -40: ("schema-retry", "output-truncator"),
+    }
+    for order, names in rungs.items():
+        for name in names:
+            manifest = read_manifest(ROOT / name).manifest
+            assert manifest
+            assert manifest.order == order

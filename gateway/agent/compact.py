@@ -1,0 +1,113 @@
+"""Long conversations: before the model's window is full, the older part becomes a summary, written by the model itself.
+
+It happens between the interceptors of a call and the call, when the request is too long; the messages before this turn
+are summed up, save the last few. The summary is kept in the conversation's bag and stands in their place from then on,
+growing with each time. What is too long even so loses the text of its oldest tool results.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from gateway.agent.estimate import estimate
+from gateway.agent.model import ModelRequest
+from gateway.agent.run import Run
+from gateway.errors import ModelError
+from gateway.transcript import Entry
+
+log = logging.getLogger(__name__)
+
+BAG = "summary"
+FULL = 0.8  # of the window; the rest is for the answer, and for how wrong the estimate is
+KEPT = 6
+LEFT_OUT = "[left out: the conversation has become too long]"
+ASK = (
+    "Sum up the conversation below for yourself, so that you can go on with it. Keep names, numbers, decisions, what "
+    "was promised and what is still open. At most 300 words, nothing else."
+)
+
+
+def recalled(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tuple[Entry, ...], int]:
+    """The history as the model is shown it, and how many of its entries the summary before it stands for."""
+    known = session.get(BAG)
+    if not isinstance(known, dict) or not 0 < known.get("upto", 0) <= len(history):
+        return tuple(history), 0
+    return (_note(str(known["text"])), *history[known["upto"] :]), int(known["upto"])
+
+
+async def fit(run: Run, request: ModelRequest) -> ModelRequest:
+    """The request, short enough for the model's window."""
+    room = int(run.agent.context_window * FULL)
+    if not room or estimate(request) <= room:
+        return request
+    count = _how_many(run, request)
+    if count:
+        text = await _sum_up(run, request.messages[:count])
+        request = replace(
+            request,
+            messages=request.messages[count:],
+            system="\n".join([part for part in (request.system, _note(text).content) if part]),
+        )
+        _keep(run, count, text)
+    return _thinned(request, room)
+
+
+def _how_many(run: Run, request: ModelRequest) -> int:
+    """So many messages at the beginning are from before this turn and can be summed up."""
+    before = [entry for entry in run.view if entry.role != "system"]
+    same = 0
+    while same < min(len(before), len(request.messages)) and before[same] == request.messages[same]:
+        same += 1
+    count = max(same - KEPT, 0)
+    while count < same and request.messages[count].role == "tool":  # a result stays with its call
+        count += 1
+    return count
+
+
+async def _sum_up(run: Run, messages: Sequence[Entry]) -> str:
+    """What the model makes of them; that they are gone, when it fails."""
+    before = str((run.ports.session.get(BAG) or {}).get("text", ""))
+    lines = "\n".join(f"{entry.role}: {entry.content}" for entry in messages if entry.content)
+    text = f"{before}\n{lines[-run.agent.context_window * 3 :]}".strip()
+    parts: list[str] = []
+    try:
+        asked = ModelRequest((Entry("user", text),), ASK, name=run.model_name)
+        async with aclosing(run.agent.model.stream(asked)) as chunks:  # type: ignore[type-var]  # an async generator
+            async for chunk in chunks:
+                parts.append(chunk.text)
+                run.usage += chunk.usage or type(run.usage)()
+    except ModelError as error:
+        log.warning("a conversation could not be summed up (%s); its older part is left out", error)
+        return f"{before}\n{LEFT_OUT}".strip()
+    return "".join(parts).strip()
+
+
+def _keep(run: Run, count: int, text: str) -> None:
+    """From now on the summary stands in the place of what it sums up: in this turn, and in those to come."""
+    place = seen = 0
+    while seen < count:
+        seen += run.view[place].role != "system"
+        place += 1
+    if run.summed is not None:
+        had_note = 1 if run.summed else 0
+        run.summed += place - had_note
+        times = int((run.ports.session.get(BAG) or {}).get("times", 0)) + 1
+        run.ports.session[BAG] = {"upto": run.summed, "text": text, "times": times}
+        run.ports.emit("session:compress", old_session_id="", in_place=True, compression_count=times)
+    run.view = (_note(text), *run.view[place:])
+
+
+def _thinned(request: ModelRequest, room: int) -> ModelRequest:
+    messages = list(request.messages)
+    for place, entry in enumerate(messages[:-1]):
+        if estimate(replace(request, messages=tuple(messages))) <= room:
+            break
+        if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
+            messages[place] = replace(entry, content=LEFT_OUT)
+    return replace(request, messages=tuple(messages))
+
+
+def _note(text: str) -> Entry:
+    return Entry("system", f"Earlier in this conversation: {text}")

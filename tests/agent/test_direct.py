@@ -1,0 +1,42 @@
+"""Agents are introduced, and their tools used by hand, with the same events as in a turn."""
+
+import pytest
+
+from gateway.agent import Agent, introduce, run_tool, tool
+from gateway.agent.models.script import script
+from gateway.events import Deny, Pause
+from gateway.transcript import ToolCall
+
+CALL = ToolCall("1", "weather", {"city": "Rome"})
+
+
+@pytest.mark.row("STR-19")
+@pytest.mark.row("STR-58")
+def test_the_making_of_agents_is_told(stage):
+    introduce(Agent("main", script(), agents=(Agent("helper", script()),)), stage.emit)
+    told = [(name, fields["agent"], fields["kind"]) for name, fields in stage.told]
+    assert told == [("agent:init", "main", "main"), ("agent:init", "helper", "sub-agent")]
+
+
+@pytest.mark.row("STR-45")
+async def test_a_tool_that_is_used_by_hand_has_its_events_and_no_others(stage, weather_tool):
+    stage.on("tool:before")(lambda event: {"args": {"city": "Paris"}})
+    entry = await run_tool(stage.agent(tools=[weather_tool]), CALL, stage.ports())
+    assert (entry.content, stage.names) == ("18 degrees in Paris", ["tool:before", "tool:after"])
+
+
+@pytest.mark.row("WEB-25")
+async def test_the_hooks_that_guard_a_tool_guard_it_here_too(stage, weather_tool):
+    stage.on("tool:before")(lambda event: Deny("No."))
+    entry = await run_tool(stage.agent(tools=[weather_tool]), CALL, stage.ports())
+    assert (entry.content, entry.error) == ("No.", True)
+
+
+async def test_a_tool_that_asks_asks(stage):
+    @tool(asks=True)
+    async def weather(city: str) -> str:
+        """The weather."""
+        return ""
+
+    with pytest.raises(Pause, match="May I run weather"):
+        await run_tool(stage.agent(tools=[weather]), CALL, stage.ports())
