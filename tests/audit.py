@@ -65,7 +65,9 @@ def judge_turns(
     found: Audit, conv: str, chain: list[tuple[int, Any]], inbound: list[int], *, is_over: bool
 ) -> list[records.Done]:
     """The chain obeys its own law: one claim at a time, steps of the claimed turn alone, ends that only go forward."""
-    session, answered, ends = Session(conv), [], []
+    session = Session(conv)
+    answered: list[int] = []
+    ends: list[records.Done] = []
     for seq, kept in chain:
         turn = session.turn
         where = f"{conv}@{seq}"

@@ -81,7 +81,7 @@ class World:
         gate = Gate()
         engine = Late(self.engine, gate)
         self.count += 1
-        lanes = Lanes(engine, Sessions(engine), self.work, SETTINGS, node=f"n{self.count}")  # type: ignore[arg-type]
+        lanes = Lanes(engine, Sessions(engine), self.work, SETTINGS, node=f"n{self.count}")
         node = Node(lanes, gate, anyio.CancelScope())
         self.nodes[at : at + 1] = [node]
 

@@ -1,19 +1,21 @@
 """What fails is tried again from its steps, then given up with an apology; the conversation always goes on."""
 
+import contextlib
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine
+from gateway.engine import Conflict, Engine, EngineError, Put, open_sqlite
 from gateway.lanes import LaneTurn, Outcome
 from gateway.messages import Reply
 from gateway.sessions import verbs
 from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
-from tests.spine import chain, key, replies, turn_chain
+from tests.spine import chain, key, replies, turn_chain, until
 
 
 def step(turn: LaneTurn, text: str) -> records.LlmStep:
@@ -52,7 +54,9 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
     assert told == [("poison", "RuntimeError: no luck")]
     (dead,) = await chain(engine, records.DEAD_TURNS)
     assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
-    assert records.decode(dead.data).message.text == "poison"
+    inbound = records.decode(dead.data)
+    assert isinstance(inbound, records.Inbound)
+    assert inbound.message.text == "poison"
     failed = next(one for one in await turn_chain(engine) if isinstance(one, records.Done))
     assert (failed.status, failed.upto) == ("failed", poison)
     assert [entry.content for entry in session.entries] == ["next", "re next"]
@@ -176,3 +180,31 @@ async def test_a_turn_whose_messages_are_gone_is_closed(engine: Engine) -> None:
         assert desk.work.texts == ["next"]
     statuses = [(one.status, one.upto) for one in await turn_chain(engine) if isinstance(one, records.Done)]
     assert statuses == [("expired", seq), ("ok", statuses[-1][1])]
+
+
+async def test_a_full_journal_makes_the_turn_wait_and_what_was_done_is_written_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    work = Watched()
+    work.acts["work"] = work.hold
+    async with await open_sqlite(tmp_path / "journal.db", max_bytes=2_000_000) as engine, served(engine, work) as desk:
+        seq = await desk.say("work")
+        await desk.running(1)
+        await fill(engine)
+        with pytest.raises(EngineError):
+            await desk.say("the network must keep this" * 4000)
+        work.gate.set()
+        await until(lambda: work.now == 0)
+        await anyio.sleep(0.02)
+        assert (await desk.session()).upto == 0, "done, but not written"
+        await engine.purge("gw.ballast")
+        await desk.answered(seq)
+        await desk.answered(await desk.say("there is room again"))
+    assert len(work.runs) == 2
+
+
+async def fill(engine: Engine) -> None:
+    for size in (50_000, 500, 1):
+        with contextlib.suppress(EngineError):
+            while True:
+                await engine.append(Put("gw.ballast", b"x" * size))

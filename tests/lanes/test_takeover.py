@@ -54,7 +54,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
         effects.append(f"try {turn.attempt}")
         return echo(turn)
 
-    async with served(Late(engine, gate), Watched({"work": zombie}), NODES, node="a") as one:  # type: ignore[arg-type]
+    async with served(Late(engine, gate), Watched({"work": zombie}), NODES, node="a") as one:
         said = anyio.create_task_group()
         async with said:
             said.start_soon(one.say, "work")
@@ -82,7 +82,7 @@ async def test_steps_of_a_dead_node_are_handed_to_the_next(engine: Engine) -> No
         await anyio.sleep_forever()
         raise AssertionError("slept for ever")
 
-    async with served(Late(engine, gate), Watched({"work": dies}), NODES, node="a") as one:  # type: ignore[arg-type]
+    async with served(Late(engine, gate), Watched({"work": dies}), NODES, node="a") as one:
         seq = await one.say("work")
         await dead.wait()
         async with served(engine, settings=NODES, node="b") as two:
@@ -114,7 +114,7 @@ async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are
             raise AssertionError("slept for ever")
 
         work, short = Watched({"poison": poison, "slow": slow}), replace(NODES, lease=0.05, ack_wait=0.05)
-        async with served(Late(engine, gate), work, short) as node:  # type: ignore[arg-type]
+        async with served(Late(engine, gate), work, short) as node:
             if life == 0:
                 for chat, text in {"a": "slow", "b": "slow", "c": "slow", "p": "poison"}.items():
                     await node.say(text, chat)

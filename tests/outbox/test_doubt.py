@@ -15,7 +15,7 @@ async def dies_in_the_call(engine: Engine, net: Net, *, arrived: bool) -> None:
     """The second of three parts is being sent when the process is killed; the network may have it or not."""
     gate = Gate()
     net.hangs = "after" if arrived else "before"
-    async with posted(Late(engine, gate), net) as post:  # type: ignore[arg-type]
+    async with posted(Late(engine, gate), net) as post:
         await post.say("hello world")
         await net.is_hanging.wait()
         gate.pause()
@@ -69,7 +69,7 @@ async def test_a_second_sender_of_a_place_is_fenced(engine: Engine) -> None:
     """A sender that was paused in the middle of a reply does not go on with it when another did."""
     gate, net = Gate(), Net()
     hangs = net.after = anyio.Event()
-    async with posted(Late(engine, gate), net) as old:  # type: ignore[arg-type]
+    async with posted(Late(engine, gate), net) as old:
         await old.say("hello world")
         await until(lambda: len(net.shown) == 1)
         gate.pause()

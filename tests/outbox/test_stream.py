@@ -22,6 +22,10 @@ async def shown(post: Post, *texts: str) -> None:
     await until(lambda: post.net.in_chat() == list(texts), f"{texts}")
 
 
+async def whole(post: Post, text: str) -> None:
+    await until(lambda: "".join(post.net.in_chat()) == text, text)
+
+
 async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> None:
     async with posted(engine) as post:
         live = stream(post)
@@ -42,7 +46,7 @@ async def test_a_text_that_outgrows_a_message_goes_on_in_the_next(engine: Engine
         live = stream(post)
         for text in ("hello", "hello wor", "hello world, how"):
             live.show(text)
-            await until(lambda text=text: "".join(post.net.in_chat()) == text)
+            await whole(post, text)
         await post.say("hello there", name="r", turn_id=TURN)
         await post.told(1)
         assert post.net.in_chat() == ["hello", " ther", "e"]

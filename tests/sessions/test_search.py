@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -14,7 +15,7 @@ from gateway.sessions import Session, Sessions, verbs
 from gateway.sessions.removal import forget
 from gateway.sessions.search import Search
 from gateway.sessions.words import snippet, terms
-from gateway.transcript import Entry, Usage
+from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
 
 DAY = 86400.0
@@ -39,15 +40,17 @@ class Talk:
         said = Message("1", Address(key.split(":")[2], "1"), "ann", "")
         return await self.sessions.append(session, verbs.begin(session, at, "new", message=said))
 
-    async def say(self, *texts: str, key: str = "agent:main:net:dm:1", at: float = DAY, status: str = "ok") -> Session:
-        roles = ("user", "assistant")
+    async def say(
+        self, *texts: str, key: str = "agent:main:net:dm:1", at: float = DAY, status: Literal["ok", "failed"] = "ok"
+    ) -> Session:
+        roles: tuple[Role, Role] = ("user", "assistant")
         entries = tuple(Entry(roles[n % 2], text) for n, text in enumerate(texts))
         done = records.Done(upto=0, status=status, entries=entries, usage=Usage(100, 10, 1, 0.5), at=at)
         return await self.sessions.append(await self.sessions.open(key), done)
 
 
-async def found(search: Search, query: str, **where: str) -> list[str]:
-    return [hit.snippet for hit in await search.find(query, **where)]
+async def found(search: Search, query: str, key: str = "") -> list[str]:
+    return [hit.snippet for hit in await search.find(query, key=key)]
 
 
 async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine, search: Search) -> None:
