@@ -1,34 +1,58 @@
 """From the settings to the agents: who answers whom, with which model and which tools."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from gateway.agent import Agent, Limits, Model
-from gateway.agent.models.demo import DemoModel
+from gateway.agent import Agent, Limits, Model, Skill, Tool
+from gateway.agent.models.completion import Price
 from gateway.agent.models.demo_agent import ListHooks, demo_agent
+from gateway.agent.models.factory import ModelSpec, lazy_model
+from gateway.agent.models.resilient import Patience
 from gateway.agent.models.script import read_script
-from gateway.agent.toolbox.memory import FileMemory
-from gateway.config.agents import Agent as AgentSettings
+from gateway.agent.skills import find_skills
+from gateway.agent.toolbox.files import file_tools
+from gateway.agent.toolbox.memory import FileMemory, memory_tools
+from gateway.agent.toolbox.shell import Shell, shell_tool
+from gateway.agent.toolbox.web import Web, web_tool
+from gateway.agent.toolbox.workspace import inside
 from gateway.config.agents import Model as ModelSettings
 from gateway.config.home import Home
+from gateway.config.providers import OFFERS
 from gateway.config.settings import MAIN, Settings
 from gateway.errors import ConfigError
+from gateway.hooks import HookRegistry
+from gateway.located import Finding
 from gateway.messages import Message
 from gateway.sessions import Session
 
 DEFAULT = "default"
+DEMO = "demo"
+SHELL_SEES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class Agents:
-    """The agents and models that the settings name; built at once, so that what is wrong is said at the start."""
+    """The agents and models that the settings name; put together at once, so that what is wrong is said at the start.
 
-    def __init__(self, settings: Settings, home: Home, list_hooks: ListHooks) -> None:
+    A model that is not built in is made when it is first used.
+    """
+
+    def __init__(
+        self, settings: Settings, home: Home, environ: Mapping[str, str], registry: HookRegistry, list_hooks: ListHooks
+    ) -> None:
         self._settings = settings
-        self._models = {DEFAULT: make_model(settings.model, home)}
-        self._models |= {name: make_model(model, home) for name, model in settings.models.items()}
-        memory = FileMemory(home.ours / "memory")
-        whole = demo_agent(memory=memory, hooks=list_hooks)
-        named = {MAIN: settings.main} | dict(settings.agents)
-        self._agents = {name: self._make(name, agent, whole) for name, agent in named.items()}
+        self._home = home
+        self._registry = registry
+        self._models = {DEFAULT: self._model(DEFAULT, settings.model)}
+        self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
+        self._memory = FileMemory(home.ours / "memory")
+        self._demo = demo_agent(memory=self._memory, hooks=list_hooks)
+        self._tools = self._toolbox(environ)
+        skills = find_skills([home.skills])
+        self._skills: tuple[Skill, ...] = skills.skills
+        self.findings: tuple[Finding, ...] = skills.findings
+        self._named = {MAIN: settings.main} | dict(settings.agents)
+        self._agents = {name: self._agent(name, ()) for name in self._named}
 
     @property
     def models(self) -> list[str]:
@@ -39,7 +63,7 @@ class Agents:
     def described(self) -> str:
         """The default model, in a word for people."""
         name = self._models[DEFAULT].name
-        return f"{name} (built in: no key, no network)" if self._settings.model.provider == "demo" else name
+        return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO else name
 
     def choose(self, message: Message, session: Session) -> Agent:
         """The first route that fits says which agent; the session may have a model of its own."""
@@ -54,25 +78,77 @@ class Agents:
         model = self._models.get(session.model)
         return replace(agent, model=model) if model else agent
 
-    def _make(self, name: str, agent: AgentSettings, whole: Agent) -> Agent:
-        tools = whole.tools if agent.tools is None else tuple(one for one in whole.tools if one.name in agent.tools)
-        return replace(
-            whole,
-            name=name,
-            model=self._models[agent.model or DEFAULT],
-            instructions=agent.instructions,
-            description=agent.description,
-            tools=tools,
-            limits=Limits(agent.max_hops, agent.max_tokens, agent.max_time),
+    def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
+        """An agent with those that it may call; who calls it is not among them, or there would be no end."""
+        wanted = self._named[name]
+        model = wanted.model or DEFAULT
+        below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
+        tools, skills, agents = self._tools, self._skills, below
+        if self._is_demo(model):
+            tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
+        return Agent(
+            name,
+            self._models[model],
+            instructions=wanted.instructions,
+            description=wanted.description,
+            tools=chosen(tools, wanted.tools),
+            skills=chosen(skills, wanted.skills),
+            agents=agents,
+            limits=Limits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
+            transfers=wanted.transfers,
         )
 
+    def _is_demo(self, model: str) -> bool:
+        """The demo model knows its own tools alone."""
+        settings = self._settings.model if model == DEFAULT else self._settings.models[model]
+        return settings.provider == DEMO
 
-def make_model(model: ModelSettings, home: Home) -> Model:
-    """The model that these settings describe.
+    def _model(self, name: str, model: ModelSettings) -> Model:
+        if model.provider == DEMO and model.script:
+            return read_script(self._home.path(model.script))
+        specs = [spec_of(name, model)]
+        specs += [spec_of(other, self._settings.models[other]) for other in model.fallbacks]
+        patience = Patience(tries=model.retries + 1)
+        return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
+
+    def _toolbox(self, environ: Mapping[str, str]) -> tuple[Tool, ...]:
+        """The tools of our own. What steers the gateway is out of their reach."""
+        settings, home = self._settings.tools, self._home
+        roots = [home.path(root) for root in settings.roots]
+        forbidden = (home.hooks, home.plugins, home.config, home.env, home.boot_md, home.hook_state, home.journal)
+        workspace = inside(roots, forbidden)
+        found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory)]
+        found.append(web_tool(Web(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
+        if settings.shell != "off":
+            env = {name: environ[name] for name in SHELL_SEES if name in environ}
+            allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"
+            shell = Shell(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
+            found.append(shell_tool(shell))
+        return tuple(found)
+
+
+def spec_of(name: str, model: ModelSettings) -> ModelSpec:
+    """What the factory is told of a model.
 
     Raises:
-        ConfigError: there is no such model here, or its script cannot be read.
+        ConfigError: this version cannot reach that provider.
     """
-    if model.provider == "demo":
-        return read_script(home.path(model.script)) if model.script else DemoModel()
-    raise ConfigError(f"model.provider: {model.provider} is not offered by this version\nuse provider: demo")
+    if model.provider == DEMO:
+        return ModelSpec(name, DEMO, DEMO)
+    if model.provider == "anthropic":
+        raise ConfigError(
+            "model.provider: anthropic is not offered by this version\n"
+            "use an endpoint that speaks OpenAI's language: provider: openai and its base_url"
+        )
+    kwargs: dict[str, Any] = {
+        "base_url": model.base_url or OFFERS[model.provider].base_url,
+        "stall": model.timeout,
+        "extra": model.options,
+    }
+    price = Price(model.input_price, model.output_price)
+    return ModelSpec(name, "openai", model.name, model.api_key.reveal(), kwargs, price)
+
+
+def chosen(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":
+    """Those of these names; all where none are named."""
+    return found if names is None else tuple(one for one in found if one.name in names)

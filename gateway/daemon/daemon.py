@@ -59,7 +59,7 @@ class Gateway:
         self.sessions = Sessions(engine)
         self.search = Search(engine, home.search)
         self.access = Access(rules_from(self.settings.access))
-        self.agents = Agents(self.settings, home, self.hooks_in_words)
+        self.agents = self._agents(configuration)
         deliveries = Deliveries(self.registry)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
         self.dispatcher: Dispatcher | None = None
@@ -78,6 +78,9 @@ class Gateway:
         """There once the dispatcher is built."""
         assert self.dispatcher
         return self.dispatcher.lanes
+
+    def _agents(self, configuration: Configuration) -> Agents:
+        return Agents(configuration.settings, self.home, configuration.environ, self.registry, self.hooks_in_words)
 
     def choose(self, message: Message, session: Session) -> Agent:
         """The agent that answers, by the configuration as it is now."""
@@ -101,7 +104,7 @@ class Gateway:
 
     def take(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
-        self.agents = Agents(configuration.settings, self.home, self.hooks_in_words)
+        self.agents = self._agents(configuration)
         self.access.rules = rules_from(configuration.settings.access)
         self.configuration = configuration
 
