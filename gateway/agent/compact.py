@@ -44,12 +44,11 @@ async def fit(run: Run, request: ModelRequest) -> ModelRequest:
         return request
     count = _how_many(run, request)
     if count:
-        text = await _sum_up(run, request.messages[:count])
-        request = replace(
-            request,
-            messages=request.messages[count:],
-            system="\n".join([part for part in (request.system, _note(text).content) if part]),
-        )
+        before = str((run.ports.session.get(BAG) or {}).get("text", ""))
+        text = await _sum_up(run, before, request.messages[:count])
+        system = request.system.replace(_note(before).content, "").rstrip()
+        system = "\n".join([part for part in (system, _note(text).content) if part])
+        request = replace(request, messages=request.messages[count:], system=system)
         _keep(run, count, text)
     return _thinned(request, room)
 
@@ -66,9 +65,8 @@ def _how_many(run: Run, request: ModelRequest) -> int:
     return count
 
 
-async def _sum_up(run: Run, messages: Sequence[Entry]) -> str:
+async def _sum_up(run: Run, before: str, messages: Sequence[Entry]) -> str:
     """What the model makes of them; that they are gone, when it fails."""
-    before = str((run.ports.session.get(BAG) or {}).get("text", ""))
     lines = "\n".join(f"{entry.role}: {entry.content}" for entry in messages if entry.content)
     text = f"{before}\n{lines[-run.agent.context_window * 3 :]}".strip()
     parts: list[str] = []
