@@ -15,7 +15,7 @@ import anyio
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.transcript import Entry, ToolCall, Usage
 
-CONNECT = "`hermes-gateway setup model`"
+CONNECT = "Naming it in config.yaml (`model: {name: gpt-5-mini}`) with its key in .env (`OPENAI_API_KEY=...`)"
 WORDS = re.compile(r"\S+\s*|\s+")
 SUM = re.compile(r"[-+(]*\d[\d\s.()]*(?:[-+*/%^\u00d7\u00f7]+[\s(+-]*\d[\d\s.()]*)+")
 ASK = re.compile(r"\b(?:ask|delegate)\b.*?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL)
@@ -45,7 +45,7 @@ GREETINGS = ("Hello!", "Hi there!", "Good to see you!")
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """Streams word by word, `delay` seconds apart. `connect` is the command that connects a real model."""
+    """Streams word by word, `delay` seconds apart. `connect` says what connects a real model."""
 
     delay: float = 0.03
     seed: int = 0
