@@ -15,7 +15,7 @@ SCHEMA = (
     """CREATE TABLE log (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, subject TEXT NOT NULL, ts REAL NOT NULL, msg_id TEXT, expires REAL,
         data BLOB NOT NULL
-    ) STRICT""",
+    )""",
     "CREATE INDEX log_subject ON log (subject)",
     "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
     "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",

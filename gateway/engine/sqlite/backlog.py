@@ -79,20 +79,20 @@ class Backlog:
         else:
             floor = _end(tx.db) if spec.new_only else 0
         tx.db.execute(
-            "INSERT INTO consumer (name, patterns, floor) VALUES (?1, ?2, ?3)"
-            " ON CONFLICT (name) DO UPDATE SET patterns = ?2, floor = ?3",
+            "INSERT INTO consumer (name, patterns, floor) VALUES (?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns, floor = excluded.floor",
             (spec.name, patterns, floor),
         )
         tx.places[spec.name] = (floor, False)
         tx.woken.add(spec.name)
-        tx.committed.append(lambda: self._keep(Place(spec.name, spec.patterns, floor)))
+        tx.committed.append(lambda: self._put(spec.name, Place(spec.name, spec.patterns, floor)))
 
     def forget(self, tx: Transaction, name: str) -> None:
         tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
         tx.db.execute("DELETE FROM consumer WHERE name = ?", (name,))
         tx.places.pop(name, None)
         tx.woken.add(name)
-        tx.committed.append(lambda: self._drop(name))
+        tx.committed.append(lambda: self._put(name, None))
 
     def take(self, tx: Transaction, spec: Spec, n: int) -> Taken:
         """At most n rows: first those that are due again, then new ones."""
@@ -128,7 +128,7 @@ class Backlog:
     def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
         gone = tx.db.execute("DELETE FROM pending WHERE seq = ? AND consumer = ?", (seq, name)).rowcount
         if gone:
-            tx.committed.append(lambda: self._acknowledged(name))
+            tx.committed.append(lambda: self._reckon(name, -1))
 
     def put_off(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
         """This attempt's record is due after `delay`; nothing happens where another attempt was begun."""
@@ -150,8 +150,8 @@ class Backlog:
     def write_floors(self, tx: Transaction) -> None:
         """Write down how far the consumers are known to have come."""
         for place in self.places.values():
-            query = "UPDATE consumer SET floor = ?1 WHERE name = ?2 AND floor < ?1"
-            tx.db.execute(query, (place.reached, place.name))
+            query = "UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?"
+            tx.db.execute(query, (place.reached, place.name, place.reached))
 
     def count(self, tx: Transaction) -> None:
         """Before the commit, when all else is done: the depths that were asked for."""
@@ -208,17 +208,16 @@ class Backlog:
         place = self.places.get(name)
         return tx.places[name][0] if name in tx.places else place.reached if place else floor
 
-    def _acknowledged(self, name: str) -> None:
+    def _reckon(self, name: str, count: int) -> None:
         if name in self.places:
-            self.places[name].add(-1)
+            self.places[name].add(count)
 
-    def _keep(self, place: Place) -> None:
-        self.places[place.name] = place
+    def _put(self, name: str, place: Place | None) -> None:
         self._concerned.clear()
-
-    def _drop(self, name: str) -> None:
-        self.places.pop(name, None)
-        self._concerned.clear()
+        if place is None:
+            self.places.pop(name, None)
+        else:
+            self.places[name] = place
 
 
 def _take_again(tx: Transaction, spec: Spec, n: int) -> list[tuple[Row, int]]:

@@ -53,7 +53,7 @@ class SqliteConsumer:
         try:
             taken = await self._take(n)
         except EngineError:
-            if not self._condition.ailment:
+            if self._thread.is_closed or not self._condition.ailment:
                 raise
             return NOTHING, ILL_SECONDS
         self._is_full = taken.is_full

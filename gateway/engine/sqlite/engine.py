@@ -142,9 +142,9 @@ class SqliteEngine(Live):
     async def close(self) -> None:
         """What was handed over is written first; a caller that is cancelled meanwhile waits for that all the same."""
         with anyio.CancelScope(shield=True):
-            await super().close()
             await self._reading.stop()
             await self._writing.stop()
+            await super().close()
             for consumer in self._consumers.values():
                 consumer.bell.ring()
 

@@ -150,9 +150,9 @@ def over_at(db: sqlite3.Connection) -> float:
 
 def remove(tx: Transaction, seqs: Iterable[int]) -> None:
     for seq in seqs:
+        tx.bereft.update(name for (name,) in tx.db.execute("SELECT consumer FROM pending WHERE seq = ?", (seq,)))
+        tx.db.execute("DELETE FROM pending WHERE seq = ?", (seq,))
         tx.db.execute("DELETE FROM log WHERE seq = ?", (seq,))
-        owed = tx.db.execute("DELETE FROM pending WHERE seq = ? RETURNING consumer", (seq,)).fetchall()
-        tx.bereft.update(name for (name,) in owed)
         tx.removed.append(seq)
 
 

@@ -4,6 +4,8 @@
 concern it, and its rows in `pending`, those handed out and not acknowledged. So an append costs a consumer nothing,
 and a backlog of any length is one number.
 
+Nothing here needs an SQLite newer than 3.27, which every supported system has.
+
 `AUTOINCREMENT` keeps a sequence from ever returning after a purge: compare-and-set relies on it.
 """
 
@@ -23,8 +25,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             ts REAL NOT NULL,
             msg_id TEXT,
             expires REAL,
-            data BLOB NOT NULL
-        ) STRICT""",
+            data BLOB NOT NULL CHECK (typeof(data) = 'blob')
+        )""",
         "CREATE INDEX log_subject ON log (subject)",
         "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
         "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",
@@ -32,16 +34,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             name TEXT PRIMARY KEY,
             patterns TEXT NOT NULL,
             floor INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID""",
+        ) WITHOUT ROWID""",
         """CREATE TABLE pending (
             seq INTEGER NOT NULL,
             consumer TEXT NOT NULL,
             attempt INTEGER NOT NULL,
             due REAL NOT NULL,
             PRIMARY KEY (seq, consumer)
-        ) STRICT, WITHOUT ROWID""",
+        ) WITHOUT ROWID""",
         "CREATE INDEX pending_due ON pending (consumer, due)",
-        "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
         "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
     ),
 )

@@ -6,6 +6,7 @@ the same, and nobody is told.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,8 @@ from gateway.errors import EngineError
 
 MAX_BATCH = 500
 END: list[Any] = []
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ResourceT = TypeVar("ResourceT")
@@ -72,7 +75,7 @@ class JobThread(Generic[ResourceT]):
         self.waiting = 0
         self._began: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._closed = False
+        self.is_closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     async def start(self) -> None:
@@ -82,8 +85,8 @@ class JobThread(Generic[ResourceT]):
 
     async def stop(self) -> None:
         """Everything handed over before is done when this returns."""
-        if not self._closed:
-            self._closed = True
+        if not self.is_closed:
+            self.is_closed = True
             self._hand_over()
             self._queue.put(END)
         if self._thread.ident is not None:
@@ -99,7 +102,7 @@ class JobThread(Generic[ResourceT]):
         self._post(Job(work, None, told))
 
     def _post(self, job: Job[ResourceT, Any]) -> None:
-        if self._closed:
+        if self.is_closed:
             raise EngineError("the journal is closed")
         self.waiting += 1
         self._round.append(job)
@@ -123,8 +126,10 @@ class JobThread(Generic[ResourceT]):
             while jobs := self._gather():
                 self._do(jobs)
         finally:
-            self._duty.close()
-            self._tell(self._ended.set_result, None)
+            try:
+                self._duty.close()
+            finally:
+                self._tell(self._ended.set_result, None)
 
     def _gather(self) -> list[Job[ResourceT, Any]]:
         """What there is to do, at least one job; an empty list at the end."""
@@ -149,7 +154,14 @@ class JobThread(Generic[ResourceT]):
                 continue
 
     def _do(self, jobs: list[Job[ResourceT, Any]]) -> None:
-        news = self._duty.serve(jobs)
+        try:
+            news = self._duty.serve(jobs)
+        except Exception as error:
+            # A fault of ours must not leave the callers waiting for ever.
+            log.exception("the journal's thread failed")
+            news = None
+            for job in jobs:
+                job.error = EngineError(f"the journal failed: {error!r}")
 
         def tell() -> None:
             self.waiting -= len(jobs)

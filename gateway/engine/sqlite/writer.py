@@ -74,9 +74,9 @@ class Writer:
         """What was in flight is due again; a new epoch begins."""
         self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("UPDATE pending SET due = 0")
-        query = "UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value"
-        ((self.epoch,),) = self._db.execute(query).fetchall()
+        self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
         self._db.execute("COMMIT")
+        (self.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
         self._over_at = log.over_at(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
