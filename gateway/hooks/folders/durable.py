@@ -129,7 +129,7 @@ class Queue:
             with caused_by((str(event.get("id", "")), 0)):
                 await self._calls.deliver(name, event)
         except HookFailed as failed:
-            if delivery.attempt > len(self._house.retries) and failed.kind != "refused":
+            if delivery.attempt > len(self._house.surroundings.retries) and failed.kind != "refused":
                 await self._bury(delivery, str(failed), engine)
             else:
                 await delivery.nak(self._pause(delivery.attempt))
@@ -138,7 +138,7 @@ class Queue:
         return True
 
     def _pause(self, attempt: int) -> float:
-        seconds = self._house.retries[min(attempt, len(self._house.retries)) - 1]
+        seconds = self._house.surroundings.retries[min(attempt, len(self._house.surroundings.retries)) - 1]
         return seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - jitter, no secret
 
     async def _bury(self, delivery: Delivery, reason: str, engine: Engine) -> None:

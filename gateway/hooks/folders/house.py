@@ -17,8 +17,6 @@ from gateway.hooks.wires.nursery import Nursery
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 Grant = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 
-RETRIES = (1.0, 5.0, 30.0, 300.0)  # seconds between the deliveries of what a durable hook failed at
-
 # What of the environment every hook sees; all else must be named in its manifest.
 _OPEN = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _OPEN_PREFIXES = ("LC_", "XDG_")
@@ -31,7 +29,8 @@ class Surroundings:
     """What hooks find around them.
 
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
-    are offered to handlers by name; `packages` is where the interpreter of the workers looks.
+    are offered to handlers by name; `packages` is where the interpreter of the workers looks. `retries` are the seconds
+    between the deliveries of what a durable hook failed at.
     """
 
     environ: Mapping[str, str]
@@ -41,6 +40,7 @@ class Surroundings:
     platforms: Collection[str] = ()
     modules: Mapping[str, str] = field(default_factory=dict)
     packages: Sequence[str] = ()
+    retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
 
     def for_hook(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""
@@ -72,7 +72,6 @@ class House:
     scribe: Scribe | None  # there where a journal is
     grant: Grant
     tasks: TaskGroup
-    retries: tuple[float, ...] = RETRIES
 
     def settings_of(self, name: str) -> HookSettings:
         return self.settings.each.get(name, HookSettings())

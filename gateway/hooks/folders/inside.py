@@ -63,8 +63,8 @@ class Inside:
             raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
-        raw = msgspec.json.decode(codec.fields_of(fields), type=dict[str, msgspec.Raw])
-        call = Call(name, raw, msgspec.json.decode(_encode(meta), type=Meta), self._name, self._memory)
+        params = msgspec.Raw(codec.fields_of(fields))
+        call = Call(name, params, msgspec.json.decode(_encode(meta), type=Meta), self._name, self._memory)
         call.equip(self._options, InsideGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
         try:
             with anyio.fail_after(timeout):

@@ -155,6 +155,11 @@ def missing(
         yield f"no platform {names} is configured; run: hermes-gateway setup"
 
 
+def lacking(manifest: Manifest, packages: Sequence[str]) -> list[str]:
+    """Which packages of `requires.python`, as written there, are in none of these folders."""
+    return [text for text in manifest.needs_python if _lack(Requirement.parse(text), packages)]
+
+
 def _lack(requirement: Requirement, packages: Sequence[str]) -> str:
     version = next((found for place in packages if (found := _installed(requirement.name, Path(place)))), "")
     if not version:

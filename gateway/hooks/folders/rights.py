@@ -6,7 +6,7 @@ from typing import Any
 from gateway.catalogue import point
 from gateway.errors import HookError
 from gateway.events import Event
-from gateway.hooks.cause import CAUSE, Cause, caused_by
+from gateway.hooks.cause import Cause, caused_by
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.wires.wire import Capability
@@ -22,7 +22,7 @@ class Rights:
 
     def remember(self, event: Event) -> None:
         """It is told of this event now, and what it does because of that has the same cause."""
-        self._causes[str(event.get("id", ""))] = CAUSE.get()
+        self._causes[str(event.get("id", ""))] = self._house.registry.course.cause()
         while len(self._causes) > REMEMBERED:
             self._causes.popitem(last=False)
 

@@ -64,7 +64,7 @@ class Roster:
 
     def find(self, name: str) -> Folder | None:
         """The folder of this name; None when there is none. A name that is a path finds nothing."""
-        if not name or "/" in name or name in (".", ".."):
+        if not name or "/" in name or "\0" in name or name in (".", ".."):
             return None
         return next((folder for source in reversed(self.sources) if (folder := look(source, name))), None)
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from gateway.hooks.folders.code import as_hermes, code_findings, own_words, read_code
-from gateway.hooks.folders.discovery import CodeFile, Folder
-from gateway.hooks.folders.manifest import HANDLER, Guard, Manifest
+from gateway.hooks.folders.discovery import CodeFile, Folder, Source, label_of, look
+from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Guard, Manifest
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.switches import write_atomically
-from gateway.located import Finding
+from gateway.located import Finding, Place
 
 FILE = "index.json"
 VERSION = 1
@@ -68,6 +68,19 @@ def study(folder: Folder) -> Study:
         manifest = as_hermes(manifest, code.files.get(HANDLER, b""))
     findings = (*surveyed.findings, *code_findings(folder, manifest, code))
     return msgspec.structs.replace(surveyed, manifest=manifest, digest=code.digest, findings=findings)
+
+
+def check(path: Path) -> list[Finding]:
+    """All that is wrong or odd with one folder, told without running anything of it: `hooks check`."""
+    path = path.absolute()
+    folder = look(Source(path.parent, "here"), path.name)
+    if folder is None:
+        what = "is no hook's folder" if path.is_dir() else "is no folder"
+        return [Finding(Place(label_of(path.name)), what, f"name a folder with a {MANIFEST} in it")]
+    try:
+        return [*folder.findings, *study(folder).findings]
+    except OSError as error:
+        return [Finding(Place(label_of(path.name)), f"cannot be read: {error.strerror}", "make it readable")]
 
 
 class Studies:

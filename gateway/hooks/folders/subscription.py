@@ -83,6 +83,7 @@ class Subscription:
                 )
             )
         hand_over(before, self._hooks)
+        self._keep_place(before)
         self._part(before, leave)
 
     def guard(self, guard: Guard, reason: str) -> None:
@@ -118,6 +119,12 @@ class Subscription:
     def _join(self, register: Callable[[], Callable[[], None]]) -> None:
         self._leave.append(register())
         self._hooks.append(self._registry.hooks[-1])
+
+    def _keep_place(self, before: list[Hook]) -> None:
+        """Among hooks of the same order who was there first comes first; a change of its terms does not undo that."""
+        for hook in self._hooks:
+            hook.number = next((old.number for old in before if old.intercepts == hook.intercepts), hook.number)
+        self._registry.plans.forget()
 
     def _part(self, hooks: list[Hook], leave: list[Callable[[], None]]) -> None:
         self._lost += sum(hook.health.dropped + hook.queued for hook in hooks)

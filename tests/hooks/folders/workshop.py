@@ -53,6 +53,7 @@ class Home:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.hooks = root / "hooks"
+        self.retries: tuple[float, ...] = (0.02, 0.02)
         self.granted: list[tuple[str, str, dict[str, Any], str]] = []
 
     def plant(self, name: str, manifest: str, handler: str = "", **files: str) -> Path:
@@ -96,6 +97,7 @@ class Home:
             state=self.root / "state",
             platforms=("terminal",),
             packages=sys.path,
+            retries=self.retries,
         )
 
     async def grant(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:

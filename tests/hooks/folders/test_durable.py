@@ -1,0 +1,271 @@
+"""What a durable hook is owed reaches it at least once, whatever happens meanwhile, or ends where people find it."""
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.engine.interface import Engine, matches
+from gateway.engine.memory import MemoryEngine
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.errors import HookError
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.subjects import covers, filters, is_durable, token
+from gateway.hooks.patterns import Patterns
+from gateway.records import event_subject
+from tests.hooks.folders.workshop import Home, comes, hook_of, until
+
+DURABLE = "events: ['my:*']\ndelivery: durable\n"
+
+
+@asynccontextmanager
+async def served(home: Home, engine: Engine) -> AsyncIterator[tuple[HookRegistry, FolderHooks]]:
+    registry = HookRegistry()
+    async with home.serving(registry, engine) as service:
+        yield registry, service
+
+
+def numbers(home: Home, name: str = "keeps") -> list[int]:
+    return [n for _, _, n in home.seen(name)]
+
+
+@pytest.mark.process
+async def test_events_come_by_the_journal_each_once_in_order_with_a_key(home: Home) -> None:
+    source = home.noting("keeps", "1").replace('context.get("n")', 'context["delivery"]["key"]')
+    home.plant("keeps", DURABLE, source)
+    engine = MemoryEngine()
+    async with served(home, engine) as (registry, service):
+        for n in range(5):
+            registry.emit("my:event", n=n)
+        await until(lambda: len(home.seen("keeps")) == 5)
+        records = await engine.read("gw.ev.>")
+        assert numbers(home) == [record.seq for record in records]
+        status = await service.info("keeps")
+        assert (status.delivery, status.calls, status.failures, status.dead) == ("durable", 5, 0, 0)
+
+
+@pytest.mark.process
+async def test_several_durable_hooks_share_one_record(home: Home) -> None:
+    home.plant("one", DURABLE, home.noting("one", "1"))
+    home.plant("two", "events: ['my:event']\nwhen: {n: 2}\ndelivery: durable\n", home.noting("two", "1"))
+    engine = MemoryEngine()
+    async with served(home, engine) as (registry, _):
+        for n in (1, 2):
+            registry.emit("my:event", n=n)
+        await until(lambda: numbers(home, "one") == [1, 2] and numbers(home, "two") == [2])
+        assert len(await engine.read("gw.ev.>")) == 2
+
+
+@pytest.mark.process
+async def test_a_repeated_event_is_the_same_record(home: Home) -> None:
+    home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    async with served(home, MemoryEngine()) as (registry, _):
+        registry.emit("my:event", n=1, id="same")
+        registry.emit("my:event", n=1, id="same", resumed=True)
+        registry.emit("my:event", n=2)
+        await until(lambda: numbers(home) == [1, 2])
+
+
+@pytest.mark.process
+async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> None:
+    source = home.noting("keeps", "1") + "    if context['n'] == 2: raise ValueError(context['delivery']['attempt'])\n"
+    home.plant("keeps", DURABLE, source)
+    async with served(home, MemoryEngine()) as (registry, service):
+        for n in (1, 2, 3):
+            registry.emit("my:event", n=n)
+        await until(lambda: sorted(numbers(home)) == [1, 2, 2, 2, 3])
+        await comes(lambda: service.dead_letters.list("keeps"))
+        (letter,) = await service.dead_letters.list()
+        assert (letter.hook, letter.event, letter.attempts, letter.fields["n"]) == ("keeps", "my:event", 3, 2)
+        assert "ValueError: 3" in letter.reason
+        assert await service.dead_letters.show(letter.number) == letter
+        assert (await service.info("keeps")).dead == 1
+        assert (await service.status())[0].dead == 1
+        assert (await service.info("keeps")).owed == 0
+
+
+@pytest.mark.process
+async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) -> None:
+    source = home.noting("keeps", "1").replace('context.get("n")', 'context["delivery"]["key"]')
+    folder = home.plant("keeps", DURABLE, source + "    raise ValueError\n")
+    async with served(home, MemoryEngine()) as (registry, service):
+        registry.emit("my:event", n=1)
+        await comes(service.dead_letters.list)
+        found = await service.dead_letters.list()
+        (folder / "handler.py").write_text(source)
+        before = hook_of(service, "keeps").runner.loaded_at
+        await until(lambda: hook_of(service, "keeps").runner.loaded_at != before)
+        told = len(home.seen("keeps"))
+        await service.dead_letters.retry(found[0].number)
+        await until(lambda: len(home.seen("keeps")) == told + 1)
+        assert len(set(numbers(home))) == 1
+        assert await service.dead_letters.list() == []
+        for verb in (service.dead_letters.retry, service.dead_letters.prune, service.dead_letters.show):
+            with pytest.raises(HookError, match="there is no dead letter"):
+                await verb(found[0].number)
+
+
+@pytest.mark.process
+async def test_dead_letters_are_thrown_away_one_by_one_or_all(home: Home) -> None:
+    home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
+    home.retries = ()
+    async with served(home, MemoryEngine()) as (registry, service):
+        for n in range(3):
+            registry.emit("my:event", n=n)
+
+        async def are_there() -> bool:
+            return len(await service.dead_letters.list()) == 3
+
+        await comes(are_there)
+        found = await service.dead_letters.list()
+        await service.dead_letters.prune(found[1].number)
+        assert [letter.number for letter in await service.dead_letters.list()] == [found[0].number, found[2].number]
+        assert await service.dead_letters.prune_all("keeps") == 2
+        assert await service.dead_letters.list() == []
+
+
+@pytest.mark.process
+async def test_a_worker_that_is_killed_at_its_work_is_told_again(home: Home) -> None:
+    source = home.noting("keeps", "1") + "    if context['delivery']['attempt'] == 1: __import__('os')._exit(1)\n"
+    home.plant("keeps", DURABLE, source)
+    async with served(home, MemoryEngine()) as (registry, _):
+        registry.emit("my:event", n=1)
+        await until(lambda: numbers(home) == [1, 1])
+
+
+@pytest.mark.process
+async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(home: Home) -> None:
+    source = home.noting("keeps", "1")
+    folder = home.plant("keeps", DURABLE, source)
+    engine = MemoryEngine()
+    async with served(home, engine) as (registry, service):
+        registry.emit("my:event", n=0)
+        await until(lambda: numbers(home) == [0])
+        (folder / "handler.py").write_text("import os\ndef handle(e, c): os._exit(1)\n")
+        loaded = hook_of(service, "keeps").runner.loaded_at
+        await until(lambda: hook_of(service, "keeps").runner.loaded_at != loaded)
+        (folder / "handler.py").write_text("broken(\n")
+        await until(lambda: "does not count" in hook_of(service, "keeps").runner.reason)
+        registry.emit("my:event", n=1)
+        await until(lambda: hook_of(service, "keeps").runner.state == "broken")
+        registry.emit("my:event", n=2)
+
+        async def are_owed() -> bool:
+            return await engine.depth(token("keeps")) == 2
+
+        await comes(are_owed)
+        folder.rename(home.root / "away")
+        await until(lambda: not registry.wants("my:event"))
+        assert await engine.depth(token("keeps")) == 2
+        (home.root / "away" / "handler.py").write_text(source)
+        (home.root / "away").rename(folder)
+        await until(lambda: sorted(numbers(home)) == [0, 1, 2])
+
+
+@pytest.mark.process
+async def test_what_was_owed_before_a_restart_is_delivered_after_it(home: Home) -> None:
+    home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
+    home.retries = (60.0,)
+    async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine) as (registry, service):
+        registry.emit("my:event", n=1)
+        await until(lambda: hook_of(service, "keeps").calls.record.failures == 1)
+    (home.hooks / "keeps" / "handler.py").write_text(home.noting("keeps", "2"))
+    async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine):
+        await until(lambda: home.seen("keeps") == [["2", "my:event", 1]])
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import anyio
+from gateway.engine.sqlite.engine import open_sqlite
+from gateway.hooks import HookRegistry
+from tests.hooks.folders.workshop import Home
+
+async def main():
+    home, registry = Home(Path(sys.argv[1])), HookRegistry()
+    async with await open_sqlite(home.root / "journal.db") as engine, home.serving(registry, engine):
+        first = int(sys.argv[2])
+        for n in range(first, first + 40):
+            registry.emit("my:event", n=n)
+            await registry.settled()
+            print(n, flush=True)
+            await anyio.sleep(0.002)
+        await anyio.sleep(60)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.process
+async def test_kill_minus_nine_at_any_instant_loses_nothing_that_was_told(home: Home) -> None:
+    """Each run is killed in the midst of its work; what it had told the journal reaches the hook, at least once."""
+    home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    told: list[int] = []
+    for at, lines in enumerate((3, 17, 30)):
+        program = [sys.executable, "-c", KILLED, str(home.root), str(at * 100)]
+        process = await anyio.open_process(program, cwd=Path(__file__).parents[3], start_new_session=True, stderr=None)
+        assert process.stdout
+        text = ""
+        with anyio.fail_after(20):
+            while text.count("\n") < lines:
+                text += (await process.stdout.receive()).decode()
+        os.kill(process.pid, signal.SIGKILL)
+        await process.aclose()
+        told += [int(line) for line in text.split()]
+    async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine):
+        await until(lambda: set(numbers(home)) >= set(told))
+
+
+SEGMENTS = st.sampled_from(["a", "b", "c"])
+PATTERNS = st.lists(st.sampled_from(["a", "b", "*"]), min_size=1, max_size=3).map(":".join)
+NAMES = st.lists(SEGMENTS, min_size=1, max_size=4).map(":".join)
+
+
+@given(st.lists(PATTERNS, min_size=1, max_size=4), NAMES)
+def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns: list[str], name: str) -> None:
+    wanted: Patterns[str] = Patterns()
+    for pattern in patterns:
+        wanted.add(pattern, pattern)
+    found = [one for one in filters("x", patterns) if matches(one, event_subject(name))]
+    if any(wanted.match(name)):
+        assert len(found) == 1
+    assert len(found) <= 1
+
+
+@given(PATTERNS, PATTERNS, NAMES)
+def test_a_filter_that_covers_another_matches_all_that_it_matches(one: str, other: str, name: str) -> None:
+    wide, narrow, subject = event_subject(one), event_subject(other), event_subject(name)
+    if covers(wide, narrow) and matches(narrow, subject):
+        assert matches(wide, subject)
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize("name", ["my hook", "a.b", "a*", ">", "é", "..", "x" * 100, "a:b", "hook-a"])
+def test_every_folder_has_a_name_in_the_journal_that_is_its_own(name: str) -> None:
+    made = token(name)
+    assert made.isascii()
+    assert made.replace("-", "").replace("_", "").isalnum()
+    assert len(made) < 80
+    assert len({token(one) for one in (name, name + " ", name.upper(), "hook", "activity-log")}) >= 4
+    assert token("activity-log") == "hook-activity-log"
+
+
+def test_whole_segments_can_be_delivered_durably() -> None:
+    for pattern, durable in (
+        ("*", True),
+        ("a:*", True),
+        ("a:*:b", True),
+        ("a:b*", False),
+        ("a:", False),
+        ("a.b:c", False),
+    ):
+        assert is_durable(pattern) is durable, pattern

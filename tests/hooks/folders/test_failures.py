@@ -1,0 +1,266 @@
+"""What a hook's failures do: to itself, to what it guards, and to nobody else."""
+
+import asyncio
+import os
+import signal
+import time
+
+import anyio
+import pytest
+
+from gateway.config.settings import Hooks
+from gateway.events import Deny
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.breaker import Breaker
+from tests.hooks.folders.workshop import Home, Yard, hook_of, until
+
+pytestmark = pytest.mark.process
+
+FAILS = "def handle(e, c): raise ValueError('nope')\n"
+
+
+def test_a_breaker_opens_lets_one_probe_through_and_waits_longer_each_time() -> None:
+    now = [0.0]
+    breaker = Breaker(lambda: now[0], threshold=3, pause=10, longest=30)
+    for _ in range(2):
+        assert breaker.admits()
+        assert not breaker.failed()
+    assert breaker.failed()
+    assert (breaker.state, breaker.remaining, breaker.admits()) == ("open", 10, False)
+    for pause in (20, 30, 30):
+        now[0] += breaker.remaining
+        assert breaker.state == "half-open"
+        assert breaker.admits()
+        assert not breaker.admits()
+        assert breaker.failed()
+        assert breaker.remaining == pause
+    now[0] += 30
+    assert breaker.admits()
+    breaker.left()
+    assert breaker.admits()
+    assert breaker.succeeded()
+    assert (breaker.state, breaker.failures) == ("closed", 0)
+    assert not breaker.succeeded()
+
+
+def test_failures_of_calls_from_before_the_trip_tell_nothing_new() -> None:
+    breaker = Breaker(lambda: 0.0, threshold=1, pause=10)
+    assert breaker.failed()
+    assert not breaker.failed()
+    assert breaker.remaining == 10
+
+
+async def test_a_hook_that_fails_again_and_again_is_left_alone_and_can_be_reset(yard: Yard) -> None:
+    told: list[tuple[str, str]] = []
+    yard.registry.watch("hook:*", lambda name, event: told.append((name, event["hook"])))
+    folder = yard.plant("fails", "events: ['my:*']\n", FAILS)
+    yard.note("well")
+    for name in ("fails", "well"):
+        await yard.state(name, "loaded")
+    for n in range(8):
+        yard.registry.emit("my:event", n=n)
+    status = await yard.state("fails", "tripped")
+    await until(lambda: len(yard.seen("well")) == 8)
+    await yard.registry.settled()
+    status = await yard.status("fails")
+    assert (status.failures, status.skipped, status.breaker) == (5, 3, "open")
+    assert "failed 5 times in a row" in status.reason
+    assert "ValueError: nope" in status.reason
+    assert status.last_error
+    assert "handler.py" in status.last_error.traceback
+    assert ("hook:tripped", "fails") in told
+    assert told.count(("hook:failed", "fails")) == 1
+    await yard.service.reset("fails")
+    assert (await yard.status("fails")).state == "loaded"
+    (folder / "handler.py").write_text(yard.noting("fails", "2"))
+    await until(lambda: yard.hook("fails").current.digest != status.digest)
+    yard.registry.emit("my:event", n=9)
+    await until(lambda: yard.seen("fails") == [["2", "my:event", 9]])
+
+
+async def test_mended_code_closes_the_breaker(yard: Yard) -> None:
+    folder = yard.plant("fails", "events: ['my:*']\n", FAILS)
+    await yard.state("fails", "loaded")
+    for n in range(5):
+        yard.registry.emit("my:event", n=n)
+    await yard.state("fails", "tripped")
+    (folder / "handler.py").write_text(yard.noting("fails", "2"))
+    await yard.state("fails", "loaded")
+
+
+@pytest.mark.row("T27")
+@pytest.mark.parametrize(
+    "handler",
+    [
+        FAILS,
+        "import os\ndef handle(e, c): os._exit(1)\n",
+        "import sys\ndef handle(e, c): sys.exit(1)\n",
+        "import asyncio\nasync def handle(e, c): await asyncio.sleep(60)\n",
+        "import time\ndef handle(e, c): time.sleep(60)\n",
+        "def handle(e, c): return 'yes, do it'\n",
+        "def handle(e, c): return object()\n",
+        "def handle(e, c): return {'decision': 'perhaps'}\n",
+    ],
+)
+async def test_whatever_becomes_of_a_guard_what_it_guards_is_denied(yard: Yard, handler: str) -> None:
+    yard.plant("guard", "intercepts: [tool:before]\non_error: deny\ntimeout: 0.2s\n", handler)
+    await yard.state("guard", "loaded")
+    outcome = (await yard.registry.run("tool:before", tool="shell", args={})).outcome
+    assert isinstance(outcome, Deny)
+    assert "guard" in outcome.text
+
+
+@pytest.mark.row("T27")
+async def test_a_guard_denies_while_it_is_broken_missing_tripped_or_not_up_yet(yard: Yard) -> None:
+    async def is_denied() -> bool:
+        return isinstance((await yard.registry.run("tool:before", tool="shell", args={})).outcome, Deny)
+
+    manifest = "intercepts: [tool:before]\non_error: deny\ntimeout: 1s\n"
+    assert not await is_denied()
+    folder = yard.plant("guard", manifest, "import nothing_of_that_name\n")
+    await yard.state("guard", "broken")
+    assert await is_denied()
+    (folder / "handler.py").write_text("def handle(e, c): ...\n")
+    await yard.state("guard", "loaded")
+    assert not await is_denied()
+    folder.rename(yard.root / "away")
+    await until(lambda: not yard.registry.wants("tool:before"))
+    assert not await is_denied()
+    yard.plant("guard", manifest + "order: high\n", "def handle(e, c): ...\n")
+    await yard.state("guard", "broken")
+    assert await is_denied()
+    (folder / "HOOK.yaml").write_text(manifest + "requires: {bins: [no-such-program]}\n")
+    await yard.state("guard", "missing")
+    assert await is_denied()
+    (folder / "HOOK.yaml").write_text(manifest)
+    (folder / "handler.py").write_text(FAILS)
+    await yard.state("guard", "loaded")
+    for _ in range(6):
+        assert await is_denied()
+    assert (await yard.status("guard")).state == "tripped"
+    assert (await yard.status("guard")).needs_attention
+    await yard.service.switch("guard", False)
+    assert not await is_denied()
+
+
+@pytest.mark.row("T27")
+async def test_a_guard_that_is_being_started_is_waited_for(home: Home) -> None:
+    source = "import time\ntime.sleep(0.3)\nfrom gateway.hooks import Deny\ndef handle(e, c): return Deny('by it')\n"
+    home.plant("guard", "intercepts: [tool:before]\non_error: deny\n", source)
+    registry = HookRegistry()
+    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+        assert (await service.info("guard")).state == "registered"
+        outcome = (await registry.run("tool:before", tool="shell", args={})).outcome
+        assert isinstance(outcome, Deny)
+        assert outcome.text == "by it"
+
+
+@pytest.mark.row("T27")
+async def test_an_observer_that_hangs_or_dies_delays_nobody(yard: Yard) -> None:
+    yard.plant("hangs", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(60)\n")
+    yard.plant("dies", "events: ['my:*']\n", "import os\ndef handle(e, c): os._exit(1)\n")
+    yard.note("well")
+    for name in ("hangs", "dies", "well"):
+        await yard.state(name, "loaded")
+    begun = time.perf_counter()
+    yard.registry.emit("my:event", n=1)
+    assert time.perf_counter() - begun < 0.05
+    await until(lambda: yard.seen("well") == [["1", "my:event", 1]], 2)
+
+
+async def test_a_worker_that_dies_is_started_again_and_what_waited_is_told(yard: Yard) -> None:
+    source = yard.noting("mortal", "1").replace(
+        "    with", "    if context['n'] == 2: __import__('os')._exit(7)\n    with"
+    )
+    yard.plant("mortal", "events: ['my:*']\n", source)
+    first = await yard.state("mortal", "loaded")
+    for n in range(1, 5):
+        yard.registry.emit("my:event", n=n)
+    await until(lambda: len(yard.seen("mortal")) == 3)
+    assert [n for _, _, n in yard.seen("mortal")] == [1, 3, 4]
+    status = await yard.status("mortal")
+    assert (status.state, status.restarts, status.failures) == ("loaded", 1, 1)
+    assert status.pid != first.pid
+    assert status.last_error
+    assert "7" in status.last_error.message
+
+
+async def test_one_that_dies_over_and_over_is_started_less_and_less_often(yard: Yard) -> None:
+    source = "import asyncio, os\nasyncio.get_event_loop().call_later(0.02, os._exit, 1)\ndef handle(e, c): ...\n"
+    yard.plant("again", "events: ['my:*']\n", source)
+    await until(lambda: "again" in yard.service._roster.hooks and yard.hook("again").runner.restarts >= 4)
+    assert yard.hook("again").runner.restarts <= 6
+    await until(lambda: yard.hook("again").runner.state == "waiting")
+    assert yard.hook("again").runner._due - time.monotonic() <= 0.05 * 2**7
+
+
+async def test_one_that_died_while_its_files_were_broken_is_broken(yard: Yard) -> None:
+    folder = yard.plant("dies", "events: ['my:*']\n", "import os\ndef handle(e, c): os._exit(1)\n")
+    await yard.state("dies", "loaded")
+    (folder / "handler.py").write_text("def handle(:\n")
+    await until(lambda: "does not count" in yard.hook("dies").runner.reason)
+    yard.registry.emit("my:event")
+    status = await yard.state("dies", "broken")
+    assert "dies/handler.py:1:12" in status.reason
+
+
+async def test_a_nursery_that_dies_costs_a_moment(home: Home) -> None:
+    home.note("well")
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        os.kill(service._house.nursery.pid, signal.SIGKILL)
+        await until(lambda: hook_of(service, "well").runner.restarts == 1)
+        registry.emit("my:event", n=1)
+        await until(lambda: home.seen("well") == [["1", "my:event", 1]])
+
+
+async def test_a_limit_of_time_is_a_failure_with_where_it_hung(yard: Yard) -> None:
+    source = "import time\ndef handle(e, c):\n    time.sleep(60)  # here\n"
+    yard.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", source)
+    await yard.state("slow", "loaded")
+    event = await yard.registry.run("my:event")
+    assert event.outcome is None
+    error = (await yard.status("slow")).last_error
+    assert error
+    assert "0.2 s" in error.message
+    assert "handler.py" in error.traceback + (await yard.status("slow")).hangs
+
+
+async def test_one_that_ran_out_of_memory_gets_a_fresh_process(home: Home) -> None:
+    home.plant("eats", "intercepts: ['my:*']\n", "def handle(e, c): return {'n': len(bytearray(c['n']))}\n")
+    registry = HookRegistry()
+    async with home.serving(registry, settings=Hooks(memory=200_000_000)) as service:
+        before = (await service.info("eats")).pid
+        assert (await registry.run("my:event", n=1000))["n"] == 1000
+        await registry.run("my:event", n=1_000_000_000)
+        await until(lambda: hook_of(service, "eats").runner.relay.wire.facts().pid != before)
+        assert (await registry.run("my:event", n=5))["n"] == 5
+
+
+async def test_parallel_observers_run_side_by_side(yard: Yard) -> None:
+    source = """
+        import asyncio
+        running = 0
+        async def handle(event_type, context):
+            global running
+            running += 1
+            await asyncio.sleep(0.1)
+            print("together:", running)
+            await asyncio.sleep(0.1)
+            running -= 1
+    """
+    yard.plant("side", "events: ['my:*']\nmode: parallel\nmax: 3\n", source)
+    await yard.state("side", "loaded")
+    for n in range(3):
+        yard.registry.emit("my:event", n=n)
+    await until(lambda: "together: 3" in yard.log("side"))
+
+
+async def test_stopping_waits_for_what_has_begun_and_no_longer(home: Home) -> None:
+    home.plant("slow", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(60)\n")
+    registry = HookRegistry(grace=0.1)
+    async with home.serving(registry):
+        registry.emit("my:event")
+        await anyio.sleep(0.05)
+        begun = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - begun < 4
