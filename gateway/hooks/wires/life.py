@@ -2,12 +2,12 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from gateway.hooks.wires.facts import DumpFile, Trouble
 from gateway.hooks.wires.output import Output
-from gateway.hooks.wires.wire import Gone
+from gateway.hooks.wires.wire import Gone, HookFailed
 
 # The exit codes that a worker chooses itself.
 REASONS = {
@@ -33,6 +33,7 @@ class Life:
         self._ask = ask
         self._ended = ended
         self._why = ""
+        self._warned: set[tuple[str, str]] = set()
         self.output = output
         self.stacks = DumpFile()
         self.pid = 0
@@ -71,6 +72,17 @@ class Life:
     def note(self, text: str, traceback: str = "") -> None:
         self.trouble = Trouble(time.time(), text, traceback)
         self.output.note(f"{text}\n{traceback}" if traceback else text)
+
+    def warn_of(self, event: str, refused: Iterable[str]) -> None:
+        """Once for each field that the handler cannot change there."""
+        for field in refused:
+            if (event, field) not in self._warned:
+                self._warned.add((event, field))
+                self.output.note(f"{event}: {field!r} cannot be changed there; the change is dropped")
+
+    def failure(self) -> HookFailed:
+        """What every call gets after the end."""
+        return HookFailed(self.gone.reason, kind="died", traceback=self.trouble.traceback if self.trouble else "")
 
     def end(self, how: int | str) -> None:
         """`how`: its exit code, minus the signal that ended it, or words."""

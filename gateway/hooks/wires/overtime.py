@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+import anyio
+
 HELD = 0.1  # seconds from the cancellation until we take the loop for held
 WRITTEN = 0.03  # seconds to write down where it hangs
 GRACE = 1.0  # seconds from the cancellation to the kill
@@ -78,3 +80,34 @@ class Overtime:
 
     def _kill(self) -> None:
         self._holder.kill(f"{self.why} and did not let go")
+
+
+class Company:
+    """The calls that are under way in one process, by their numbers."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, Overtime] = {}
+        self._settled: anyio.Event | None = None  # made where somebody waits for it
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def join(self, number: int, call: Overtime) -> None:
+        if self._running:
+            for each in (call, *self._running.values()):
+                each.is_alone = False
+        self._running[number] = call
+
+    def leave(self, number: int) -> Overtime:
+        call = self._running.pop(number)
+        call.end()
+        if not self._running and self._settled is not None:
+            self._settled.set()
+            self._settled = None
+        return call
+
+    async def settled(self) -> None:
+        """Wait until every call has its answer."""
+        while self._running:
+            self._settled = self._settled or anyio.Event()
+            await self._settled.wait()

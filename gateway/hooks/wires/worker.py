@@ -20,7 +20,7 @@ from gateway.hooks.wires.codec import Fault, Message, fields_of
 from gateway.hooks.wires.facts import WorkerFacts, memory_of
 from gateway.hooks.wires.life import Ask, Life
 from gateway.hooks.wires.output import Output
-from gateway.hooks.wires.overtime import WRITTEN, Overtime
+from gateway.hooks.wires.overtime import WRITTEN, Company, Overtime
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFailed
 
@@ -66,7 +66,7 @@ class Loaded(msgspec.Struct, frozen=True):
 class Pipe(asyncio.BufferedProtocol):
     """Carries bytes from the socket to the peer."""
 
-    def __init__(self, peer: Peer, closed: Callable[[], None]) -> None:
+    def __init__(self, peer: Peer, closed: Callable[[], object]) -> None:
         self._peer = peer
         self._closed = closed
         self._buffer = memoryview(bytearray(BUFFER))
@@ -84,6 +84,7 @@ class Pipe(asyncio.BufferedProtocol):
         self._peer.ease()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._peer.hang_up()
         self._closed()
 
 
@@ -93,11 +94,9 @@ class Worker:
     def __init__(self, spec: WorkerSpec, ask: Ask, output: Output, serve: Capability, tasks: TaskGroup) -> None:
         self.spec = spec
         self.life = Life(ask, output, self._ended)
-        self.peer = Peer(serve, tasks, self._noticed, self.life.kill)
-        self._running: dict[int, Overtime] = {}
-        self._settled: anyio.Event | None = None  # made where somebody waits for it
+        self._peer = Peer(serve, tasks, self._noticed, self.life.kill)
+        self._company = Company()
         self._transport: asyncio.Transport | None = None
-        self._warned: set[tuple[str, str]] = set()
         self._loaded: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
         self.is_worn = False  # it ran out of memory once: another one should take its place
 
@@ -112,9 +111,10 @@ class Worker:
     async def connect(self, sock: socket.socket) -> None:
         """Take this end of the wire, and say at the other which hook it is."""
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_unix_connection(lambda: Pipe(self.peer, self._closed), sock=sock)
-        self.peer.attach(self._transport, self._transport)
-        self.peer.tell("$start", {"spec": self.spec})
+        pipe = Pipe(self._peer, lambda: loop.call_later(ENDING, self.life.kill, "it closed the wire to the gateway"))
+        self._transport, _ = await loop.create_unix_connection(lambda: pipe, sock=sock)
+        self._peer.attach(self._transport, self._transport)
+        self._peer.tell("$start", {"spec": self.spec})
 
     async def arise(self, timeout: float) -> None:
         """Wait until the handler is imported. Raises HookFailed with the reason, and then nothing of it is left."""
@@ -122,40 +122,42 @@ class Worker:
             with anyio.fail_after(timeout):
                 await asyncio.shield(self._loaded)
         except TimeoutError:
-            raise await self._hung(timeout) from None
+            self.life.dump()
+            await anyio.sleep(WRITTEN)
+            stacks = self.life.look()
+            why = f"its import was not done after {timeout:g} s"
+            await self._end(why)
+            raise HookFailed(why, kind="timeout", traceback=stacks) from None
         except BaseException:
             await self._end("its start was given up")
             raise
 
-    async def _hung(self, timeout: float) -> HookFailed:
-        self.life.dump()
-        await anyio.sleep(WRITTEN)
-        stacks = self.life.look()
-        why = f"its import was not done after {timeout:g} s"
-        await self._end(why)
-        return HookFailed(why, kind="timeout", traceback=stacks)
-
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
         if self.gone:
-            raise self._died()
-        number, pending = self.peer.call(name, fields_of(fields), _encode(meta), self._over)
-        running = Overtime(self.life, partial(self.peer.tell, "$cancel", {"id": number}), timeout)
-        self._keep_company(number, running)
+            raise self.life.failure()
+        number, pending = self._peer.call(name, fields_of(fields), _encode(meta), self._over)
+        running = Overtime(self.life, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
+        self._company.join(number, running)
         try:
             message = await pending.future
         except asyncio.CancelledError:
             running.abandon()
             raise
-        except HookFailed as failed:
-            raise self._late(running) if running.is_late else failed from None
+        except HookFailed:
+            if not running.is_late:
+                raise
         if running.is_late:
-            raise self._late(running)
-        return self._answer(name, meta, message)
+            self.life.note(running.why, self.life.hangs)
+            raise HookFailed(running.why, kind="timeout", traceback=self.life.hangs)
+        if message.error is not None:
+            raise self._failed(message.error)
+        self.life.warn_of(name, message.refused)
+        return _answer(message, meta)
 
     async def stop(self, grace: float = 2.0) -> None:
         """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
         self.life.is_stopping = True
-        self.peer.tell("$stop")
+        self._peer.tell("$stop")
         try:
             with anyio.move_on_after(grace):
                 await self.gone.wait()
@@ -164,24 +166,22 @@ class Worker:
 
     async def drain(self) -> None:
         """Wait until every call has its answer."""
-        while self._running:
-            self._settled = self._settled or anyio.Event()
-            await self._settled.wait()
+        await self._company.settled()
 
     async def hand_over(self, successor: "Worker") -> None:
         """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
         if self.gone:
             return
-        _, pending = self.peer.call("$kept", b"{}", b"{}", lambda _: None)
+        _, pending = self._peer.call("$kept", b"{}", b"{}", lambda _: None)
         with anyio.move_on_after(KEPT), suppress(HookFailed):
             kept = await pending.future
             if isinstance(kept.result, dict):
-                successor.peer.tell("$adopt", kept.result)
+                successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
 
     def facts(self) -> WorkerFacts:
         memory = None if self.gone else memory_of(self.life.pid)
         life = self.life
-        return WorkerFacts(life.pid, life.started, memory, len(self._running), life.trouble, life.hangs)
+        return WorkerFacts(life.pid, life.started, memory, len(self._company), life.trouble, life.hangs)
 
     async def _end(self, why: str) -> None:
         if not self.gone:
@@ -189,40 +189,12 @@ class Worker:
             with anyio.move_on_after(KILLED, shield=True):
                 await self.gone.wait()
 
-    def _keep_company(self, number: int, running: Overtime) -> None:
-        if self._running:
-            for each in (running, *self._running.values()):
-                each.is_alone = False
-        self._running[number] = running
-
     def _over(self, number: int) -> None:
-        running = self._running.pop(number)
-        running.end()
-        if running.is_late and not self.gone:
+        call = self._company.leave(number)
+        if call.is_late and not self.gone:
             self.life.look()
-            if running.is_alone:
-                self.life.prune(running.age)
-        if not self._running and self._settled is not None:
-            self._settled.set()
-            self._settled = None
-
-    def _answer(self, name: str, meta: CallMeta, message: Message) -> Answer:
-        if message.error is not None:
-            raise self._failed(message.error)
-        for field in message.refused:
-            if (name, field) not in self._warned:
-                self._warned.add((name, field))
-                self.life.output.note(f"{name}: {field!r} cannot be changed there; the change is dropped")
-        allowed = message.changed.keys() if meta.writable is None else set(meta.writable)
-        changed = {field: value for field, value in message.changed.items() if field in allowed}
-        return Answer(
-            message.result,
-            changed,
-            message.ask,
-            refused=message.refused,
-            turn_bag=message.turn_bag,
-            session_bag=message.session_bag,
-        )
+            if call.is_alone:
+                self.life.prune(call.age)
 
     def _failed(self, fault: Fault) -> HookFailed:
         data = fault.data if isinstance(fault.data, dict) else {}
@@ -231,43 +203,43 @@ class Worker:
         self.life.note(fault.message, traceback)
         return HookFailed(fault.message, kind="raised", traceback=traceback)
 
-    def _late(self, running: Overtime) -> HookFailed:
-        self.life.note(running.why, self.life.hangs)
-        return HookFailed(running.why, kind="timeout", traceback=self.life.hangs)
-
-    def _died(self) -> HookFailed:
-        trouble = self.life.trouble
-        return HookFailed(self.gone.reason, kind="died", traceback=trouble.traceback if trouble else "")
-
     def _noticed(self, message: Message) -> None:
         """What the worker says of itself; or what its handler wrote on our wire, which may be anything."""
         try:
             if message.method == "$ready":
-                self._load(msgspec.convert(message.params, Loaded))
+                _settle(self._loaded, msgspec.convert(message.params, Loaded))
             else:
-                fault = msgspec.convert(message.params, Fault)
-                failed = self._failed(fault)
+                failed = self._failed(msgspec.convert(message.params, Fault))
                 if message.method == "$broken":
-                    self._load(failed)
+                    _settle(self._loaded, failed)
         except msgspec.ValidationError as error:
             self.life.kill(f"it wrote no message of ours: {error}")
 
-    def _load(self, what: Loaded | HookFailed) -> None:
-        if self._loaded.done():
-            return
-        if isinstance(what, Loaded):
-            self._loaded.set_result(what)
-        else:
-            self._loaded.set_exception(what)
-            self._loaded.exception()  # nobody may be waiting any more
-
-    def _closed(self) -> None:
-        """The socket's other end is closed: the process has ended, or should."""
-        self.peer.hang_up()
-        asyncio.get_running_loop().call_later(ENDING, self.life.kill, "it closed the wire to the gateway")
-
     def _ended(self) -> None:
-        self._load(self._died())
-        self.peer.close(self._died)
+        _settle(self._loaded, self.life.failure())
+        self._peer.close(self.life.failure)
         if self._transport is not None:
             self._transport.abort()
+
+
+def _answer(message: Message, meta: CallMeta) -> Answer:
+    allowed = message.changed.keys() if meta.writable is None else meta.writable
+    return Answer(
+        message.result,
+        {field: value for field, value in message.changed.items() if field in allowed},
+        message.ask,
+        refused=message.refused,
+        turn_bag=message.turn_bag,
+        session_bag=message.session_bag,
+    )
+
+
+def _settle(future: "asyncio.Future[Loaded]", what: Loaded | HookFailed) -> None:
+    """The first word counts."""
+    if future.done():
+        return
+    if isinstance(what, Loaded):
+        future.set_result(what)
+    else:
+        future.set_exception(what)
+        future.exception()  # nobody may be waiting any more
