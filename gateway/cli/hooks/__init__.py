@@ -1,17 +1,42 @@
-"""`hermes-gateway hooks`: what hooks there are and how they fare, and everything that one does with a hook."""
+"""`hermes-gateway hooks`: what hooks there are and how they fare, and everything that one does with a hook.
+
+Each verb's module is imported when the verb is chosen, since those that read hook folders need much, and those that
+ask the gateway next to nothing. Such a module has `run(args, home)`.
+"""
 
 import argparse
+import importlib
+from collections.abc import Mapping
 
-from gateway.cli.hooks import check, dead, listing, making, steering
+from gateway.cli.hooks.options import add_options
 from gateway.config.home import Home
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    "list": ("listing", "the hooks there are, and how they fare"),
+    "info": ("listing", "all that is known of one hook"),
+    "stats": ("listing", "calls, failures and times of each hook"),
+    "logs": ("printed", "what a hook printed"),
+    "new": ("making", "make a hook that works at once, with a sample event and a test"),
+    "check": ("check", "say everything that is wrong with hook folders; exit 1 if something is"),
+    "test": ("trying", "call a hook with samples of its events, in a process of its own"),
+    "fire": ("trying", "tell a hook of an event as if it had happened"),
+    "enable": ("steering", "switch a hook on"),
+    "disable": ("steering", "switch a hook off"),
+    "reload": ("steering", "read a hook anew and start it anew"),
+    "reset": ("steering", "close its circuit breaker and try it again now"),
+    "trust": ("steering", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
+    "deps": ("deps", "install what its `requires.python` lacks, for it alone"),
+    "dead-letters": ("dead", "events that a durable hook could not take, kept until you decide"),
+}
+"""Each verb with its module and what it does, in the order in which `--help` lists them."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for module in (listing, making, check, steering, dead):
-        module.add(verbs)
+    for verb, (_, does) in VERBS.items():
+        add_options(verb, verbs.add_parser(verb, help=does))
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    code: int = args.does(args, home)
-    return code
+    module = importlib.import_module(f"{__name__}.{VERBS[args.verb][0]}")
+    return int(module.run(args, home))

@@ -3,20 +3,12 @@
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from gateway.cli.output import show_json
 from gateway.config.home import Home
 from gateway.errors import Exit, HookError
 from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
 from gateway.hooks.folders.study import study
-
-
-def add(verbs: Any) -> None:
-    check = verbs.add_parser("check", help="say everything that is wrong with hook folders; exit 1 if something is")
-    check.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
-    check.add_argument("--json", action="store_true", help="print one object")
-    check.set_defaults(does=run)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -42,7 +34,7 @@ def chosen(names: list[str], home: Home) -> Iterator[Folder]:
     if not names:
         yield from hooks_in(Source(home.hooks, "home"))
     for name in names:
-        path = Path(name).absolute() if "/" in name else home.hooks / name
+        path = Path(name).absolute() if "/" in name or name.startswith(".") else home.hooks / name
         folder = look(Source(path.parent, "home"), path.name) if path.is_dir() else None
         if folder is None:
             raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")

@@ -5,21 +5,23 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.catalogue import point, sample, suggest
-from gateway.cli.output import note
+from gateway.catalogue import EVERY, Point, members, point, sample, suggest
+from gateway.cli.output import note, show_json
 from gateway.config.home import Home
 from gateway.errors import Exit, HookError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
+TELLING = ("message", "text", "tool", "command", "content", "chunk", "response", "reason", "hook", "session_id")
 
 PYTHON = '''"""What this hook does, in one sentence."""
-
 {imports}
+
 def handle(event_type, context):
-    {comment}
-    print(event_type, {shown})
+    # {comment}
+    print(event_type, context.get("{field}"))
 '''
 NODE = """// Each line on stdin is a request: {{"id", "method": event name, "params": its fields}}.
 // Each line on stdout is an answer.
@@ -34,103 +36,125 @@ readline.createInterface({{ input: process.stdin }}).on("line", (line) => {{
 }});
 """
 SHELL = """#!/bin/sh
-# The event is one JSON object on stdin. {comment}
+# The event is one JSON object on stdin, its name in the field hook_event_name.
+# {comment}
 event=$(cat)
 echo "$event" >&2
 """
-TEST = '''"""Run it with: pytest {name}/test_hook.py"""
+TEST = '''"""Run it with `pytest test_hook.py`, where hermes-gateway and pytest are installed."""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from gateway.testing import GatewayProcess
 
 HERE = Path(__file__).parent
 
 
-def test_the_hook_takes_its_sample(tmp_path):
+@pytest.fixture
+def gateway(tmp_path):
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.add_hook("{name}", HERE)
         gateway.start()
-        gateway.until(lambda: gateway.call("hooks.info", {{"name": "{name}"}})["state"] == "loaded")
-        payload = json.loads((HERE / "sample.json").read_text())
-        trial = gateway.call("hooks.fire", {{"name": "{name}", "event": "{event}", "payload": payload}})
-        assert trial["ok"], trial["error"]
+        yield gateway
+
+
+def test_it_takes_an_event_of_every_kind(gateway):
+    trials = gateway.call("hooks.test", {{"name": "{name}"}})["trials"]
+    assert [trial["error"] for trial in trials if not trial["ok"]] == []
+
+
+def test_it_takes_its_sample(gateway):
+    sample = json.loads((HERE / "sample.json").read_text())
+    trial = gateway.call("hooks.fire", {{"name": "{name}", "event": "{event}", "payload": sample}})
+    assert trial["ok"], trial["error"]
 '''
-
-
-def add(verbs: Any) -> None:
-    new = verbs.add_parser("new", help="make a hook that works at once, with a sample event and a test")
-    new.add_argument("name", help="the name of its folder")
-    new.add_argument(
-        "--event", action="append", default=[], metavar="NAME", help="an event to observe; may be repeated"
-    )
-    new.add_argument("--intercept", action="append", default=[], metavar="NAME", help="an event to decide on; likewise")
-    new.add_argument(
-        "--lang", choices=("python", "sh", "node"), default="python", help="what it is written in (python)"
-    )
-    new.set_defaults(does=run)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if not NAME.match(args.name):
         raise HookError(f"{args.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
-    for name in (*args.event, *args.intercept):
-        if point(name) is None and "*" not in name and (meant := suggest(name)):
-            raise HookError(f"no event is called {name!r}; did you mean {meant!r}?\nhermes-gateway events list")
+    events = args.event or ([] if args.intercept else ["agent:end"])
+    check_names(events, args.intercept)
     folder = home.hooks / args.name
     if folder.exists():
         raise HookError(f"{folder} is there already\nchoose another name, or remove it")
     beside = home.hooks / f".{args.name}.new"
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    for file, text in files(
-        args.name, args.event or ([] if args.intercept else ["agent:end"]), args.intercept, args.lang
-    ):
+    written = files(args.name, events, args.intercept, args.lang)
+    for file, text in written.items():
         (beside / file).write_text(text)
         (beside / file).chmod(0o700 if file.endswith(".sh") else 0o600)
     os.rename(beside, folder)  # noqa: PTH104 - whole at once, so that the running gateway never sees half of it
-    print(folder)
-    note(f"try it: hermes-gateway hooks test {args.name}")
+    if args.json:
+        show_json({"name": args.name, "path": str(folder), "files": sorted(written)})
+    else:
+        print(folder)
+        note(f"write what it does into {next(iter(written))}; try it: hermes-gateway hooks test {args.name}")
     return int(Exit.OK)
 
 
-def files(name: str, events: list[str], intercepts: list[str], lang: str) -> list[tuple[str, str]]:
-    event = concrete((intercepts or events)[0])
-    fields = sample(event)
-    field = next(iter(fields), "id")
-    hint = (
-        "To decide, return or raise End, Deny or Retry, or change fields."
-        if intercepts
-        else "It observes: what it returns counts for nothing."
-    )
+def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
+    """Raises HookError with what was probably meant."""
+    for name in (*events, *intercepts):
+        if meant := suggest(name):
+            raise HookError(f"no event is called {name!r}; did you mean {meant!r}?\nhermes-gateway events list")
+    for name in intercepts:
+        known = points(name)
+        if known and not any(one.outcomes or one.writable for one in known):
+            raise HookError(f"nothing of {name} can be changed or stopped\nobserve it: --event {name}")
+
+
+def points(name: str) -> list[Point]:
+    """What the catalogue says of the events that this subscription hears; of one that is not ours, nothing."""
+    return [known for member in members([name]) if (known := point(member))]
+
+
+def files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> Mapping[str, str]:
+    """The texts of a new hook by their files, that of the program first."""
+    event = members([*intercepts, *events])[0]
+    fields = {key: value for key, value in sample(event).items() if key not in {field.name for field in EVERY}}
+    outcomes = sorted({outcome.capitalize() for each in intercepts for one in points(each) for outcome in one.outcomes})
+    if intercepts and not any(map(points, intercepts)):
+        outcomes = ["Deny", "End", "Retry"]  # an event of one's own honours all
+    given: dict[str, Any] = {
+        "name": name,
+        "event": event,
+        "field": next((field for field in TELLING if field in fields), "id"),
+        "comment": hint(bool(intercepts), outcomes, lang),
+        "imports": f"\nfrom gateway.hooks import {', '.join(outcomes)}  # noqa: F401\n" if outcomes else "",
+    }
+    program, template, reached = {
+        "python": ("handler.py", PYTHON, []),
+        "node": ("hook.js", NODE, ["command: [node, hook.js]", "requires: {bins: [node]}"]),
+        "sh": ("hook.sh", SHELL, ['command: ["./hook.sh"]', "protocol: oneshot"]),
+    }[lang]
     manifest = [f"name: {name}", "description: What this hook does, in one sentence", "version: 0.1.0"]
     manifest += [f"events: [{listed(events)}]"] if events else []
     manifest += [f"intercepts: [{listed(intercepts)}]"] if intercepts else []
-    found: list[tuple[str, str]] = []
+    return {
+        program: template.format(**given),
+        "HOOK.yaml": "\n".join([*manifest, *reached]) + "\n",
+        "sample.json": json.dumps(fields, indent=2, ensure_ascii=False) + "\n",
+        "test_hook.py": TEST.format(**given),
+    }
+
+
+def hint(decides: bool, outcomes: Sequence[str], lang: str) -> str:
+    """What the answer of such a hook means."""
+    if not decides:
+        return "It observes: what it answers counts for nothing."
+    if lang == "sh":
+        return "Exit 0 lets it pass; 2 refuses it, with what stands on stderr."
     if lang == "node":
-        manifest += ["command: [node, hook.js]", "requires: {bins: [node]}"]
-        found.append(("hook.js", NODE.format(comment=hint, field=field)))
-    elif lang == "sh":
-        manifest += ['command: ["./hook.sh"]', "protocol: oneshot"]
-        decide = "Exit 0 lets it pass, 2 refuses it with what stands on stderr." if intercepts else hint
-        found.append(("hook.sh", SHELL.format(comment=decide)))
-    else:
-        imports = "from gateway.hooks import Deny, End, Retry  # noqa: F401\n\n" if intercepts else ""
-        found.append(
-            ("handler.py", PYTHON.format(imports=imports, comment=f"# {hint}", shown=f'context.get("{field}")'))
-        )
-    found.append(("HOOK.yaml", "\n".join(manifest) + "\n"))
-    found.append(("sample.json", json.dumps(fields, indent=2, ensure_ascii=False) + "\n"))
-    found.append(("test_hook.py", TEST.format(name=name, event=event)))
-    return found
+        words = ", ".join(f'{{decision: "{outcome.lower()}", ...}}' for outcome in outcomes)
+        return f"A result of null lets it pass, an object changes fields{' or decides: ' + words if words else ''}."
+    decide = f"; to decide, raise {' or '.join(outcomes)}" if outcomes else ""
+    return f"None lets it pass; to change a field, set it in `context`{decide}."
 
 
-def listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' if "*" in name else name for name in names)
-
-
-def concrete(name: str) -> str:
-    """An event that falls under a pattern, to show what one looks like."""
-    return {"*": "agent:end", "command:*": "command:help"}.get(
-        name, name.replace("*", "before") if "*" in name else name
-    )

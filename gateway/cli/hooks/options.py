@@ -1,0 +1,71 @@
+"""The arguments of every verb of `hooks`, apart from what the verbs do, so that to read them costs nothing."""
+
+import argparse
+from typing import Any
+
+FOLDER = "the name of its folder"
+
+
+def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Give the parser of this verb what the verb takes."""
+    match verb:
+        case "list":
+            parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+        case "stats":
+            parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
+        case "new":
+            _new(parser)
+        case "check":
+            parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
+        case "dead-letters":
+            _dead_letters(parser)
+            return
+        case _:
+            parser.add_argument("name", help=FOLDER)
+            _of_one(verb, parser)
+    _as_json(parser)
+
+
+def _of_one(verb: str, parser: argparse.ArgumentParser) -> None:
+    match verb:
+        case "logs":
+            parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
+            parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
+        case "test":
+            parser.add_argument("--event", metavar="NAME", default="", help="only this event")
+            _payload(parser)
+        case "fire":
+            parser.add_argument("event", help="the event, for instance agent:end")
+            _payload(parser)
+
+
+def _new(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help=FOLDER)
+    wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
+    parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
+    parser.add_argument("--intercept", help="an event to decide on; likewise", **wanted)
+    parser.add_argument("--lang", choices=("python", "sh", "node"), default="python", help="its language (python)")
+
+
+def _dead_letters(parser: argparse.ArgumentParser) -> None:
+    letters = parser.add_subparsers(dest="letters", metavar="VERB", required=True)
+    listed = letters.add_parser("list", help="all of them, or those of one hook")
+    listed.add_argument("name", nargs="?", default="", help=FOLDER)
+    show = letters.add_parser("show", help="one of them, with its event")
+    show.add_argument("name", help=FOLDER)
+    show.add_argument("id", type=int, help="its number in the list")
+    retry = letters.add_parser("retry", help="deliver again: one, or all of a hook")
+    prune = letters.add_parser("prune", help="throw away: one, or all of a hook")
+    for verb in (retry, prune):
+        verb.add_argument("name", help=FOLDER)
+        verb.add_argument("id", type=int, nargs="?", help="its number in the list")
+    for verb in (listed, show, retry, prune):
+        _as_json(verb)
+
+
+def _payload(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--payload", metavar="FILE", help="fields of the event, as JSON; over those of the sample")
+
+
+def _as_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one object")

@@ -1,0 +1,61 @@
+"""`hooks test` and `hooks fire`: a hook is told of an event on purpose, and one sees what comes of it."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.hooks.listing import ask, milliseconds
+from gateway.cli.output import show_json, styled
+from gateway.config.home import Home
+from gateway.errors import Exit, HookError
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    fields = payload(args.payload)
+    if args.verb == "fire":
+        trials = [ask(home, "fire", name=args.name, event=args.event, payload=fields)]
+    else:
+        trials = ask(home, "test", name=args.name, event=args.event, payload=fields)["trials"]
+    if args.json:
+        show_json({"trial": trials[0]} if args.verb == "fire" else {"trials": trials})
+    else:
+        for trial in trials:
+            show_trial(trial)
+    return int(Exit.OK if all(trial["ok"] for trial in trials) else Exit.FAILED)
+
+
+def show_trial(trial: dict[str, Any]) -> None:
+    verdict = styled("ok", "green") if trial["ok"] else styled("failed", "red")
+    print(f"{trial['event']}: {verdict} in {milliseconds(trial['seconds'])}")
+    if trial["result"] is not None:
+        print(f"  result   {in_json(trial['result'])}")
+    for field, value in trial["changed"].items():
+        print(f"  changed  {field}: {in_json(value)}")
+    for asked in trial["asked"]:
+        print(f"  asked    {in_json(asked)}")
+    for line in (trial["traceback"] or trial["error"]).splitlines():
+        print(f"  {line}")
+    for line in trial["output"].splitlines():
+        print(f"  | {line}")
+
+
+def in_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def payload(file: str | None) -> dict[str, Any]:
+    """The fields in this file; none without a file.
+
+    Raises:
+        HookError: it holds something else.
+    """
+    if file is None:
+        return {}
+    try:
+        fields = json.loads(Path(file).read_bytes())
+    except ValueError as error:
+        raise HookError(f"{file} is no JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise HookError(f"{file}: the fields of an event are an object, not {type(fields).__name__}")
+    return fields
