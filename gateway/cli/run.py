@@ -69,6 +69,7 @@ def watchdog(environ: Mapping[str, str]) -> float:
 async def announce(gateway: Gateway) -> None:
     """The box: what a person wants to know who has just typed `run`."""
     known = await facts(gateway)
+    on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]
     hooks = ", ".join(f"{count} {state}" for state, count in known["hooks"].items()) or "none"
     box = boxed(
@@ -77,7 +78,7 @@ async def announce(gateway: Gateway) -> None:
             ("talk to it", "hermes-gateway chat"),
             ("socket", known["socket"]),
             ("model", known["model"]),
-            ("platforms", "; ".join(["terminal on", *off])),
+            ("platforms", "; ".join(["terminal on", *on, *off])),
             ("hooks", f"{hooks}; put folders into {gateway.home.hooks}"),
             ("home", known["home"]),
             ("stop", "Ctrl-C; a second one ends it at once"),

@@ -14,6 +14,7 @@ import anyio
 import anyio.abc
 
 from gateway.access import INTERNAL, Access
+from gateway.adapters.network import Ground
 from gateway.adapters.terminal import PLATFORM, JournalCarrier, Terminal
 from gateway.agent import Agent
 from gateway.commands import CommandTable
@@ -23,6 +24,7 @@ from gateway.config.settings import Settings
 from gateway.control.server import ControlServer, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents
+from gateway.daemon.networks import ServedNetwork, served
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.stopping import Stop
@@ -65,6 +67,7 @@ class Gateway:
         self.dispatcher: Dispatcher | None = None
         self.folder_hooks: FolderHooks | None = None
         self.parts: list[Part] = []
+        self.networks: list[ServedNetwork] = []
         self.state: State = "starting"
         self.since = time.time()
         self.trouble = ""
@@ -102,6 +105,12 @@ class Gateway:
             tasks.start_soon(part.keep, name=part.name)
             await part.tried()
 
+    def start_soon(self, tasks: anyio.abc.TaskGroup, *parts: Part) -> None:
+        """Those for which nobody waits, because what they need is far away."""
+        for part in parts:
+            self.parts.append(part)
+            tasks.start_soon(part.keep, name=part.name)
+
     def take(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
         self.agents = self._agents(configuration)
@@ -118,7 +127,8 @@ async def running(
     async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
         gateway = Gateway(home, configuration, stop, engine)
         async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
-            dispatcher = gateway.dispatcher = Dispatcher(house(gateway), partial(lanes, gateway), tasks)
+            below = house(gateway)
+            dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)
             async with folder_hooks(gateway, nursery, dispatcher) as gateway.folder_hooks:
                 terminal = Terminal(engine, dispatcher.receive)
                 control = ControlServer(home.socket, make_verbs(gateway, terminal))
@@ -130,8 +140,11 @@ async def running(
                     Part("search", serving(gateway.search.run)),
                     Part("control", serving(control.serve)),
                 )
+                gateway.networks = served(configuration.settings.platforms, ground(gateway, below, dispatcher))
+                gateway.start_soon(tasks, *(network.part for network in gateway.networks))
                 gateway.state = "ready"
-                gateway.registry.emit("gateway:startup", platforms=[PLATFORM])
+                names = [PLATFORM, *(network.name for network in gateway.networks)]
+                gateway.registry.emit("gateway:startup", platforms=names)
                 try:
                     yield gateway
                 finally:
@@ -182,6 +195,20 @@ def house(gateway: Gateway) -> House:
             restart=partial(restart, gateway.stop),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
+    )
+
+
+def ground(gateway: Gateway, below: House, dispatcher: Dispatcher) -> Ground:
+    """What the chat networks stand on."""
+    return Ground(
+        receive=dispatcher.receive,
+        engine=gateway.engine,
+        outbox=gateway.outbox,
+        registry=gateway.registry,
+        access=gateway.access,
+        commands=below.commands,
+        keys=below.keys,
+        files=gateway.home.files,
     )
 
 

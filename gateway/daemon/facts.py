@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from gateway import __version__
-from gateway.config.platforms import Network
 from gateway.daemon import hooks
 from gateway.daemon.daemon import Gateway
+from gateway.daemon.networks import why_off
 
 STATM = Path("/proc/self/statm")
 
@@ -27,6 +27,7 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
         "model": gateway.agents.described,
         "memory_kb": memory_kb(),
         "hooks": await hooks.counts(gateway.hooks),
+        "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.networks},
         "platforms_off": platforms_off(gateway),
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "journal": msgspec.to_builtins(health),
@@ -42,15 +43,9 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
 
 def platforms_off(gateway: Gateway) -> dict[str, str]:
     """The networks that are not served, and why."""
-    networks = gateway.settings.platforms
-    return {name: why_off(getattr(networks, name)) for name in networks.__struct_fields__}
-
-
-def why_off(network: Network) -> str:
-    if network.enabled is False:
-        return "switched off"
-    tokens = [name for name in network.__struct_fields__ if name.endswith("token") and not getattr(network, name)]
-    return f"no {' and no '.join(tokens)}".replace("_", " ") if tokens else "not offered by this version"
+    platforms = gateway.settings.platforms
+    reasons = {name: why_off(name, getattr(platforms, name)) for name in platforms.__struct_fields__}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def attention(gateway: Gateway) -> list[str]:

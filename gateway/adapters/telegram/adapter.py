@@ -1,0 +1,96 @@
+"""One bot at work: connected, receiving, sending, showing that it types, with its menu, until it is cancelled.
+
+A poll that Telegram answers, be it with nothing, is the proof that the line and the token are good; so there is one at
+least every half minute, and a line that is silent for longer is given up and built anew.
+"""
+
+import logging
+from functools import partial
+
+import anyio
+from telegram import Bot
+from telegram.error import TelegramError
+
+from gateway.adapters.network import Ground, Presence
+from gateway.adapters.network.typing_sign import TypingSign
+from gateway.adapters.telegram import menu
+from gateway.adapters.telegram.connection import PLATFORM, in_words, make_bot
+from gateway.adapters.telegram.receive import Receiver
+from gateway.adapters.telegram.send import TelegramCarrier, chat_of, thread_of
+from gateway.config.platforms import Telegram
+from gateway.errors import AdapterError, Conflict
+from gateway.messages import Address
+
+log = logging.getLogger(__name__)
+
+SIGN = 4.5  # seconds; Telegram takes the sign away after five
+
+
+class TelegramAdapter:
+    """Fills `Adapter`."""
+
+    def __init__(self, settings: Telegram, ground: Ground) -> None:
+        self._settings = settings
+        self._ground = ground
+
+    async def serve(self, presence: Presence) -> None:
+        """Until cancelled.
+
+        Raises:
+            AdapterError: Telegram cannot be used now; the message says why, and what helps.
+        """
+        bot = make_bot(self._settings)
+        try:
+            await bot.initialize()
+            await self._work(bot, presence)
+        except TelegramError as error:
+            raise in_words(error) from None  # the library's words may hold the token
+        except Conflict:
+            raise AdapterError("another gateway with the same journal reads this bot's messages") from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await bot.shutdown()
+
+    async def _work(self, bot: Bot, presence: Presence) -> None:
+        carrier = TelegramCarrier(bot, self._settings, presence)
+        receiver = Receiver(bot, self._settings, self._ground, presence)
+        sign = TypingSign(PLATFORM, partial(show_typing, bot), SIGN)
+        await receiver.begin()
+        try:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(self._ground.outbox.carry, carrier)
+                tasks.start_soon(sign.run, self._ground.registry)
+                tasks.start_soon(menu.show, bot, self._ground)
+                presence.up(self._detail(bot))
+                await receiver.run()
+        except ExceptionGroup as group:
+            raise first(group) from None
+
+    def _detail(self, bot: Bot) -> str:
+        wants_all = self._settings.free_response_channels or not self._settings.require_mention
+        detail = f"@{bot.username}, by long polling"
+        if wants_all and not bot.bot.can_read_all_group_messages:
+            log.warning(
+                "@%s does not see all that is said in groups: turn its privacy mode off (@BotFather, /setprivacy), "
+                "then take it out of the group and add it again",
+                bot.username,
+            )
+            return f"{detail}; privacy mode hides most of what is said in groups"
+        return detail
+
+
+async def show_typing(bot: Bot, address: Address) -> None:
+    """The sign is worth no error."""
+    try:
+        await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
+    except TelegramError as error:
+        log.debug("no typing sign in %s: %s", address.chat_id, in_words(error))
+
+
+def first(group: BaseExceptionGroup[Exception]) -> Exception:
+    """The error that counts."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, Exception)
+    return error

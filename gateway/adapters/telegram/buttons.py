@@ -1,0 +1,67 @@
+"""Buttons under a reply: for whoever is asked and for admins; dead once one of them was pressed.
+
+Telegram carries 64 bytes with a button, which is what a value may have.
+"""
+
+import dataclasses
+import logging
+
+from telegram import Bot, CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup
+from telegram import Message as Shown
+from telegram.error import TelegramError
+
+from gateway.adapters.network import Ground
+from gateway.adapters.telegram.connection import in_words
+from gateway.errors import AdapterError
+from gateway.messages import Button, Message
+from gateway.sessions import session_key
+
+log = logging.getLogger(__name__)
+
+LONGEST = 64  # bytes
+NOT_YOURS = "This is for somebody else to decide."
+
+
+def keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
+    """The buttons, one beside the other.
+
+    Raises:
+        AdapterError: a value is longer than Telegram carries.
+    """
+    for button in buttons:
+        if len(button.value.encode()) > LONGEST:
+            raise AdapterError(
+                f"the button {button.label!r} has a value of more than {LONGEST} bytes; Telegram carries no more",
+                permanent=True,
+            )
+    row = [InlineKeyboardButton(button.label, callback_data=button.value) for button in buttons]
+    return InlineKeyboardMarkup([row]) if row else None
+
+
+def pressed(query: CallbackQuery, message: Message, ground: Ground) -> Message | None:
+    """What pressing means: it counts in the session of whoever was asked. None: it is not for this person."""
+    asked = asked_person(query)
+    if not asked or asked == message.user_id:
+        return message
+    if ground.access.scope(message) not in ("owner", "admin"):
+        return None
+    key = session_key(dataclasses.replace(message, user_id=asked), ground.keys)
+    return dataclasses.replace(message, session=key)
+
+
+def asked_person(query: CallbackQuery) -> str:
+    """In a group, a question is a reply to the message of whoever is asked."""
+    shown = query.message
+    replied = shown.reply_to_message if isinstance(shown, Shown) else None
+    return str(replied.from_user.id) if replied is not None and replied.from_user is not None else ""
+
+
+async def answer(bot: Bot, query: CallbackQuery, is_taken: bool) -> None:
+    """Let the button come up again, and if it counted, take the buttons away. What fails here changes nothing."""
+    try:
+        await bot.answer_callback_query(query.id, None if is_taken else NOT_YOURS, show_alert=not is_taken)
+        if is_taken and query.message is not None:
+            chat, number = query.message.chat.id, query.message.message_id
+            await bot.edit_message_reply_markup(chat, number, reply_markup=None)
+    except TelegramError as error:
+        log.info("a button that was pressed looks as before: %s", in_words(error))

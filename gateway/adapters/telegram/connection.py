@@ -1,0 +1,80 @@
+"""The line to Telegram: a bot made from the settings, and Telegram's errors in our words, with what helps.
+
+Neither the token nor an address that holds it gets into a word of ours.
+"""
+
+import warnings
+
+from telegram import Bot
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
+from telegram.request import HTTPXRequest
+from telegram.warnings import PTBDeprecationWarning
+
+from gateway.config.platforms import Telegram
+from gateway.errors import AdapterError
+
+PLATFORM = "telegram"
+PUBLIC = "https://api.telegram.org"
+WAIT = 20.0  # for an answer; a poll has its own time on top
+CONNECT = 10.0
+CALLS = 32  # at a time
+
+
+def make_bot(settings: Telegram) -> Bot:
+    """A bot that is not connected yet."""
+    # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
+    warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
+    server = (settings.base_url or PUBLIC).rstrip("/").removesuffix("/bot")
+    files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
+    proxy = settings.proxy.reveal() or None
+    return Bot(
+        settings.token.reveal(),
+        base_url=f"{server}/bot",
+        base_file_url=f"{files}/bot",
+        request=HTTPXRequest(CALLS, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
+        get_updates_request=HTTPXRequest(1, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
+    )
+
+
+def in_words(error: TelegramError) -> AdapterError:
+    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    match error:
+        case RetryAfter():
+            seconds = error._retry_after.total_seconds()  # noqa: SLF001 - the public name warns at each reading
+            return AdapterError(f"Telegram wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
+        case InvalidToken():
+            return AdapterError(
+                "Telegram does not know the bot's token (revoked, or mistyped): get the present one from @BotFather "
+                "with /token, and put it into TELEGRAM_BOT_TOKEN"
+            )
+        case Conflict() if "webhook" in str(error):
+            return AdapterError(
+                "Telegram hands this bot's messages to a webhook: whoever set it must take it back "
+                "(the Bot API's deleteWebhook), or this gateway needs a bot of its own from @BotFather"
+            )
+        case Conflict():
+            return AdapterError(
+                "somebody else reads this bot's messages with the same token (another gateway, a Hermes, a script): "
+                "stop it there, or give this gateway a bot of its own from @BotFather"
+            )
+        case Forbidden():
+            return AdapterError(f"Telegram lets us not write there: {error} (blocked, or no member)", permanent=True)
+        case ChatMigrated():
+            return AdapterError(f"the group is a supergroup now, with the id {error.new_chat_id}", permanent=True)
+        case BadRequest():
+            return AdapterError(f"Telegram refused: {error}", permanent=True)
+        case TimedOut():
+            return AdapterError("Telegram did not answer in time")
+        case NetworkError():
+            return AdapterError(f"Telegram cannot be reached: {error}")
+    return AdapterError(f"Telegram: {error}")

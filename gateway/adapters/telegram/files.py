@@ -1,0 +1,75 @@
+"""Files that people send: which a message has, and how they are fetched, within a size and a time."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+from telegram import Bot, Message
+from telegram.error import TelegramError
+
+from gateway.adapters.network.store import keep, shown_name
+from gateway.adapters.telegram.connection import in_words
+from gateway.messages import Attachment
+
+log = logging.getLogger(__name__)
+
+LARGEST = 20_000_000  # what Telegram hands out to bots
+PATIENCE = 60.0
+
+Kind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A file that lies at Telegram."""
+
+    kind: Kind
+    file_id: str
+    identity: str
+    name: str
+    media_type: str
+    size: int
+
+
+def file_of(message: Message) -> LoadedFile | None:
+    """The file of a message; of a picture the largest that there is."""
+    if message.photo:
+        best = message.photo[-1]
+        return LoadedFile("image", best.file_id, best.file_unique_id, "photo.jpg", "image/jpeg", best.file_size or 0)
+    fields: tuple[tuple[Kind, str, str, str], ...] = (
+        ("voice", "voice", "voice.ogg", "audio/ogg"),
+        ("audio", "audio", "audio.mp3", "audio/mpeg"),
+        ("video", "video", "video.mp4", "video/mp4"),
+        ("video", "video_note", "video.mp4", "video/mp4"),
+        ("video", "animation", "animation.mp4", "video/mp4"),
+        ("document", "document", "file", "application/octet-stream"),
+    )
+    for kind, field, name, media_type in fields:
+        if (file := getattr(message, field)) is not None:
+            named = getattr(file, "file_name", None) or name
+            typed = getattr(file, "mime_type", None) or media_type
+            return LoadedFile(kind, file.file_id, file.file_unique_id, named, typed, file.file_size or 0)
+    return None
+
+
+async def fetched(bot: Bot, file: LoadedFile, folder: Path) -> Attachment | str:
+    """The file in our store, or in words why it is not there: a message is not lost because its file is."""
+    name = shown_name(file.name)
+    if file.size > LARGEST:
+        return f"[the file {name} has {file.size / 1e6:.0f} MB; Telegram gives a bot {LARGEST / 1e6:.0f} MB at most]"
+    try:
+        with anyio.fail_after(PATIENCE):
+            found = await bot.get_file(file.file_id)
+            data = bytes(await found.download_as_bytearray())
+        about = Attachment(file.kind, "", file.name, file.media_type)
+        return await keep(folder, f"{bot.id}:{file.identity}", data, about)
+    except TimeoutError:
+        why = f"it took more than {PATIENCE:.0f} s"
+    except TelegramError as error:
+        why = str(in_words(error))
+    except OSError as error:
+        why = f"it cannot be kept: {error.strerror}"
+    log.warning("the file %s cannot be fetched: %s", name, why)
+    return f"[the file {name} could not be fetched: {why}]"

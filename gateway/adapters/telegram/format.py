@@ -1,0 +1,120 @@
+"""From Markdown to what Telegram shows: plain text and entities, in pieces that Telegram takes.
+
+Text and entities need no escaping, so no text can be refused or show its marks. A piece ends at a paragraph, a line or
+a word, never within a character or, if it can be helped, a link; a fence that is cut stays a fence on both sides.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyromark
+from telegram import MessageEntity
+from telegramify_markdown import RenderConfig, convert, utf16_len
+from telegramify_markdown.converter import STANDARD_OPTIONS
+from telegramify_markdown.entity import MessageEntity as Span
+
+LIMIT = 4096  # UTF-16 units, Telegram's own
+JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")  # belong to the sign before them
+LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
+
+
+class Piece(NamedTuple):
+    """What one message holds."""
+
+    text: str
+    entities: tuple[MessageEntity, ...]
+
+
+def pieces(markdown: str, limit: int = LIMIT) -> list[Piece]:
+    """The messages that show this text; none for a text of which nothing can be seen."""
+    text, spans = convert(visible(markdown), config=plain(), latex_escape=False)
+    spans = [span for span in spans if span.type != "underline"]  # headings are bold, and that is enough
+    links = [span for span in spans if span.type == "text_link"]
+    return [piece(text, spans, start, end) for start, end in cuts(text, links, limit) if text[start:end].strip()]
+
+
+def plain() -> RenderConfig:
+    """No pictures that the writer did not choose."""
+    config = RenderConfig.isolated()
+    symbols = config.markdown_symbol
+    symbols.heading_level_1 = symbols.heading_level_2 = symbols.heading_level_3 = symbols.heading_level_4 = ""
+    symbols.image = symbols.link = ""
+    symbols.unordered_list_item = "\N{BULLET}"
+    return config
+
+
+def visible(markdown: str) -> str:
+    """HTML and what looks like a formula (or a price) would lose its marks: it is shown as it was written."""
+    source = markdown.encode()
+    for event, where in reversed(list(pyromark.events_with_range(markdown, options=STANDARD_OPTIONS))):
+        if isinstance(event, dict) and not LITERAL.isdisjoint(event):
+            start, end = where["start"], where["end"]
+            source = source[:start] + re.sub(rb"([<$\\])", rb"\\\1", source[start:end]) + source[end:]
+    return source.decode()
+
+
+def cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, int]]:
+    """Where each piece begins and ends, in characters, without the blanks at its ends."""
+    start = 0
+    while start < len(text):
+        end = furthest(text, start, limit)
+        if end < len(text):
+            end = start + best_break(text[start:end], text[end])
+            end = before_link(text, links, start, end)
+        yield trimmed(text, start, end)
+        start = end
+
+
+def furthest(text: str, start: int, limit: int) -> int:
+    """How far a piece that begins at `start` could go: whole characters within the limit of UTF-16 units."""
+    if len(text) - start <= limit and utf16_len(text[start:]) <= limit:
+        return len(text)
+    end, units = start, 0
+    while end < len(text) and (units := units + (2 if text[end] > "\uffff" else 1)) <= limit:
+        end += 1
+    return end
+
+
+def best_break(window: str, following: str) -> int:
+    """The last good place to end in what would fit: a paragraph, a line, a word; else all that is whole."""
+    for mark in ("\n\n", "\n", " "):
+        at = window.rfind(mark)
+        if at > len(window) // 2:
+            return at + len(mark)
+    end = len(window)
+    while end > 1 and JOINING.match(following):
+        end, following = end - 1, window[end - 1]
+    return end
+
+
+def before_link(text: str, links: list[Span], start: int, end: int) -> int:
+    """The same end, or the beginning of the link that it would cut, unless the link is all there is."""
+    at = utf16_len(text[:end])
+    for link in links:
+        if link.offset < at < link.offset + link.length:
+            begin = len(text.encode("utf-16-le")[: link.offset * 2].decode("utf-16-le"))
+            return begin if begin > start else end
+    return end
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Telegram cuts blanks at the ends of a message away, and entities would no longer fit; line breaks go, too."""
+    while start < end and text[start] == "\n":
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def piece(text: str, spans: list[Span], start: int, end: int) -> Piece:
+    """The part of a text, with what of its entities lies in it."""
+    first, last = utf16_len(text[:start]), utf16_len(text[:end])
+    found = []
+    for span in spans:
+        begin, finish = max(span.offset, first), min(span.offset + span.length, last)
+        if begin < finish:
+            found.append(
+                MessageEntity(span.type, begin - first, finish - begin, url=span.url, language=span.language or None)
+            )
+    return Piece(text[start:end], tuple(found))

@@ -1,0 +1,153 @@
+"""Telegram's updates, into the journal: a poll, each unit and the cursor behind it in one append, then the next poll.
+
+Only the next poll lets Telegram forget, and it names what the journal has; so a crash at any moment loses nothing, and
+what is fetched twice is taken once. Nothing of a stranger's is written or fetched.
+"""
+
+import dataclasses
+import logging
+
+import anyio
+import anyio.abc
+from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCustomEmoji, ReactionTypeEmoji, Update
+
+from gateway.adapters.network import Ground, Presence
+from gateway.adapters.network.cursor import Cursor
+from gateway.adapters.telegram import buttons
+from gateway.adapters.telegram.connection import PLATFORM
+from gateway.adapters.telegram.files import fetched
+from gateway.adapters.telegram.reading import Arrival, Reader
+from gateway.adapters.telegram.units import Unit, done_after, units
+from gateway.config.platforms import Telegram
+from gateway.messages import Address, Message
+
+log = logging.getLogger(__name__)
+
+POLL = 25  # seconds that Telegram holds a poll for which it has nothing
+WINDOW = 0.4  # what belongs together comes within it
+PAGE = 100
+KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Update.MESSAGE_REACTION)
+
+
+class Receiver:
+    """Reads one bot's updates."""
+
+    def __init__(self, bot: Bot, settings: Telegram, ground: Ground, presence: Presence) -> None:
+        self._bot = bot
+        self._ground = ground
+        self._presence = presence
+        self._bot_id = str(bot.id)
+        self._reader = Reader(bot.bot, settings)
+        self._cursor = Cursor(ground.engine, PLATFORM, self._bot_id)
+        self._next = 0
+
+    async def begin(self) -> None:
+        """Take the cursor, and see that Telegram lets us read.
+
+        Raises:
+            TelegramError: it does not, for instance because somebody else reads.
+        """
+        await self._cursor.take()
+        self._next = self._cursor.value
+        await self._poll(0, limit=1)
+
+    async def run(self) -> None:
+        """Until cancelled.
+
+        Raises:
+            Conflict: another reader goes on where this one was.
+            TelegramError: Telegram cannot be reached, or refuses.
+        """
+        async with anyio.create_task_group() as calls:
+            while True:
+                if updates := await self._poll(POLL):
+                    self._presence.received()
+                    await self._take(await self._whole(updates), calls)
+
+    async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
+        updates = await self._bot.get_updates(
+            offset=self._next or None, timeout=seconds, limit=limit, allowed_updates=KINDS
+        )
+        self._presence.answered()
+        return [update for update in updates if update.update_id >= self._next]
+
+    async def _whole(self, updates: list[Update]) -> list[Unit]:
+        """What was fetched, and what belongs to the end of it and is still on its way: fetched again, not forgotten."""
+        found = units(updates)
+        while found[-1].may_grow and len(updates) < PAGE:
+            await anyio.sleep(WINDOW)
+            again = await self._poll(0)
+            if len(again) <= len(updates):
+                break
+            updates, found = again, units(again)
+        return found
+
+    async def _take(self, found: list[Unit], calls: anyio.abc.TaskGroup) -> None:
+        for number, unit in enumerate(found):
+            done = max(done_after(unit, found[number + 1 :]), self._next)
+            if (reaction := unit.updates[0].message_reaction) is not None:
+                await self._react(reaction)
+            elif (arrival := self._read(unit)) is not None:
+                await self._accept(arrival, done, calls)
+            self._next = done
+
+    def _read(self, unit: Unit) -> Arrival | None:
+        try:
+            return self._reader.read(unit.updates)
+        except Exception:  # one strange update must not hold up all that come behind it
+            log.exception("update %d is not understood, and passed over", unit.first)
+            return None
+
+    async def _accept(self, arrival: Arrival, done: int, calls: anyio.abc.TaskGroup) -> None:
+        message = arrival.message
+        is_known = self._ground.access.scope(message) is not None
+        if arrival.query is not None:
+            pressed = buttons.pressed(arrival.query, message, self._ground)
+            calls.start_soon(buttons.answer, self._bot, arrival.query, is_known and pressed is not None)
+            if is_known and pressed is None:
+                return
+            message = pressed or message
+        if is_known and arrival.files:
+            message = await self._with_files(arrival)
+        await self._ground.receive(message, self._cursor.put(done), bot=self._bot_id)
+        if is_known:
+            await self._cursor.settle(done)
+
+    async def _with_files(self, arrival: Arrival) -> Message:
+        """The message with its files; what could not be fetched is told in the text."""
+        got = [await fetched(self._bot, file, self._ground.files / PLATFORM) for file in arrival.files]
+        failed = [one for one in got if isinstance(one, str)]
+        attachments = tuple(one for one in got if not isinstance(one, str))
+        text = "\n".join([*([arrival.message.text] if arrival.message.text else []), *failed])
+        return dataclasses.replace(arrival.message, text=text, attachments=attachments)
+
+    async def _react(self, update: MessageReactionUpdated) -> None:
+        """Tell what was added and removed, if whoever did so may speak here."""
+        if update.user is None or update.user.is_bot:
+            return
+        chat = str(update.chat.id)
+        address = Address(PLATFORM, chat, "dm" if update.chat.type == "private" else "group")
+        message = Message(f"{update.message_id}:reaction", address, str(update.user.id), "", kind="reaction")
+        if self._ground.access.scope(message) is None:
+            await self._ground.receive(message, bot=self._bot_id)
+            return
+        before, after = names_of(update.old_reaction), names_of(update.new_reaction)
+        for name, reactions in (("reaction:added", after - before), ("reaction:removed", before - after)):
+            for reaction in sorted(reactions):
+                self._ground.registry.emit(
+                    name,
+                    platform=PLATFORM,
+                    user_id=message.user_id,
+                    chat_id=chat,
+                    message_id=str(update.message_id),
+                    reaction=reaction,
+                )
+
+
+def names_of(reactions: tuple[ReactionType, ...]) -> set[str]:
+    """Emoji by themselves, others by their ids."""
+    return {
+        one.emoji if isinstance(one, ReactionTypeEmoji) else one.custom_emoji_id
+        for one in reactions
+        if isinstance(one, ReactionTypeEmoji | ReactionTypeCustomEmoji)
+    }

@@ -1,0 +1,171 @@
+"""Replies, to Telegram: each text in as many messages as it needs, then each file in one of its own.
+
+Telegram cannot be asked whether a message arrived, so a part in doubt is sent again.
+"""
+
+import io
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
+from telegram.error import BadRequest, ChatMigrated, TelegramError
+
+from gateway.adapters.network import Presence
+from gateway.adapters.telegram.buttons import keyboard
+from gateway.adapters.telegram.connection import PLATFORM, in_words
+from gateway.adapters.telegram.format import Piece, pieces
+from gateway.config.platforms import Telegram
+from gateway.errors import AdapterError
+from gateway.messages import Address, Attachment, Reply
+from gateway.outbox import Doubt
+
+log = logging.getLogger(__name__)
+
+LARGEST = 50_000_000  # what Telegram takes from bots
+LARGEST_PHOTO = 10_000_000
+UPLOAD = 120.0
+
+T = TypeVar("T")
+
+
+class TelegramCarrier:
+    """Fills `Carrier`."""
+
+    platform = PLATFORM
+    doubt: Doubt = "resend"
+
+    def __init__(self, bot: Bot, settings: Telegram, presence: Presence) -> None:
+        self._bot = bot
+        self._presence = presence
+        self.can_edit = settings.streaming != "off"
+
+    def parts(self, reply: Reply) -> int:
+        return len(pieces(reply.text)) + len(reply.attachments)
+
+    async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
+        texts = pieces(reply.text)
+        how = self._placing(reply, part)
+        if part == len(texts) - 1 or not texts:
+            how["reply_markup"] = keyboard(reply.buttons)
+        if part < len(texts):
+            sent = await self._call(lambda chat: self._say(chat, texts[part], how), reply.address)
+        else:
+            attachment = reply.attachments[part - len(texts)]
+            sent = await self._call(lambda chat: self._upload(chat, attachment, how), reply.address)
+        return (str(sent.message_id),)
+
+    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
+        """A file that was sent stays as it is."""
+        texts = pieces(reply.text)
+        if part >= len(texts) or not message_ids:
+            return
+        buttons = keyboard(reply.buttons) if part == len(texts) - 1 else None
+
+        async def call(chat: int | str) -> None:
+            await self._bot.edit_message_text(
+                texts[part].text,
+                chat,
+                int(message_ids[0]),
+                entities=texts[part].entities,
+                reply_markup=buttons,
+                link_preview_options=NO_PREVIEW,
+            )
+
+        try:
+            await self._call(call, reply.address)
+        except AdapterError as error:
+            if "not modified" not in str(error):
+                raise
+
+    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        ids = [int(one) for one in message_ids]
+        await self._call(lambda chat: self._bot.delete_messages(chat, ids), address)
+
+    async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
+        """Telegram cannot be asked."""
+        return None
+
+    def _placing(self, reply: Reply, part: int) -> dict[str, Any]:
+        """Where in the chat: the topic, and where many talk, under the message that is answered."""
+        how: dict[str, Any] = {
+            "message_thread_id": thread_of(reply.address),
+            "disable_notification": reply.silent or None,
+        }
+        replied = reply.reply_to.partition(":")[0]
+        if part == 0 and reply.address.chat_type != "dm" and replied.isdecimal():
+            how["reply_parameters"] = ReplyParameters(int(replied), allow_sending_without_reply=True)
+        return how
+
+    async def _say(self, chat: int | str, piece: Piece, how: dict[str, Any]) -> Message:
+        try:
+            return await self._bot.send_message(
+                chat, piece.text, entities=piece.entities, link_preview_options=NO_PREVIEW, **how
+            )
+        except BadRequest as error:
+            if not piece.entities or "entit" not in str(error).lower():
+                raise
+        return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
+
+    async def _upload(self, chat: int | str, attachment: Attachment, how: dict[str, Any]) -> Message:
+        data = await contents(attachment)
+        file = InputFile(
+            io.BytesIO(data), filename=attachment.name or Path(attachment.path).name, read_file_handle=True
+        )
+        send: dict[str, Callable[..., Awaitable[Message]]] = {
+            "image": self._bot.send_photo,
+            "audio": self._bot.send_audio,
+            "voice": self._bot.send_voice,
+            "video": self._bot.send_video,
+        }
+        if attachment.kind in send and (attachment.kind != "image" or len(data) <= LARGEST_PHOTO):
+            try:
+                return await send[attachment.kind](chat, file, write_timeout=UPLOAD, **how)
+            except BadRequest as error:
+                log.info("%s is sent as a document: %s", file.filename, error)
+        return await self._bot.send_document(chat, file, write_timeout=UPLOAD, **how)
+
+    async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
+        """A call, once more where the group has moved; what goes wrong is told in our words."""
+        try:
+            try:
+                done = await call(chat_of(address))
+            except ChatMigrated as error:
+                done = await call(error.new_chat_id)
+        except TelegramError as error:
+            raise in_words(error) from None
+        self._presence.sent()
+        return done
+
+
+NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+
+def chat_of(address: Address) -> int | str:
+    chat = address.chat_id
+    return int(chat) if chat.removeprefix("-").isdecimal() else chat
+
+
+def thread_of(address: Address) -> int | None:
+    return int(address.thread_id) if address.thread_id.isdecimal() else None
+
+
+async def contents(attachment: Attachment) -> bytes:
+    """The bytes of a file that goes out.
+
+    Raises:
+        AdapterError: it is not there, no plain file, or more than Telegram takes.
+    """
+    path = anyio.Path(attachment.path)
+    name = attachment.name or path.name
+    try:
+        if not await path.is_file():
+            raise AdapterError(f"there is no file {attachment.path}", permanent=True)
+        size = (await path.stat()).st_size
+        if size > LARGEST:
+            raise AdapterError(f"{name} has {size / 1e6:.0f} MB; Telegram takes {LARGEST / 1e6:.0f} MB", permanent=True)
+        return await path.read_bytes()
+    except OSError as error:
+        raise AdapterError(f"{name} cannot be read: {error.strerror}", permanent=True) from None

@@ -1,0 +1,50 @@
+"""The chat networks that are switched on, each a part of its own: none waits for another, and the start for none.
+
+A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from anyio import to_thread
+
+from gateway.adapters import NETWORKS
+from gateway.adapters.network import Adapter, Ground, Presence
+from gateway.config.platforms import Network, Platforms
+from gateway.daemon.parts import Part, single
+
+
+class ServedNetwork:
+    """One network that is switched on: its part, and how it fares."""
+
+    def __init__(self, name: str, settings: Network, ground: Ground) -> None:
+        self.name = name
+        self.part = Part(name, self._serve)
+        self.presence = Presence(name, ground.registry, self.part.up)
+        self._settings = settings
+        self._ground = ground
+
+    async def _serve(self, _part: Part) -> None:
+        module: Any = await to_thread.run_sync(import_module, NETWORKS[self.name])
+        adapter: Adapter = module.adapter(self._settings, self._ground)
+        try:
+            await adapter.serve(self.presence)
+        except Exception as error:
+            self.presence.down(str(single(error)))
+            raise
+
+
+def served(platforms: Platforms, ground: Ground) -> list[ServedNetwork]:
+    """The networks that are served."""
+    every = {name: getattr(platforms, name) for name in platforms.__struct_fields__}
+    return [ServedNetwork(name, network, ground) for name, network in every.items() if not why_off(name, network)]
+
+
+def why_off(name: str, network: Network) -> str:
+    """Why a network is not served; empty: it is."""
+    if network.enabled is False:
+        return "switched off"
+    tokens = [name for name in network.__struct_fields__ if name.endswith("token") and not getattr(network, name)]
+    if tokens:
+        return f"no {' and no '.join(tokens)}".replace("_", " ")
+    return "" if name in NETWORKS else "not offered by this version"
