@@ -115,7 +115,7 @@ _RUN: _Table = {
     "input": {"message": "message_full", "messages": "messages", "context": "context"},
 }
 _NODE: _Table = {"node_name": "node", "node_type": "node_type", "state": "state"}
-_SKILL: _Table = {"node_name": "node", "skill_id": "skill", "version": "version"}
+_SKILL: _Table = {"skill_id": "skill", "version": "version"}
 _CALL: _Table = {"node_name": "node", "state": "state"}
 
 METHODS: tuple[Method, ...] = (

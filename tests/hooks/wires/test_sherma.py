@@ -1,0 +1,263 @@
+"""A real sherma, both ways: its server is called by our client, and its client calls our server.
+
+It lives in an environment of its own, made once and kept beside pytest's other caches.
+"""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.events import Deny, Event
+from gateway.hooks import HookRegistry
+from gateway.hooks.wires.http import Remote, RemoteSpec
+from gateway.hooks.wires.server import HookServer
+from gateway.hooks.wires.telling import interceptor
+from gateway.hooks.wires.wire import CallMeta, HookFailed
+from tests.hooks.wires.site import serving, site
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("sherma==1.5.0", "a2a-sdk[http-server]<1", "fastapi", "uvicorn")
+DECIDES = CallMeta(decides=True)
+
+SERVER = """
+import socket
+import uvicorn
+from sherma.hooks.apps import {application}
+from sherma.hooks.handler import HookHandler
+
+class Hooks(HookHandler):
+    async def before_llm_call(self, params):
+        params["system_prompt"] = params.get("system_prompt", "") + " [srv]"
+        params["messages"] = []
+        return params
+    async def before_graph_invoke(self, params):
+        params["config"]["recursion_limit"] = 50
+        params["input"]["message"] += "!"
+        return params
+    async def after_tool_call(self, params):
+        raise RuntimeError("nope")
+    async def on_node_error(self, params):
+        params["error"] = None
+        return params
+
+sock = socket.create_server(("127.0.0.1", 0))
+print(sock.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config({application}(handler=Hooks()).build(), log_level="warning")).run(sockets=[sock])
+"""
+
+CLIENT = """
+import asyncio, dataclasses, json, sys
+from sherma.hooks.remote import RemoteHookExecutor
+from sherma.hooks.types import *
+from sherma.hooks.types import BeforeLLMCallContext, GraphInvokeContext, NodeEnterContext, OnNodeErrorContext
+from sherma.hooks.types import AfterToolCallContext, BeforeInterruptContext, BeforeSkillLoadContext
+
+async def main():
+    remote, told = RemoteHookExecutor(sys.argv[1], timeout=10), {}
+    async def ask(name, ctx):
+        answer = await getattr(remote, name)(ctx)
+        told[name] = None if answer is None else {
+            field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)
+            if field.name not in ("node_context", "agent", "error")
+        }
+    await ask("before_llm_call", BeforeLLMCallContext(None, "agent", ["hi"], "S", ["t"], {"a": 1}))
+    await ask("before_graph_invoke", GraphInvokeContext("a", "t", {"recursion_limit": 25}, {"message": "hello"}))
+    await ask("node_enter", NodeEnterContext(None, "n", "call_llm", {}))
+    await ask("after_tool_call", AfterToolCallContext(None, "n", {"results": []}, {}))
+    await ask("on_node_error", OnNodeErrorContext(None, "n", "custom", ValueError("bad"), {}))
+    await ask("before_interrupt", BeforeInterruptContext(None, "n", "Sure?", {}))
+    await ask("before_skill_load", BeforeSkillLoadContext(None, "weather", "1"))
+    print(json.dumps(told))
+
+asyncio.run(main())
+"""
+
+
+def uv() -> str:
+    beside = ROOT / ".uv" / "bin" / "uv"
+    return (
+        str(beside) if beside.exists() else shutil.which("uv") or pytest.skip("there is no uv to install sherma with")
+    )
+
+
+@pytest.fixture(scope="session")
+def sherma(request: pytest.FixtureRequest) -> str:
+    """The interpreter of an environment with sherma in it."""
+    assert request.config.cache
+    made = Path(request.config.cache.mkdir("sherma-1.5.0")) / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
+    if not made.exists():
+        building = made.with_name(f"{made.name}-{uuid.uuid4().hex}")
+        environ = {**os.environ, "VIRTUAL_ENV": str(building)}
+        run = [uv(), "venv", "-q", "--no-project", "--python", sys.executable, str(building)]
+        subprocess.run(run, check=True, capture_output=True, cwd="/")
+        done = subprocess.run(
+            [uv(), "pip", "install", "-q", *PACKAGES], env=environ, capture_output=True, text=True, cwd="/", timeout=240
+        )
+        if done.returncode:
+            shutil.rmtree(building)
+            pytest.skip(f"sherma cannot be installed here: {done.stderr[-300:]}")
+        adapt(building)
+        try:
+            building.rename(made)
+        except OSError:
+            shutil.rmtree(building)  # another worker of this run was faster
+    return str(made / "bin" / "python")
+
+
+def adapt(environment: Path) -> None:
+    """It says that it runs on 3.11, and has three lines of a later syntax."""
+    (schema,) = environment.glob("lib/python*/site-packages/sherma/schema.py")
+    text = re.sub(r"^def (\w+)\[T: BaseModel\]\(", r"def \1(", schema.read_text(), flags=re.MULTILINE)
+    if "from __future__ import annotations" not in text:
+        text = f"from __future__ import annotations\n{text}"
+    schema.write_text(text)
+
+
+@asynccontextmanager
+async def their_server(python: str, application: str) -> AsyncIterator[str]:
+    program = [python, "-c", SERVER.replace("{application}", application)]
+    process = await anyio.open_process(program, start_new_session=True, cwd="/")
+    try:
+        assert process.stdout
+        with anyio.fail_after(60):
+            port = (await process.stdout.receive()).decode().strip()
+        yield f"http://127.0.0.1:{port}/hooks"
+    finally:
+        process.kill()
+        await process.aclose()
+
+
+@asynccontextmanager
+async def remote(url: str) -> AsyncIterator[Remote]:
+    made = await Remote.open(RemoteSpec("theirs", url, "sherma", is_local=True), lambda: 0.0, lambda: "")
+    try:
+        with anyio.fail_after(10):
+            while True:
+                try:
+                    await made.call("node:before", {"node": "n", "node_type": "x", "state": {}}, DECIDES, 5)
+                    break
+                except HookFailed:
+                    await anyio.sleep(0.02)  # it listens, and does not answer yet
+        yield made
+    finally:
+        await made.stop(1)
+
+
+@pytest.mark.row("SHE-43")
+@pytest.mark.row("SHE-48")
+@pytest.mark.row("SHE-49")
+@pytest.mark.row("SHE-50")
+@pytest.mark.row("SHE-54")
+@pytest.mark.row("SHE-55")
+@pytest.mark.parametrize("application", ["HookFastAPIApplication", "HookStarletteApplication"])
+async def test_a_sherma_server_is_one_of_our_hooks(sherma: str, application: str) -> None:
+    async with their_server(sherma, application) as url, remote(url) as wire:
+        fields = {"system": "S", "messages": [{"role": "user", "content": "x"}], "tools": [], "node": "agent"}
+        assert (await wire.call("llm:before", fields, DECIDES, 5)).changed == {"system": "S [srv]"}
+        start = {"agent": "a", "session_id": "s", "config": {"recursion_limit": 25}, "message_full": "hello"}
+        assert (await wire.call("agent:start", start, DECIDES, 5)).changed == {
+            "config": {"recursion_limit": 50},
+            "message_full": "hello!",
+        }
+        assert (await wire.call("llm:after", {"content": "x", "tool_calls": []}, DECIDES, 5)).changed == {}
+        with pytest.raises(HookFailed, match="nope"):
+            await wire.call("tools:after", {"results": []}, DECIDES, 5)
+        failed = {"node": "n", "node_type": "custom", "state": {}, "error": {"type": "ValueError", "message": "bad"}}
+        assert (await wire.call("node:after", failed, DECIDES, 5)).changed == {}
+
+
+@pytest.mark.row("SHE-43")
+@pytest.mark.row("SHE-46")
+@pytest.mark.row("SHE-51")
+@pytest.mark.row("SHE-57")
+async def test_it_is_registered_in_code_and_its_failures_stop_nobody(sherma: str) -> None:
+    registry = HookRegistry()
+    async with registry, their_server(sherma, "HookFastAPIApplication") as url, remote(url) as wire:
+        registry.on("llm:before", lambda event: {"system": event["system"] + " [mine]"})
+        registry.on(["llm:before", "tools:after"], interceptor(wire))
+        event = await registry.run("llm:before", system="S", messages=[], tools=[], state={"x": {1, 2}, "y": object()})
+        assert event["system"] == "S [mine] [srv]"
+        event = await registry.run("tools:after", results=[1])
+        assert (event["results"], event.outcome) == ([1], None)
+
+
+async def their_client(python: str, url: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        python, "-c", CLIENT, url, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
+    )
+    with anyio.fail_after(60):
+        out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    told: dict[str, Any] = json.loads(out)
+    return told
+
+
+@pytest.mark.row("SHE-59")
+@pytest.mark.row("SHE-60")
+@pytest.mark.row("SHE-61")
+@pytest.mark.row("SHE-62")
+@pytest.mark.row("SHE-63")
+@pytest.mark.row("SHE-65")
+async def test_a_sherma_client_is_answered_by_handlers_of_our_events(sherma: str) -> None:
+    def prompt(event: Event) -> Any:
+        return {"system": event["system"] + " [ours]", "messages": []}
+
+    def start(event: Event) -> Any:
+        event["config"] = {"recursion_limit": 50}
+        event["message_full"] += "!"
+
+    server = HookServer(
+        {
+            "llm:before": prompt,
+            "agent:start": start,
+            "tools:after": lambda event: Deny("no"),
+            "node:after": lambda event: {"error": None},
+            "skill:before": lambda event: {"skill": event["skill"] + "-2"},
+        }
+    )
+    async with site(serving(server)) as served:
+        told = await their_client(sherma, served.url)
+    assert [request["id"] for _, request in served.requests] == list(range(1, 8))
+    assert told["before_llm_call"] == {
+        "node_name": "agent",
+        "messages": ["hi"],
+        "system_prompt": "S [ours]",
+        "tools": ["t"],
+        "state": {"a": 1},
+    }
+    assert told["before_graph_invoke"] == {
+        "agent_id": "a",
+        "thread_id": "t",
+        "config": {"recursion_limit": 50},
+        "input": {"message": "hello!"},
+    }
+    assert told["before_skill_load"] == {"skill_id": "weather-2", "version": "1"}
+    assert told["node_enter"] is None
+    assert told["before_interrupt"] is None
+    assert told["after_tool_call"] is None
+
+
+@pytest.mark.row("SHE-59")
+async def test_a_sherma_client_is_answered_by_handlers_of_its_own_names(sherma: str) -> None:
+    async def before_llm_call(params: Event) -> Any:
+        params["system_prompt"] += " [own]"
+        return params
+
+    async with site(serving(HookServer({"before_llm_call": before_llm_call}))) as served:
+        told = await their_client(sherma, served.url)
+    assert told["before_llm_call"]["system_prompt"] == "S [own]"
+    assert {name for name, answer in told.items() if answer} == {"before_llm_call"}
