@@ -1,4 +1,4 @@
-"""`hermes-gateway events`: which events there are, and those that happen now."""
+"""`hermes-gateway events`: which events there are, those that happen now, and those that were kept."""
 
 import argparse
 import json
@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.catalogue import EVERY, POINTS, TURN, schema
-from gateway.cli.output import show_json, show_table, styled
+from gateway.cli.logs import moment
+from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit
@@ -25,11 +26,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     tail.add_argument("names", nargs="*", metavar="NAME", help="only these; `tool:*` is every event about tools")
     tail.add_argument("-n", "--number", type=int, default=0, metavar="N", help="end after N events")
     tail.add_argument("--json", action="store_true", help="an object a line, with all fields")
+    again = verbs.add_parser("replay", help="tell a hook again of what the journal keeps for durable hooks")
+    again.add_argument("hook", help="the name of the hook's folder")
+    again.add_argument("names", nargs="*", metavar="NAME", help="only these; by default what it subscribes to")
+    again.add_argument("--since", type=moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
+    again.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "list":
         return show_list(as_json=args.json)
+    if args.verb == "replay":
+        return replay(args, home)
     return tail(home, args.names, args.number, as_json=args.json)
 
 
@@ -74,3 +82,23 @@ def show(event: dict[str, Any], *, as_json: bool) -> None:
     where = event["fields"].get("session_key", "")
     said = one_line(json.dumps(fields, ensure_ascii=False), SHOWN)
     print(f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {styled(where, 'dim')} {said}", flush=True)
+
+
+def replay(args: argparse.Namespace, home: Home) -> int:
+    """Each event as it is told again; 1 when the hook failed at one."""
+    trials: list[dict[str, Any]] = []
+
+    def heard(_method: str, trial: dict[str, Any]) -> None:
+        trials.append(trial)
+        if not args.json:
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial["at"]))
+            print(f"{styled(at, 'dim')} {trial['event']}: {'ok' if trial['ok'] else trial['error']}", flush=True)
+
+    wanted = {"name": args.hook, "names": args.names, "since": args.since}
+    with Client(home.socket, timeout=None) as client:
+        told = client.call("events.replay", wanted, heard)
+    if args.json:
+        show_json({**told, "trials": trials})
+    elif not trials:
+        note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
+    return int(Exit.FAILED if told["failed"] else Exit.OK)

@@ -1,22 +1,29 @@
 """The folder hooks of this gateway: where they lie, what they find around them, and what is said and asked of them."""
 
+import sys
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import hooks_builtin
+from gateway import records
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import Notify, Verb
+from gateway.engine import Engine, Record
+from gateway.errors import HookError
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.house import Surroundings
 from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
+PAGE = 200  # records that are read at once
 
 
 def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
@@ -32,6 +39,7 @@ def surroundings(home: Home, configuration: Configuration, platforms: tuple[str,
         logs=home.hook_logs,
         state=home.hook_state,
         platforms=platforms,
+        packages=[place for place in sys.path if place],
     )
 
 
@@ -69,8 +77,11 @@ async def attention(hooks: FolderHooks) -> list[str]:
 Asked = Callable[[FolderHooks, dict[str, Any]], Awaitable[Any]]
 
 
-def verbs(hooks: FolderHooks) -> Mapping[str, Verb]:
+def verbs(hooks: FolderHooks, engine: Engine) -> Mapping[str, Verb]:
     """What the control socket answers about hooks."""
+
+    async def replayed(params: dict[str, Any], notify: Notify) -> Any:
+        return await replay(hooks, engine, params, notify)
 
     def serve(asked: Asked) -> Verb:
         async def answer(params: dict[str, Any], _notify: Notify) -> Any:
@@ -78,7 +89,7 @@ def verbs(hooks: FolderHooks) -> Mapping[str, Verb]:
 
         return answer
 
-    return {f"hooks.{name}": serve(asked) for name, asked in ASKED.items()}
+    return {"events.replay": replayed, **{f"hooks.{name}": serve(asked) for name, asked in ASKED.items()}}
 
 
 async def _list(hooks: FolderHooks, _params: dict[str, Any]) -> Any:
@@ -129,9 +140,43 @@ async def _prune(hooks: FolderHooks, params: dict[str, Any]) -> Any:
 
 
 async def _numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
-    if params.get("id") is not None:
-        return [params["id"]]
-    return [letter.number for letter in await hooks.dead_letters.list(params["name"])]
+    """The one that is meant, or all of this hook."""
+    name, wanted = params["name"], params.get("id")
+    await hooks.info(name)
+    numbers = [letter.number for letter in await hooks.dead_letters.list(name)]
+    if wanted is None:
+        return numbers
+    if wanted not in numbers:
+        raise HookError(f"{name} has no dead letter {wanted}\nhermes-gateway hooks dead-letters list {name}")
+    return [wanted]
+
+
+async def replay(hooks: FolderHooks, engine: Engine, params: dict[str, Any], notify: Notify) -> dict[str, Any]:
+    """Tell a hook again of events that the journal keeps, under the ids that they had; each is notified with its trial.
+
+    Kept is what a durable hook was owed, as long as the journal keeps such records.
+    """
+    hook = await hooks.info(params["name"])
+    wanted = patterns_of(params.get("names") or [*hook.intercepts, *hook.events])
+    counts = {"count": 0, "failed": 0}
+    async for record, event in kept_events(engine, params.get("since") or 0.0, time.time()):
+        if any(wanted.match(event.name)):
+            trial = _trial(await hooks.fire(hook.name, event.name, event.fields))
+            counts["count"] += 1
+            counts["failed"] += not trial["ok"]
+            await notify("trial", {"at": record.ts, "id": event.fields.get("id"), **trial})
+    return counts
+
+
+async def kept_events(engine: Engine, since: float, until: float) -> AsyncIterator[tuple[Record, records.Emitted]]:
+    """Those that the journal has, in order, and that happened in this time."""
+    after = 0
+    while page := await engine.read(records.EVENT_SUBJECTS, after, PAGE):
+        for record in page:
+            after = record.seq
+            event = records.decode(record.data)
+            if since <= record.ts <= until and isinstance(event, records.Emitted):
+                yield record, event
 
 
 ASKED: Mapping[str, Asked] = {

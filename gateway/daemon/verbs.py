@@ -37,7 +37,7 @@ def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
 
     own = {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
     memory = Memory(gateway.engine, gateway.sessions, gateway.search)
-    return {**own, **hooks.verbs(gateway.hooks), **memory.verbs()}
+    return {**own, **hooks.verbs(gateway.hooks, gateway.engine), **memory.verbs()}
 
 
 async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:
