@@ -2,134 +2,15 @@
 
 import dataclasses
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
-import anyio
 import pytest
 
-from gateway import records
-from gateway.access import Access, Rules
-from gateway.agent import Agent, Tool
-from gateway.agent.models.script import script
 from gateway.agent.tools import tool_from
-from gateway.commands import CommandTable
-from gateway.dispatcher import Deliveries, Dispatcher, House, Reports
-from gateway.dispatcher.grants import Grants
-from gateway.engine import MemoryEngine
-from gateway.errors import HookError
-from gateway.hooks import Deny, End, HookRegistry
-from gateway.lanes import Lanes, LaneSettings
-from gateway.messages import Address, Message, Receipt, Reply
-from gateway.outbox import Outbox
-from gateway.sessions import Sessions, session_key
+from gateway.hooks import Deny, End
+from gateway.messages import Address, Message
+from tests.dispatcher.room import KEY, ROOM, answer, chat
 from tests.spine import until
-
-ROOM = Address("net", "room")
-KEY = "agent:main:net:dm:room"
-
-
-class Net:
-    """A chat network that keeps what it is sent."""
-
-    platform = "net"
-    doubt = "resend"
-    can_edit = False
-
-    def __init__(self) -> None:
-        self.sent: list[Reply] = []
-        self.shown: list[str] = []
-        self.news = anyio.Event()
-
-    def parts(self, reply: Reply) -> int:
-        return 1
-
-    async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
-        self.sent.append(reply)
-        self.news.set()
-        return (f"m{len(self.sent)}",)
-
-    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
-        self.shown.append(reply.text)
-
-    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
-
-    async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
-        return None
-
-
-class Chat:
-    """A person in a room, and the gateway behind it."""
-
-    def __init__(self, hooks: HookRegistry, net: Net, house: House, dispatcher: Dispatcher) -> None:
-        self.hooks, self.net, self.house, self.dispatcher = hooks, net, house, dispatcher
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        hooks.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
-        self._count = 0
-
-    async def write(self, text: str, user: str = "7", **more: Any) -> Receipt:
-        self._count += 1
-        message = Message(str(self._count), more.pop("address", ROOM), user, text, **more)
-        return await self.dispatcher.receive(message)
-
-    async def hear(self, count: int = 1) -> str:
-        """The text of the reply number `count`."""
-        with anyio.fail_after(5):
-            while len(self.net.sent) < count:
-                self.net.news = anyio.Event()
-                await self.net.news.wait()
-        return self.net.sent[count - 1].text
-
-    async def when(self, name: str) -> list[dict[str, Any]]:
-        """All events of this name, once there is one."""
-        await until(lambda: any(heard == name for heard, _ in self.events))
-        return await self.told(name)
-
-    async def told(self, name: str) -> list[dict[str, Any]]:
-        """All events of this name, when everything has been told."""
-        await self.hooks.settled()
-        return [fields for heard, fields in self.events if heard == name]
-
-
-async def answer(text: str) -> str:
-    return f"did {text}"
-
-
-async def restart() -> None: ...
-
-
-async def no_hooks() -> str:
-    return "no hooks"
-
-
-@asynccontextmanager
-async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) -> AsyncIterator[Chat]:
-    engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
-    agent = Agent("main", script(*turns), tools=tools)
-    deliveries = Deliveries(hooks)
-    outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
-    sessions = Sessions(engine)
-    house = House(
-        engine=engine,
-        registry=hooks,
-        sessions=sessions,
-        outbox=outbox,
-        access=Access(Rules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
-        commands=CommandTable(),
-        choose=lambda message, session: agent,
-        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart),
-        **house_facts,
-    )
-    async with hooks, anyio.create_task_group() as tasks:
-        make = partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work: make(work, LaneSettings()), tasks)
-        await tasks.start(dispatcher.lanes.run)
-        await tasks.start(outbox.carry, net)
-        yield Chat(hooks, net, house, dispatcher)
-        tasks.cancel_scope.cancel()
-    await engine.close()
 
 
 async def test_a_message_is_answered_and_told_once_each() -> None:
@@ -343,70 +224,6 @@ async def test_nothing_is_shown_early_when_a_hook_wants_to_see_it_before() -> No
         await room.write("slow")
         await room.when("message:sent")
         assert ([reply.text for reply in room.net.sent], room.net.shown) == (["ONE TWO"], [])
-
-
-async def grants(room: Chat) -> Grants:
-    async def accept(message: Message, key: str) -> Receipt:
-        return await room.dispatcher.receive(message)
-
-    return Grants(room.house, accept)
-
-
-async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
-    async with chat("hi") as room:
-        await room.write("hello")
-        await room.hear()
-        grant = await grants(room)
-        await grant("reminder", "send", {"to": KEY, "text": "do not forget"}, "")
-        await grant("reminder", "send", {"to": "net:other", "text": "elsewhere"}, "")
-        await room.hear(3)
-        assert {(reply.text, reply.address.chat_id) for reply in room.net.sent[1:]} == {
-            ("do not forget", "room"),
-            ("elsewhere", "other"),
-        }
-        with pytest.raises(HookError, match="nobody ever wrote"):
-            await grant("reminder", "send", {"to": "agent:main:net:dm:nobody", "text": "?"}, "")
-        with pytest.raises(HookError, match="to"):
-            await grant("reminder", "send", {"text": "?"}, "")
-
-
-async def test_a_hook_may_give_the_agent_work_and_have_the_answer_delivered() -> None:
-    async with chat("the report") as room:
-        grant = await grants(room)
-        given = await grant("daily", "submit", {"text": "write the report", "deliver": "net:room"}, "")
-        assert await room.hear() == "the report"
-        assert room.net.sent[0].address == ROOM
-        session = await room.house.sessions.open(given["session_key"])
-        assert [entry.content for entry in session.entries] == ["write the report", "the report"]
-
-
-async def test_a_hook_may_tell_events_of_its_own_but_none_of_ours() -> None:
-    async with chat() as room:
-        grant = await grants(room)
-        await grant("weather", "emit", {"name": "weather:changed", "fields": {"to": "rain"}}, "")
-        (changed,) = await room.told("weather:changed")
-        assert changed["to"] == "rain"
-        with pytest.raises(HookError, match="tool:before"):
-            await grant("weather", "emit", {"name": "tool:before", "fields": {}}, "")
-
-
-async def test_a_hook_keeps_values_that_no_other_sees() -> None:
-    async with chat() as room:
-        grant = await grants(room)
-        await grant("a", "store.set", {"key": "k", "value": [1]}, "")
-        await grant("a", "store.set", {"key": "k", "value": [2]}, "")
-        assert await grant("a", "store.get", {"key": "k"}, "") == [2]
-        assert await grant("b", "store.get", {"key": "k", "default": "none"}, "") == "none"
-        assert await grant("a", "store.keys", {}, "") == ["k"]
-        assert await grant("a", "store.delete", {"key": "k"}, "")
-        assert await grant("a", "store.get", {"key": "k"}, "") is None
-        with pytest.raises(HookError, match=r"store\.take"):
-            await grant("a", "store.take", {}, "")
-
-
-async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
-    assert session_key(Message("1", ROOM, "7", "x")) == KEY
-    assert records.conv(KEY) != records.conv("agent:main:internal:dm:room")
 
 
 async def test_a_message_that_waited_too_long_is_not_answered_but_told_so() -> None:

@@ -1,0 +1,125 @@
+"""A room on a network of our own, with the real lanes, outbox, hooks and agent on a journal in memory."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+
+from gateway.access import Access, Rules
+from gateway.agent import Agent, Tool
+from gateway.agent.models.script import script
+from gateway.commands import CommandTable
+from gateway.dispatcher import Deliveries, Dispatcher, House, Reports
+from gateway.engine import MemoryEngine
+from gateway.hooks import HookRegistry
+from gateway.lanes import Lanes, LaneSettings
+from gateway.messages import Address, Message, Receipt, Reply
+from gateway.outbox import Outbox
+from gateway.sessions import Sessions
+from tests.spine import until
+
+ROOM = Address("net", "room")
+KEY = "agent:main:net:dm:room"
+
+
+class Net:
+    """A chat network that keeps what it is sent."""
+
+    platform = "net"
+    doubt = "resend"
+    can_edit = False
+
+    def __init__(self) -> None:
+        self.sent: list[Reply] = []
+        self.shown: list[str] = []
+        self.news = anyio.Event()
+
+    def parts(self, reply: Reply) -> int:
+        return 1
+
+    async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        self.sent.append(reply)
+        self.news.set()
+        return (f"m{len(self.sent)}",)
+
+    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
+        self.shown.append(reply.text)
+
+    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
+
+    async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
+        return None
+
+
+class Chat:
+    """A person in a room, and the gateway behind it."""
+
+    def __init__(self, hooks: HookRegistry, net: Net, house: House, dispatcher: Dispatcher) -> None:
+        self.hooks, self.net, self.house, self.dispatcher = hooks, net, house, dispatcher
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        hooks.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
+        self._count = 0
+
+    async def write(self, text: str, user: str = "7", **more: Any) -> Receipt:
+        self._count += 1
+        message = Message(str(self._count), more.pop("address", ROOM), user, text, **more)
+        return await self.dispatcher.receive(message)
+
+    async def hear(self, count: int = 1) -> str:
+        """The text of the reply number `count`."""
+        with anyio.fail_after(5):
+            while len(self.net.sent) < count:
+                self.net.news = anyio.Event()
+                await self.net.news.wait()
+        return self.net.sent[count - 1].text
+
+    async def when(self, name: str) -> list[dict[str, Any]]:
+        """All events of this name, once there is one."""
+        await until(lambda: any(heard == name for heard, _ in self.events))
+        return await self.told(name)
+
+    async def told(self, name: str) -> list[dict[str, Any]]:
+        """All events of this name, when everything has been told."""
+        await self.hooks.settled()
+        return [fields for heard, fields in self.events if heard == name]
+
+
+async def answer(text: str) -> str:
+    return f"did {text}"
+
+
+async def restart() -> None: ...
+
+
+async def no_hooks() -> str:
+    return "no hooks"
+
+
+@asynccontextmanager
+async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) -> AsyncIterator[Chat]:
+    engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
+    agent = Agent("main", script(*turns), tools=tools)
+    deliveries = Deliveries(hooks)
+    outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
+    sessions = Sessions(engine)
+    house = House(
+        engine=engine,
+        registry=hooks,
+        sessions=sessions,
+        outbox=outbox,
+        access=Access(Rules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
+        commands=CommandTable(),
+        choose=lambda message, session: agent,
+        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart),
+        **house_facts,
+    )
+    async with hooks, anyio.create_task_group() as tasks:
+        make = partial(Lanes, engine, sessions)
+        dispatcher = Dispatcher(house, lambda work: make(work, LaneSettings()), tasks)
+        await tasks.start(dispatcher.lanes.run)
+        await tasks.start(outbox.carry, net)
+        yield Chat(hooks, net, house, dispatcher)
+        tasks.cancel_scope.cancel()
+    await engine.close()
