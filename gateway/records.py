@@ -81,11 +81,12 @@ class ToolStarted(Kept, tag="tool_started", frozen=True, kw_only=True):
 
 
 class ToolFinished(Kept, tag="tool_finished", frozen=True, kw_only=True):
-    """A tool's result, as the interceptors left it."""
+    """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
 
     turn_id: str
     call_id: str
     entry: Entry
+    judged: bool = True
 
 
 class Said(Kept, tag="said", frozen=True, kw_only=True):
@@ -303,6 +304,11 @@ def token(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+def turn_of(turn_id: str) -> str:
+    """The turn that a step belongs to: a sub-agent's steps carry the turn's id with the ids of the calls behind it."""
+    return turn_id.partition("/")[0]
+
+
 def conv(session_key: str) -> str:
     """The token that stands for a session key in subjects."""
     return token(session_key)
@@ -364,8 +370,3 @@ def event_subject(name: str) -> str:
 def kept_subject(hook: str, key: str | None = None) -> str:
     """Where a hook's store is; without a key, the pattern of all of it."""
     return f"gw.keep.{token(hook)}.{'*' if key is None else token(key)}"
-
-
-def cursor_subject(platform: str, bot: str) -> str:
-    """Where it is kept how far a network was read for one bot."""
-    return f"gw.cur.{platform_token(platform)}.{token(bot)}"

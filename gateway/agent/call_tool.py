@@ -45,6 +45,7 @@ class Call:
     denied: str = ""
     name: str = ""
     args: dict[str, Any] = field(default_factory=dict)
+    ran: Entry | None = None  # what came of it, before the interceptors have seen it
 
 
 async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
@@ -52,7 +53,8 @@ async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple
     call = Call(asked, tools)
     for attempt in range(RETRIES + 1):
         call.name, call.args, call.denied, call.duration = asked.name, dict(asked.args), "", None
-        done = await around(run, _operation(run, call))
+        call.ran = None
+        done = await _judged(run, call)
         if done.retry is None or run.finish is not None:
             break
         if attempt == RETRIES:
@@ -65,6 +67,17 @@ async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple
     entry = _entry_of(call, done)
     await run.record(ToolFinished(turn_id=run.ports.turn_id, call_id=asked.id, entry=entry))
     return entry, call.message
+
+
+async def _judged(run: Run, call: Call) -> Done:
+    """The call between its events. When a person must be asked about its result, it is kept, and not run again."""
+    try:
+        return await around(run, _operation(run, call))
+    except Pause:
+        if call.ran:
+            step = ToolFinished(turn_id=run.ports.turn_id, call_id=call.asked.id, entry=call.ran, judged=False)
+            await run.record(step)
+        raise
 
 
 def failed(asked: ToolCall, text: str) -> Entry:
@@ -87,7 +100,7 @@ def _operation(run: Run, call: Call) -> Operation:
             call.name, call.args = str(event.get("tool")), event.get("args") or {}
             impl = event.get("impl")
             chosen = impl if impl is not tool else find_tool(call.tools, call.name)
-        return await _perform(run, call, _usable(call, chosen))
+        return await _once(run, call, chosen)
 
     def tell(done: Done) -> dict[str, Any]:
         call.denied = _denial(done)
@@ -96,6 +109,22 @@ def _operation(run: Run, call: Call) -> Operation:
         return fields | ({"stop": done.left} if done.left else {})
 
     return Operation("tool:before", "tool:after", ask, act, tell)
+
+
+async def _once(run: Run, call: Call, chosen: Any) -> Any:
+    """What the tool gives; what it gave in an earlier life of the turn, if that is all that is known of it."""
+    if known := run.replay.unjudged.pop(call.asked.id, None):
+        call.ran = known.entry
+        if known.entry.error:
+            raise AgentError(known.entry.content)
+        return known.entry.content
+    try:
+        value = await _perform(run, call, _usable(call, chosen))
+    except Exception as error:
+        call.ran = failed(call.asked, str(error) or type(error).__name__)
+        raise
+    call.ran = Entry("tool", as_text(value), call_id=call.asked.id, name=call.asked.name)
+    return value
 
 
 def _denial(done: Done) -> str:

@@ -8,11 +8,15 @@ from gateway.records import LlmStep, Step, ToolFinished, ToolStarted
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Finished answers by hop, tools by call id. Where there are several records of one thing, the last one counts."""
+    """Finished answers by hop, tools by call id. Where there are several records of one thing, the last one counts.
+
+    `unjudged`: tools that have run, and about whose results an interceptor asked a person.
+    """
 
     answers: dict[int, LlmStep] = field(default_factory=dict)
     started: dict[str, ToolStarted] = field(default_factory=dict)
     finished: dict[str, ToolFinished] = field(default_factory=dict)
+    unjudged: dict[str, ToolFinished] = field(default_factory=dict)
 
 
 def replay(steps: Sequence[Step], turn_id: str) -> Replay:
@@ -27,5 +31,5 @@ def replay(steps: Sequence[Step], turn_id: str) -> Replay:
             case ToolStarted():
                 known.started[step.call_id] = step
             case ToolFinished():
-                known.finished[step.call_id] = step
+                (known.finished if step.judged else known.unjudged)[step.call_id] = step
     return known

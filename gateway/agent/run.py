@@ -127,7 +127,7 @@ class Run:
 
     async def record(self, step: Step) -> None:
         """Write down what is done. Whoever cannot, no longer owns the turn and must not act on it."""
-        if isinstance(step, ToolFinished):
+        if isinstance(step, ToolFinished) and step.judged:
             self.recorded[step.call_id] = step.entry
         try:
             await self.ports.record(step)

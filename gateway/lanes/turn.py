@@ -94,7 +94,7 @@ def partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) 
     results = {step.call_id: step.entry for step in steps if isinstance(step, records.ToolFinished)}
     entries = [Entry("user", message.text) for message in messages]
     for step in steps:
-        if isinstance(step, records.LlmStep):
+        if isinstance(step, records.LlmStep) and records.turn_of(step.turn_id) == step.turn_id:
             entries.append(step.entry)
             entries += [
                 results.get(call.id)

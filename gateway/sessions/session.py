@@ -136,7 +136,7 @@ def _claimed(state: Session, kept: records.Claim, at: float) -> Session:
 
 
 def _stepped(state: Session, kept: records.Step, _at: float) -> Session:
-    if not (turn := _turn(state, kept.turn_id)):
+    if not (turn := _turn(state, records.turn_of(kept.turn_id))):
         return state
     return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
 

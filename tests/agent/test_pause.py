@@ -190,3 +190,34 @@ async def test_a_lasting_approval_is_kept_for_what_it_was_given(stage, guarded, 
     other = {"tool_calls": [{"name": "shell", "args": {"command": "rm -rf /"}}]}
     stage.steps.clear()
     assert (await stage.play(stage.agent(other, tools=[guarded]), approvals=approvals)).questions
+
+
+async def test_a_hook_can_ask_about_a_result_and_the_tool_is_not_run_again(stage, tools, ran):
+    @stage.on("tool:after")
+    def release(event):
+        if not event.ask(f"May it see {event['result']!r}?", name="see"):
+            event["result"] = "kept from you"
+
+    agent = stage.agent(calling("risky"), "ok", "ok", tools=tools)
+    (question,) = (await stage.play(agent)).questions
+    assert (question.prompt, ran) == ("May it see 'risky done'?", ["risky"])
+    again = await stage.again(agent)
+    assert again.questions == (question,)
+    stage.answers[question.id] = False
+    result = await stage.again(agent)
+    assert (result.entries[2].content, ran) == ("kept from you", ["risky"])
+
+
+async def test_a_hook_can_ask_about_a_failure_too(stage, ran):
+    @tool()
+    async def fail() -> str:
+        """Fail."""
+        ran.append("fail")
+        raise ValueError("broken")
+
+    stage.on("tool:after")(lambda event: event.ask("Tell it?", name="tell") and None)
+    agent = stage.agent(calling("fail"), "ok", tools=[fail])
+    assert (await stage.play(agent)).questions
+    stage.answers["tell"] = True
+    result = await stage.again(agent)
+    assert (result.entries[2].content, result.entries[2].error, ran) == ("broken", True, ["fail"])
