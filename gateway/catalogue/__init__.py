@@ -39,7 +39,8 @@ _MEANT: Mapping[str, str] = MappingProxyType(
 
 def point(name: str) -> Point | None:
     """What the catalogue says of an event; the members of a family share its entry."""
-    return POINTS.get(name) or _FAMILIES.get(name.partition(":")[0])
+    domain, colon, _ = name.partition(":")
+    return POINTS.get(name) or (_FAMILIES.get(domain) if colon else None)
 
 
 def sample(name: str) -> dict[str, Any]:

@@ -74,6 +74,11 @@ class Patterns(Generic[Item]):
         self._globs: dict[str, list[tuple[re.Pattern[str], Item]]] = {}
         self._lengths: tuple[int, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing filed?"""
+        return not (self._exact or self._globs) and self._tree.is_empty
+
     def add(self, pattern: str, item: Item) -> None:
         """File the item under the pattern."""
         if is_exact(pattern):

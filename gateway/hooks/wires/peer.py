@@ -6,6 +6,7 @@ nothing is read while the other end does not read our answers. Then its writes w
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -51,10 +52,13 @@ class Peer:
         self._tasks = tasks
         self._noticed = noticed
         self._intake = Intake(self._hear, self._is_full, lost)
+        self._asked: deque[tuple[str, Message]] = deque()
+        self._bell = asyncio.Event()
         self._numbers = itertools.count(1)
         self._pending: dict[int, Pending] = {}
         self._served = 0
         self._is_choked = False
+        tasks.start_soon(self._usher)
 
     def attach(self, reader: Reader, writer: Writer) -> None:
         self._intake.attach(reader)
@@ -94,6 +98,7 @@ class Peer:
     def close(self, failure: Callable[[], HookFailed]) -> None:
         """Nothing more comes: whoever waits for an answer gets this failure."""
         self.hang_up()
+        self._bell.set()
         pending, self._pending = self._pending, {}
         for number, call in pending.items():
             call.over(number)
@@ -114,10 +119,11 @@ class Peer:
             self._noticed(message)
         elif not message.method.startswith(OURS) or not isinstance(message.params or {}, dict):
             said = f"{message.method[:100]!r} is no request: ask for gateway.send and the like, params an object"
-            self._respond(message, codec.failure(message.id, codec.METHOD_UNKNOWN, said))
+            self._answer(message, codec.failure(message.id, codec.METHOD_UNKNOWN, said))
         else:
             self._served += 1
-            self._tasks.start_soon(self._serve, message.method.removeprefix(OURS), message)
+            self._asked.append((message.method.removeprefix(OURS), message))
+            self._bell.set()
 
     def _end_call(self, message: Message) -> None:
         number = message.id
@@ -127,9 +133,17 @@ class Peer:
             if not call.future.done():
                 call.future.set_result(message)
 
-    def _respond(self, message: Message, line: bytes) -> None:
+    def _answer(self, message: Message, line: bytes) -> None:
         if message.id is not None:
             self._write(line)
+
+    async def _usher(self) -> None:
+        """Requests arrive in callbacks of a transport; only a task may start tasks."""
+        while not self._intake.is_closed:
+            await self._bell.wait()
+            self._bell.clear()
+            while self._asked:
+                self._tasks.start_soon(self._serve, *self._asked.popleft())
 
     async def _serve(self, verb: str, message: Message) -> None:
         params = message.params if isinstance(message.params, dict) else {}
@@ -141,4 +155,4 @@ class Peer:
             if self._is_full():
                 self._intake.schedule()
             self._served -= 1
-        self._respond(message, line)
+        self._answer(message, line)

@@ -51,6 +51,9 @@ class Context(Event):
             raise
 
 
+_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
 class Memory:
     """What this hook keeps for each turn: its own bag, and the keys that it added at the turn's begin."""
 
@@ -149,7 +152,7 @@ class Call:
 
     @cached_property
     def _raw_fields(self) -> dict[str, msgspec.Raw]:
-        return msgspec.json.decode(self._params, type=dict[str, msgspec.Raw])
+        return _raw_fields(self._params)
 
     def _is_as_before(self, name: str) -> bool:
         value, before = self.context.get(name), self._fields[name]

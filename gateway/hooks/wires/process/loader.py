@@ -81,7 +81,7 @@ def _read_siblings_from_source(folder: Path) -> None:
         return FileFinder(entry, (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceOnly, [".py"]))
 
     sys.path_hooks.insert(0, finder)
-    for entry in [entry for entry in sys.path_importer_cache if Path(entry).is_relative_to(folder)]:
+    for entry in [entry for entry in sys.path_importer_cache if entry.startswith(str(folder))]:
         del sys.path_importer_cache[entry]
 
 

@@ -58,6 +58,9 @@ class Spec(msgspec.Struct):
         return Path(self.handler).parent
 
 
+_specs = msgspec.json.Decoder(dict[str, Spec]).decode  # made before the fork, for all
+
+
 class Watch(selectors.DefaultSelector):
     """Knows since when the loop has been away from it."""
 
@@ -198,7 +201,7 @@ def receive_spec(link: Link) -> Spec:
     """The first line on the wire."""
     while not link.arrived:
         link.wait(-1)
-    return msgspec.json.decode(link.arrived.pop(0).params, type=dict[str, Spec])["spec"]
+    return _specs(link.arrived.pop(0).params)["spec"]
 
 
 def main(settings: dict[str, Any], offer: Offer) -> NoReturn:

@@ -1,0 +1,90 @@
+"""What `when` means, and the rule of scopes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.hooks.filters import compile_filter, is_within
+
+
+@pytest.mark.parametrize(
+    ("when", "fields", "applies"),
+    [
+        ({"platform": "telegram"}, {"platform": "telegram"}, True),
+        ({"platform": "telegram"}, {"platform": "slack"}, False),
+        ({"platform": "telegram"}, {}, False),
+        ({"platform": ["telegram", "slack"]}, {"platform": "slack"}, True),
+        ({"platform": []}, {"platform": "slack"}, False),
+        ({"platform": "telegram", "chat_type": "dm"}, {"platform": "telegram", "chat_type": "group"}, False),
+        ({"platform": "telegram", "chat_type": "dm"}, {"platform": "telegram", "chat_type": "dm"}, True),
+        ({"chat_id": 123}, {"chat_id": "123"}, True),
+        ({"chat_id": [123, 456]}, {"chat_id": "456"}, True),
+        ({"chat_id": "123"}, {"chat_id": 123}, False),
+        ({"hop": 0}, {"hop": 0}, True),
+        ({"resumed": True}, {"resumed": True}, True),
+        ({"resumed": True}, {"resumed": "True"}, False),
+        ({"error": None}, {"error": None}, True),
+        ({"error": None}, {}, False),
+        ({"args": {"a": 1}}, {"args": {"a": 1}}, True),
+    ],
+)
+def test_a_filter_asks_for_fields(when, fields, applies) -> None:
+    matches = compile_filter(when)
+    assert matches is not None
+    assert matches(fields) is applies
+
+
+@pytest.mark.parametrize("when", [None, {}])
+def test_a_filter_that_asks_for_nothing_is_none(when) -> None:
+    assert compile_filter(when) is None
+
+
+def test_a_filter_is_a_mapping() -> None:
+    with pytest.raises(TypeError, match="when= is a mapping of fields to values, not str"):
+        compile_filter("platform: telegram")  # type: ignore[arg-type]
+
+
+@pytest.mark.row("WEB-33")
+@pytest.mark.row("WEB-34")
+@pytest.mark.parametrize(
+    ("wanted", "held_by"),
+    [
+        (["all"], ["nobody", "all", "user", "owner", "admin", "group:x", "group:y", "payer"]),
+        ([], ["nobody", "all", "user", "owner", "admin", "group:x", "group:y", "payer"]),
+        (["user"], ["user", "owner", "admin"]),
+        (["owner"], ["owner", "admin"]),
+        (["admin"], ["admin"]),
+        (["group:x"], ["owner", "admin", "group:x"]),
+        (["payer"], ["payer"]),
+        (["unheard of"], []),
+        (["admin", "payer"], ["admin", "payer"]),
+        (["user", "group:y"], ["user", "owner", "admin", "group:y"]),
+    ],
+)
+def test_who_may_more_may_less_too_and_an_unknown_scope_is_met_by_its_holder_alone(wanted, held_by) -> None:
+    everyone = {
+        "nobody": None,
+        "all": "all",
+        "user": "user",
+        "owner": "owner",
+        "admin": "admin",
+        "group:x": "group:x",
+        "group:y": ["group:y"],
+        "payer": ["payer"],
+    }
+    assert [who for who, held in everyone.items() if is_within(held, wanted)] == held_by
+
+
+def test_a_scope_in_a_filter_follows_that_rule() -> None:
+    matches = compile_filter({"scope": "owner", "platform": "slack"})
+    assert matches is not None
+    assert matches({"scope": "admin", "platform": "slack"})
+    assert not matches({"scope": "user", "platform": "slack"})
+    assert not matches({"platform": "slack"})
+    assert not matches({"scope": "admin", "platform": "web"})
+
+
+@given(st.sets(st.sampled_from(["all", "user", "owner", "admin", "group:x", "payer"])), st.lists(st.text(max_size=3)))
+def test_to_hold_more_never_allows_less(held, wanted) -> None:
+    if is_within(held, wanted):
+        assert is_within(held | {"admin"}, wanted)
