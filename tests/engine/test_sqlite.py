@@ -197,17 +197,21 @@ class TestBatches:
             assert "100 appends that nobody waited for were lost" in health.detail
 
 
+async def worst_lag(seconds: float) -> float:
+    """How late a ticker is at worst; the least of three tries, for whatever else runs on this machine."""
+    tries = []
+    for _ in range(3):
+        worst, end = 0.0, time.perf_counter() + seconds / 3
+        while (before := time.perf_counter()) < end:
+            await asyncio.sleep(0.001)
+            worst = max(worst, time.perf_counter() - before - 0.001)
+        tries.append(worst)
+    return min(tries)
+
+
 class TestLoop:
     async def test_is_never_blocked(self, path: Path) -> None:
-        """The lag of a ticker under load stays within what an idle loop shows, and far below a commit's wait."""
-
-        async def worst_lag(seconds: float) -> float:
-            worst, end = 0.0, time.perf_counter() + seconds
-            while (before := time.perf_counter()) < end:
-                await asyncio.sleep(0.001)
-                worst = max(worst, time.perf_counter() - before - 0.001)
-            return worst
-
+        """The lag of a ticker stays near that of an idle loop: under load, and while every commit waits."""
         async with await open_sqlite(path) as engine:
             await engine.consumer(Spec("c", ("a.*",)))
 
@@ -219,16 +223,15 @@ class TestLoop:
             idle = await worst_lag(0.3)
             writing = [asyncio.ensure_future(write()) for _ in range(10)]
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-                busy = await worst_lag(0.5)
-                # Somebody else holds the file: every commit waits, the loop does not.
+                busy = await worst_lag(0.6)
                 other.execute("BEGIN IMMEDIATE")
-                stuck = await worst_lag(0.3)
+                stuck = await worst_lag(0.6)
                 other.execute("ROLLBACK")
             for task in writing:
                 task.cancel()
             await asyncio.gather(*writing, return_exceptions=True)
+        assert busy < idle + 0.05
         assert stuck < idle + 0.05
-        assert busy < idle + 0.1
 
     async def test_health_says_that_the_disk_does_not_answer(self, path: Path, time_of_day: SetClock) -> None:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:

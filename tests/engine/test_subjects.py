@@ -47,16 +47,19 @@ def test_the_table_of_wildcards(pattern: str, subject: str, expected: bool) -> N
     assert any_of([pattern])(subject) is expected
 
 
+@settings(deadline=None)
 @given(st.lists(PATTERNS, max_size=3), SUBJECTS)
 def test_a_compiled_test_agrees_with_the_definition(patterns: list[str], subject: str) -> None:
     assert any_of(patterns)(subject) == any(matches(pattern, subject) for pattern in patterns)
 
 
+@settings(deadline=None)
 @given(PATTERNS, st.text(alphabet="ab.*>\n ", max_size=6))
 def test_a_compiled_test_agrees_on_any_text_at_all(pattern: str, text: str) -> None:
     assert any_of([pattern])(text) == matches(pattern, text)
 
 
+@settings(deadline=None)
 @given(PATTERNS, SUBJECTS)
 def test_what_matches_begins_with_the_literal_prefix(pattern: str, subject: str) -> None:
     check_pattern(pattern)
