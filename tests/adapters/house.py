@@ -1,0 +1,80 @@
+"""A gateway in the test's own loop, behind a network's wire: real journal, lanes, hooks, outbox and library."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.adapters.network import PresenceFacts
+from gateway.config.guard import prepare
+from gateway.config.loading import load
+from gateway.daemon.daemon import Gateway, running
+from gateway.daemon.stopping import Stop
+from gateway.daemon.verbs import verbs
+from gateway.testing import GatewayProcess
+from tests.adapters.wire import ANN, BEN, GROUP, Shown, Wire
+from tests.spine import until
+
+PEOPLE = {"{}_ALLOWED_USERS": f"{ANN},{BEN}"}
+SCRIPT = (
+    {"user": "what is .*", "answers": [{"text": "It is 42."}]},
+    {"user": ".*", "answers": [{"text": "I heard you."}]},
+)
+
+
+@dataclass
+class House:
+    """What a test sees of a gateway: the wire before it, the events in it."""
+
+    wire: Wire
+    gateway: Gateway
+    events: list[tuple[str, dict[str, Any]]]
+
+    @property
+    def presence(self) -> PresenceFacts:
+        return next(one.presence.facts for one in self.gateway.networks if one.name == self.wire.network)
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        """The events of a name, of this network."""
+        return [fields for event, fields in self.events if event == name and self._is_ours(fields)]
+
+    async def hears(self, name: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait for that many events of a name, and see that there are no more."""
+        await until(lambda: len(self.told(name)) >= count, f"{count} x {name}")
+        assert len(self.told(name)) == count, self.told(name)
+        return self.told(name)
+
+    async def shows(self, text: str, count: int = 1) -> list[Shown]:
+        """Wait until the chats show that many messages with this text in them."""
+        await until(lambda: len(self.with_text(text)) >= count, f"{count} x {text!r}, not {self.wire.shown},")
+        return self.with_text(text)
+
+    def with_text(self, text: str) -> list[Shown]:
+        return [one for one in self.wire.shown if text in one.text]
+
+    async def is_up(self) -> None:
+        await until(lambda: self.presence.up, "the network")
+
+    def _is_ours(self, fields: Mapping[str, Any]) -> bool:
+        return fields.get("platform") == self.wire.network
+
+
+@asynccontextmanager
+async def housed(
+    wire: Wire, root: Path, *script: Mapping[str, Any], settings: str = "", environ: Mapping[str, str] | None = None
+) -> AsyncIterator[House]:
+    """A gateway that serves the wire, up and connected; `settings` is YAML."""
+    started = GatewayProcess(root)
+    started.script(*(script or SCRIPT), settings=settings)
+    people = {name.format(wire.network.upper()): value for name, value in PEOPLE.items()}
+    configuration = load(started.home, {**started.environ, **people, **wire.environ, **(environ or {})})
+    prepare(started.home)
+    events: list[tuple[str, dict[str, Any]]] = []
+    async with running(started.home, configuration, Stop(5.0), verbs) as gateway:
+        remove = gateway.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
+        house = House(wire, gateway, events)
+        await house.is_up()
+        yield house
+        remove()

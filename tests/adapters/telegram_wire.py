@@ -1,0 +1,332 @@
+"""Telegram's Bot API on loopback, as far as a bot uses it; as strict about lengths and entities as the real one."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from tests.adapters.wire import ANN, GROUP, Shown
+
+TOKEN = "4242:AAHfiqksKZ8WmR2zSjiQ7_v0pnWEvXyZabc"
+BOT = {"id": 4242, "is_bot": True, "first_name": "Gate", "username": "gate_bot", "can_read_all_group_messages": True}
+
+
+class Refused(Exception):
+    """An error as the Bot API tells it."""
+
+    def __init__(self, status: int, description: str, **parameters: Any) -> None:
+        super().__init__(description)
+        self.status = status
+        self.parameters = parameters
+
+
+@dataclass
+class TelegramWire:
+    """Fills `Wire`. `calls` has everything that the bot asked for; `ills` are told to the next calls of a method."""
+
+    network: str = "telegram"
+    limit: int = 4096
+    shown: list[Shown] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    ills: dict[str, list[Refused]] = field(default_factory=dict)
+    updates: list[dict[str, Any]] = field(default_factory=list)
+    token: str = TOKEN
+    url: str = ""
+    webhook: str = ""
+    _served: list[dict[str, Any]] = field(default_factory=list)
+    _files: dict[str, bytes] = field(default_factory=dict)
+    _texts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _forbidden: set[str] = field(default_factory=set)
+    _open: set[asyncio.Transport] = field(default_factory=set)
+    _numbers: Any = field(default_factory=lambda: itertools.count(100))
+    _poll: int = 0
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_BASE_URL": self.url,
+            "TELEGRAM_BASE_FILE_URL": f"{self.url}/file",
+        }
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        app = web.Application(client_max_size=60_000_000)
+        app.router.add_post("/bot{token}/{method}", self._answer)
+        app.router.add_get("/file/bot{token}/{name}", self._file)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield
+        finally:
+            self.hang_up()
+            await runner.cleanup()
+
+    async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:
+        return self.told(self.message(by, chat or by, text=text, **self._where(thread, reply_to)))
+
+    async def edit(self, message: str, text: str, *, by: str = ANN) -> None:
+        edited = {**self._texts[message], "text": text, "edit_date": int(time.time())}
+        self.update("edited_message", edited)
+
+    async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
+        album = {"media_group_id": f"album{next(self._numbers)}"} if len(files) > 1 else {}
+        ids = []
+        for name, data in files:
+            self._files[name] = data
+            about = {"file_id": name, "file_unique_id": f"u-{name}", "file_size": len(data)}
+            if name.endswith(".jpg"):
+                kind: dict[str, Any] = {"photo": [{**about, "width": 10, "height": 10}]}
+            else:
+                kind = {"document": {**about, "file_name": name, "mime_type": "application/pdf"}}
+            said = {"caption": caption} if caption and not ids else {}
+            ids.append(self.told(self.message(by, by, **kind, **said, **album)))
+        return ids[0]
+
+    async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
+        if label not in message.buttons:
+            raise AssertionError(f"there is no button {label} under {message.text!r}")
+        shown = {
+            "message_id": int(message.id),
+            "date": int(time.time()),
+            "chat": chat_of(message.chat),
+            "from": BOT,
+            "text": message.text,
+        }
+        if message.reply_to:
+            shown["reply_to_message"] = self._texts[message.reply_to]
+        query = {"id": f"q{next(self._numbers)}", "from": user(by), "chat_instance": "c", "message": shown}
+        self.update("callback_query", {**query, "data": message.buttons[label]})
+
+    async def react(self, message: str, emoji: str, *, by: str = ANN) -> None:
+        change = {"chat": chat_of(by), "message_id": int(message), "user": user(by), "date": int(time.time())}
+        new = [{"type": "emoji", "emoji": emoji}]
+        self.update("message_reaction", {**change, "old_reaction": [], "new_reaction": new})
+
+    async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
+        name = f"@{BOT['username']}"
+        entities = [{"type": "mention", "offset": 0, "length": len(name)}]
+        return self.told(self.message(by, chat, text=f"{name} {text}", entities=entities))
+
+    async def again(self) -> None:
+        self.updates = [*self._served, *self.updates]
+        self._wake()
+
+    async def noise(self) -> None:
+        self.update("quantum_poll", {"id": 1})
+        self.update("channel_post", {"message_id": 1, "date": 1, "chat": {"id": -100, "type": "channel"}, "text": "x"})
+        self.told({**self.message(ANN, ANN), "new_chat_title": "a title"})
+
+    async def by_a_bot(self, text: str) -> None:
+        for chat in (ANN, GROUP):
+            self.told({**self.message("777", chat, text=text), "from": {**user("777"), "is_bot": True}})
+
+    def flood(self, seconds: float) -> None:
+        self.ills.setdefault("sendMessage", []).append(Refused(429, "Too Many Requests", retry_after=seconds))
+
+    def forbid(self, chat: str) -> None:
+        self._forbidden.add(chat)
+
+    def hang_up(self) -> None:
+        for transport in list(self._open):
+            transport.abort()
+
+    def revoke(self) -> None:
+        self.token = "none"
+        self.hang_up()
+
+    def signs(self, chat: str) -> int:
+        return sum(1 for name, asked in self.calls if name == "sendChatAction" and str(asked["chat_id"]) == chat)
+
+    def message(self, by: str, chat: str, **more: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        about = {"message_id": number, "date": int(time.time()), "from": user(by), "chat": chat_of(chat), **more}
+        self._texts[str(number)] = about
+        if str(about.get("text", "")).startswith("/"):
+            length = len(about["text"].split()[0])
+            about["entities"] = [{"type": "bot_command", "offset": 0, "length": length}]
+        return about
+
+    def told(self, message: dict[str, Any]) -> str:
+        self.update("message", message)
+        return str(message["message_id"])
+
+    def update(self, kind: str, what: dict[str, Any]) -> None:
+        self.updates.append({"update_id": 9_000_000 + next(self._numbers), kind: what})
+        self._wake()
+
+    def asked(self, method: str) -> list[dict[str, Any]]:
+        return [asked for name, asked in self.calls if name == method]
+
+    def _where(self, thread: str, reply_to: str) -> dict[str, Any]:
+        where: dict[str, Any] = {"message_thread_id": int(thread), "is_topic_message": True} if thread else {}
+        if reply_to:
+            bots = [one for one in self.shown if one.id == reply_to]
+            known = self._texts.get(reply_to) or {
+                "message_id": int(reply_to),
+                "date": 1,
+                "chat": chat_of(bots[0].chat),
+                "from": BOT,
+                "text": bots[0].text,
+            }
+            where["reply_to_message"] = known
+        return where
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        method = request.match_info["method"]
+        assert request.transport
+        self._open.add(request.transport)
+        asked = {name: await plain(value) for name, value in (await request.post()).items()}
+        self.calls.append((method, asked))
+        try:
+            if request.match_info["token"] != self.token:
+                raise Refused(401, "Unauthorized")
+            if self.ills.get(method):
+                raise self.ills[method].pop(0)
+            does: Callable[[dict[str, Any]], Any] | None = getattr(self, f"_on_{method.lower()}", None)
+            result = does(asked) if does else True
+            result = await result if asyncio.iscoroutine(result) else result
+        except Refused as error:
+            told = {"ok": False, "error_code": error.status, "description": str(error), "parameters": error.parameters}
+            return web.json_response(told, status=error.status)
+        finally:
+            self._open.discard(request.transport) if request.transport else None
+        return web.json_response({"ok": True, "result": result})
+
+    async def _file(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._files[request.match_info["name"]])
+
+    def _on_getme(self, _asked: dict[str, Any]) -> Any:
+        return BOT
+
+    async def _on_getupdates(self, asked: dict[str, Any]) -> Any:
+        if self.webhook:
+            raise Refused(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook first")
+        self._poll = mine = self._poll + 1
+        self._wake()
+        offset, until = int(asked.get("offset") or 0), time.monotonic() + float(asked.get("timeout") or 0)
+        self.updates = [one for one in self.updates if one["update_id"] >= offset]
+        while not self.updates and time.monotonic() < until:
+            try:
+                await asyncio.wait_for(self._news.wait(), until - time.monotonic())
+            except TimeoutError:
+                break
+            if self._poll != mine:
+                raise Refused(409, "Conflict: terminated by other getUpdates request")
+        if self.updates:
+            self._served = self.updates[: int(asked.get("limit") or 100)]
+            return self._served
+        return []
+
+    def _on_getfile(self, asked: dict[str, Any]) -> Any:
+        name = asked["file_id"]
+        return {"file_id": name, "file_unique_id": f"u-{name}", "file_path": name, "file_size": len(self._files[name])}
+
+    def _on_sendmessage(self, asked: dict[str, Any]) -> Any:
+        return self._shows(asked, checked(asked, self.limit))
+
+    def _on_senddocument(self, asked: dict[str, Any]) -> Any:
+        return self._shows(asked, "", next(value for value in asked.values() if isinstance(value, tuple)))
+
+    _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_sendvoice = _on_senddocument
+
+    def _on_editmessagetext(self, asked: dict[str, Any]) -> Any:
+        shown = self._found(asked)
+        text = checked(asked, self.limit)
+        if (text, keys(asked)) == (shown.text, shown.buttons):
+            raise Refused(400, "Bad Request: message is not modified")
+        shown.text, shown.buttons = text, keys(asked)
+        return self._as_message(shown)
+
+    def _on_editmessagereplymarkup(self, asked: dict[str, Any]) -> Any:
+        shown = self._found(asked)
+        shown.buttons = keys(asked)
+        return self._as_message(shown)
+
+    def _on_deletemessages(self, asked: dict[str, Any]) -> Any:
+        gone = {str(one) for one in asked["message_ids"]}
+        self.shown = [one for one in self.shown if one.id not in gone]
+        return True
+
+    def _found(self, asked: dict[str, Any]) -> Shown:
+        for shown in self.shown:
+            if shown.id == str(asked["message_id"]) and shown.chat == str(asked["chat_id"]):
+                return shown
+        raise Refused(400, "Bad Request: message to edit not found")
+
+    def _shows(self, asked: dict[str, Any], text: str, file: tuple[str, bytes] = ("", b"")) -> dict[str, Any]:
+        if str(asked["chat_id"]) in self._forbidden:
+            raise Refused(403, "Forbidden: bot was blocked by the user")
+        shown = Shown(
+            str(next(self._numbers)),
+            str(asked["chat_id"]),
+            text,
+            str(asked.get("message_thread_id") or ""),
+            str((asked.get("reply_parameters") or {}).get("message_id") or ""),
+            keys(asked),
+            file[1],
+            file[0],
+        )
+        self.shown.append(shown)
+        return self._as_message(shown)
+
+    def _as_message(self, shown: Shown) -> dict[str, Any]:
+        about = {"message_id": int(shown.id), "date": int(time.time()), "from": BOT, "chat": chat_of(shown.chat)}
+        return {**about, "text": shown.text}
+
+
+async def plain(value: Any) -> Any:
+    """A field as Python has it: a file with its name, JSON as what it means."""
+    if isinstance(value, web.FileField):
+        return value.filename, value.file.read()
+    if value[:1] in '[{"' or value in ("true", "false"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def user(number: str) -> dict[str, Any]:
+    return {"id": int(number), "is_bot": False, "first_name": f"Person {number}"}
+
+
+def chat_of(number: str) -> dict[str, Any]:
+    if number.startswith("-"):
+        return {"id": int(number), "type": "supergroup", "title": "a group", "is_forum": True}
+    return {"id": int(number), "type": "private", "first_name": f"Person {number}"}
+
+
+def keys(asked: dict[str, Any]) -> dict[str, str]:
+    rows = (asked.get("reply_markup") or {}).get("inline_keyboard", [])
+    return {one["text"]: one["callback_data"] for row in rows for one in row}
+
+
+def checked(asked: dict[str, Any], limit: int) -> str:
+    """The text, if Telegram would take it and its entities."""
+    text = str(asked["text"])
+    units = len(text.encode("utf-16-le")) // 2
+    if not text.strip():
+        raise Refused(400, "Bad Request: message text is empty")
+    if units > limit:
+        raise Refused(400, "Bad Request: message is too long")
+    for one in asked.get("entities") or []:
+        if one["offset"] < 0 or one["length"] <= 0 or one["offset"] + one["length"] > units:
+            raise Refused(400, "Bad Request: entity is out of bounds")
+    if not (asked.get("link_preview_options") or {}).get("is_disabled"):
+        raise Refused(400, "Bad Request: a link preview would be shown")
+    return text
