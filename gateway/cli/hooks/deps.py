@@ -70,7 +70,5 @@ def installer() -> list[str]:
     python = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
     asked = subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False)
     if asked.returncode:
-        raise HookError(
-            "neither pip nor uv is there to install packages\ninstall uv, or pip into this environment"
-        )
+        raise HookError("neither pip nor uv is there to install packages\ninstall uv, or pip into this environment")
     return [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-warn-script-location"]
