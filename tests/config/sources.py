@@ -1,12 +1,17 @@
 """A configuration from texts: what the sources hold, what comes of it, and what is said about it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gateway.config.home import Home
 from gateway.config.loading import Configuration, examine
 from gateway.located import Finding
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 def right(
-    home: Home, text: str = "", env: str = "", chosen: dict[str, str] | None = None, **environ: str
+    home: Home, text: str = "", env: str = "", chosen: Mapping[str, str] = NOTHING, /, **environ: str
 ) -> Configuration:
     """The configuration from these sources; there may be warnings, but no errors."""
     configuration, findings = look(home, text, env, chosen, **environ)
@@ -15,16 +20,16 @@ def right(
 
 
 def look(
-    home: Home, text: str = "", env: str = "", chosen: dict[str, str] | None = None, **environ: str
+    home: Home, text: str = "", env: str = "", chosen: Mapping[str, str] = NOTHING, /, **environ: str
 ) -> tuple[Configuration | None, list[Finding]]:
     home.config.write_text(text)
     home.config.chmod(0o600)
     home.env.write_text(env)
     home.env.chmod(0o600)
-    return examine(home, environ, chosen or {})
+    return examine(home, environ, chosen)
 
 
-def said(home: Home, text: str = "", env: str = "", **environ: str) -> list[str]:
+def said(home: Home, text: str = "", env: str = "", /, **environ: str) -> list[str]:
     """The findings, with short names for the files."""
     _, findings = look(home, text, env, **environ)
     names = ((f"{home.ours}/", ""), (f"{home.root}/", ""))

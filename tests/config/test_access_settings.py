@@ -35,7 +35,7 @@ def test_names_are_refused_in_our_file(home: Home, network: str, good: list[str]
 
 @pytest.mark.row("T16")
 def test_names_in_hermess_variables_let_nobody_in(home: Home) -> None:
-    got = right(home, env="TELEGRAM_ALLOWED_USERS=@alice,77\n")
+    got = right(home, "", "TELEGRAM_ALLOWED_USERS=@alice,77\n")
     assert got.settings.access.users.telegram == ("77",)
     assert [finding.severity for finding in got.warnings] == ["warning"]
 

@@ -103,16 +103,25 @@ def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> N
     assert list(wrong(yaml.safe_load(text), json_schema(), "")) == [place]
 
 
+KINDS: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
+
+
 def wrong(data: Any, schema: dict[str, Any], place: str) -> Any:
     """The places at which data does not follow a schema: the few words of JSON Schema that we use."""
     if "anyOf" in schema:
         tried = [list(wrong(data, choice, place)) for choice in schema["anyOf"]]
         yield from () if [] in tried else [place]
         return
-    kinds = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
     wanted = schema.get("type", [])
     wanted = [wanted] if isinstance(wanted, str) else wanted
-    fits = any(isinstance(data, kinds[kind]) for kind in wanted if kind != "null") or (
+    fits = any(isinstance(data, KINDS[kind]) for kind in wanted if kind != "null") or (
         data is None and "null" in wanted
     )
     if (wanted and not fits) or ("enum" in schema and data not in schema["enum"]):

@@ -16,7 +16,8 @@ def test_tokens_are_found_by_their_usual_names(home: Home, tmp_path: Path) -> No
     (tmp_path / "slack_app_token").write_text("xapp-1\n")
     got = right(
         home,
-        env="DISCORD_BOT_TOKEN=discord\n",
+        "",
+        "DISCORD_BOT_TOKEN=discord\n",
         TELEGRAM_BOT_TOKEN="telegram",
         SLACK_BOT_TOKEN="xoxb-1",
         CREDENTIALS_DIRECTORY=str(tmp_path),
