@@ -60,7 +60,7 @@ class GatewayProcess:
         """Let the model say these turns (as in a script file); `settings` is YAML that stands beside."""
         path = self.home.ours / "script.yaml"
         self.configure(f"model:\n  script: {json.dumps(str(path))}\n{settings}")
-        path.write_text(json.dumps({"turns": list(turns)}))
+        path.write_text(json.dumps({"turns": list(turns)}, ensure_ascii=False), "utf-8")
 
     def add_hook(self, name: str, files: "Mapping[str, str] | Path") -> Path:
         """Put a hook into the home, whole at once: files by name, or a folder to copy."""

@@ -100,7 +100,14 @@ def license_of(name: str) -> str:
     said = metadata.metadata(name)
     classifiers = [line for line in said.get_all("Classifier") or [] if line.startswith("License")]
     named = [text[:100] for key in ("License-Expression", "License") for text in said.get_all(key) or []]
-    return " ".join([*named, *classifiers])
+    return " ".join([*named, *classifiers] or titles_of_license_files(name))
+
+
+def titles_of_license_files(name: str) -> list[str]:
+    """For the package whose metadata only say in which files its license stands: their first lines."""
+    package = metadata.distribution(name)
+    texts = [package.read_text(f"licenses/{file}") for file in package.metadata.get_all("License-File") or []]
+    return [text.lstrip().partition("\n")[0] for text in texts if text]
 
 
 def test_the_script_shows_what_went_wrong_and_nothing_else(tmp_path: Path) -> None:

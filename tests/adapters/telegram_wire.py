@@ -81,10 +81,11 @@ class TelegramWire:
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
         album = {"media_group_id": f"album{next(self._numbers)}"} if len(files) > 1 else {}
-        ids = []
+        ids: list[str] = []
         for name, data in files:
-            self._files[name] = data
-            about = {"file_id": name, "file_unique_id": f"u-{name}", "file_size": len(data)}
+            file = f"file{next(self._numbers)}"
+            self._files[file] = data
+            about = {"file_id": file, "file_unique_id": f"u-{file}", "file_size": len(data)}
             if name.endswith(".jpg"):
                 kind: dict[str, Any] = {"photo": [{**about, "width": 10, "height": 10}]}
             else:

@@ -1,8 +1,10 @@
 """What holds for every chat network, shown on each with its real library against a server on loopback."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.adapters.house import House, housed
@@ -82,7 +84,7 @@ async def test_a_file_comes_in_under_a_name_of_ours(house: House) -> None:
     (received,) = await house.hears("message:received")
     (file,) = received["attachments"]
     path = Path(file["path"])
-    assert path.read_bytes() == LETTER
+    assert await anyio.Path(path).read_bytes() == LETTER
     assert house.gateway.home.files in path.parents
     assert (file["name"], file["size"]) == ("letter.pdf", len(LETTER))
     assert "letter" not in path.name
@@ -92,7 +94,7 @@ async def test_an_album_is_one_message(house: House) -> None:
     await house.wire.upload(("a.jpg", b"a"), ("b.jpg", b"b"), ("c.jpg", b"c"), caption="what is this?")
     await house.shows("It is 42.")
     (received,) = await house.hears("message:received")
-    assert [Path(one["path"]).read_bytes() for one in received["attachments"]] == [b"a", b"b", b"c"]
+    assert [await anyio.Path(one["path"]).read_bytes() for one in received["attachments"]] == [b"a", b"b", b"c"]
 
 
 async def test_reactions_are_told(house: House) -> None:
@@ -135,7 +137,7 @@ async def test_any_text_arrives_as_it_is(house: House, text: str) -> None:
 async def test_a_long_answer_comes_in_whole_pieces(wire: Wire, tmp_path: Path) -> None:
     code = "\n".join(f"print('{'😀' * 20} {number}')" for number in range(300))
     answer = f"Before.\n\n```python\n{code}\n```\n\nAfter <b>it</b>."
-    async with housed(wire, tmp_path / "home", {"user": ".*", "answers": [{"text": answer}]}) as house:
+    async with housed(wire, tmp_path / "home", {"text": answer}) as house:
         await wire.write("code, please")
         await house.shows("After <b>it</b>.")
         (sent,) = await house.hears("message:sent")
@@ -147,11 +149,12 @@ async def test_a_long_answer_comes_in_whole_pieces(wire: Wire, tmp_path: Path) -
 
 
 async def test_too_many_messages_wait_as_long_as_they_are_told(house: House) -> None:
-    house.wire.flood(0.2)
+    house.wire.flood(0.3)
+    begun = time.monotonic()
     await house.wire.write("what is it?")
     await house.shows("It is 42.")
-    (sent,) = await house.hears("message:sent")
-    assert sent["attempts"] == 2
+    assert time.monotonic() - begun > 0.3
+    await house.hears("message:sent")
 
 
 async def test_a_chat_that_is_closed_to_us_is_told_as_a_failure(house: House) -> None:
@@ -171,10 +174,9 @@ async def test_a_line_that_breaks_is_built_anew(house: House) -> None:
 
 async def test_a_token_that_is_no_longer_good_is_said_with_the_remedy(house: House) -> None:
     house.wire.revoke()
-    await until(lambda: not house.presence.up, "the news")
-    assert "token" in house.presence.detail
-    (down,) = await house.hears("platform:down")
-    assert down["reason"] == house.presence.detail
+    await until(lambda: "token" in house.presence.detail, "the news")
+    assert not house.presence.up
+    assert house.told("platform:down")[-1]["reason"] == house.presence.detail
 
 
 async def test_what_came_while_nobody_listened_is_answered(wire: Wire, tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ async def test_what_came_while_nobody_listened_is_answered(wire: Wire, tmp_path:
 
 
 async def test_the_network_sees_that_somebody_is_at_work(wire: Wire, tmp_path: Path) -> None:
-    slow = {"user": ".*", "answers": [{"chunks": ["slow", " answer"], "delay": "100ms"}]}
+    slow = {"chunks": ["slow", " answer"], "delay": "100ms"}
     async with housed(wire, tmp_path / "home", slow) as house:
         await wire.write("hello")
         await until(lambda: wire.signs(ANN) > 0, "the sign")

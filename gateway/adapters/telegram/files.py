@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import anyio
 from telegram import Bot, Message
-from telegram.error import TelegramError
+from telegram.error import InvalidToken, TelegramError
 
 from gateway.adapters.network.store import keep, shown_name
 from gateway.adapters.telegram.connection import in_words
@@ -67,6 +67,8 @@ async def fetched(bot: Bot, file: LoadedFile, folder: Path) -> Attachment | str:
         return await keep(folder, f"{bot.id}:{file.identity}", data, about)
     except TimeoutError:
         why = f"it took more than {PATIENCE:.0f} s"
+    except InvalidToken:  # what the library makes of a 404; were it the token, the next poll would say so
+        why = "Telegram no longer has it"
     except TelegramError as error:
         why = str(in_words(error))
     except OSError as error:

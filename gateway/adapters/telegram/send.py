@@ -14,6 +14,7 @@ from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameter
 from telegram.error import BadRequest, ChatMigrated, TelegramError
 
 from gateway.adapters.network import Presence
+from gateway.adapters.network.pace import Pace, Rate
 from gateway.adapters.telegram.buttons import keyboard
 from gateway.adapters.telegram.connection import PLATFORM, in_words
 from gateway.adapters.telegram.format import Piece, pieces
@@ -28,6 +29,11 @@ LARGEST = 50_000_000  # what Telegram takes from bots
 LARGEST_PHOTO = 10_000_000
 UPLOAD = 120.0
 
+# What Telegram's own answers to "how fast" say; edits count too.
+OVERALL = Rate(30, 1 / 30)
+ALONE = Rate(5, 1.0)
+TOGETHER = Rate(10, 3.0)
+
 T = TypeVar("T")
 
 
@@ -40,6 +46,7 @@ class TelegramCarrier:
     def __init__(self, bot: Bot, settings: Telegram, presence: Presence) -> None:
         self._bot = bot
         self._presence = presence
+        self._pace = Pace("Telegram", OVERALL)
         self.can_edit = settings.streaming != "off"
 
     def parts(self, reply: Reply) -> int:
@@ -129,13 +136,17 @@ class TelegramCarrier:
 
     async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
         """A call, once more where the group has moved; what goes wrong is told in our words."""
+        await self._pace.wait(address.chat_id, ALONE if address.chat_type == "dm" else TOGETHER)
         try:
             try:
                 done = await call(chat_of(address))
             except ChatMigrated as error:
                 done = await call(error.new_chat_id)
         except TelegramError as error:
-            raise in_words(error) from None
+            told = in_words(error)
+            if told.retry_after:
+                self._pace.told(address.chat_id, told.retry_after)
+            raise told from None
         self._presence.sent()
         return done
 
