@@ -58,7 +58,8 @@ class Peer:
         assert self._process.stdout is not None
         self._process.stdin.write(f"{way} {callers} {seconds}\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        taken: Latencies = json.loads(self._process.stdout.readline())
+        return taken
 
     def end(self) -> None:
         self._process.communicate()
@@ -71,7 +72,8 @@ def peer(folder: Path) -> Iterator[Peer | None]:
     uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")
     try:
         subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, home], check=True)
-        install = [uv, "pip", "install", "-q", "--no-config", "--python", home / "bin" / "python", "aiosqlite"]
+        python = str(home / "bin" / "python")
+        install = [uv, "pip", "install", "-q", "--no-config", "--python", python, "aiosqlite"]
         subprocess.run(install, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"without aiosqlite: {error}")
@@ -90,7 +92,9 @@ async def measure(engine: SqliteEngine, other: Peer | None, rounds: int, seconds
     for _ in range(rounds):
         for callers in CALLERS:
             found.setdefault(f"journal {callers}", []).append(await write(engine, callers, seconds))
-            for way in WAYS if other else ():
+            if other is None:
+                continue
+            for way in WAYS:
                 found.setdefault(f"{way} {callers}", []).append(other.write(way, callers, seconds))
     return found
 
