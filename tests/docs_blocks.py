@@ -16,6 +16,7 @@ import sys
 import time
 import unittest
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import yaml
@@ -31,6 +32,8 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 PATIENCE = 60.0
 END = re.compile(r"\x1e(\d+)\n\Z")
+# A command: with its here-document, or with the lines that a backslash adds.
+COMMAND = re.compile(r"^\$ (.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*)(?:\n|\Z)", re.MULTILINE)
 # Blocks that are looked at, and not tried.
 PICTURES = {"text", "mermaid"}
 
@@ -131,9 +134,11 @@ def wait_until(done: Callable[[], bool], otherwise: str, within: float = PATIENC
 
 def commands(block: str) -> Iterator[tuple[str, str]]:
     """Each command of a block, behind its `$ `, with the lines that are said to follow."""
-    parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n?", block, flags=re.MULTILINE)
-    assert not parts[0].strip(), "a console block begins with `$ ` and a command"
-    yield from zip(parts[1::2], parts[2::2], strict=True)
+    found = list(COMMAND.finditer(block))
+    before = block[: found[0].start()] if found else block
+    assert not before.strip(), "a console block begins with `$ ` and a command"
+    for command, following in zip_longest(found, found[1:]):
+        yield command[1], block[command.end() : following.start() if following else None]
 
 
 def is_like(shown: str, said: str) -> bool:

@@ -64,7 +64,8 @@ def _dead_letters(parser: argparse.ArgumentParser) -> None:
 
 
 def _payload(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--payload", metavar="FILE", help="fields of the event, as JSON; over those of the sample")
+    says = "fields of the event, over those of the sample: JSON, a file of it, or - for the standard input"
+    parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 
 def _as_json(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +45,20 @@ def in_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def payload(file: str | None) -> dict[str, Any]:
-    """The fields in this file; none without a file.
+def payload(given: str | None) -> dict[str, Any]:
+    """The fields that were given: as JSON, in a file, or on the standard input (`-`); none when nothing was.
 
     Raises:
-        HookError: it holds something else.
+        HookError: that is something else.
     """
-    if file is None:
+    if given is None:
         return {}
+    is_text = given.lstrip().startswith("{")
+    where = "--payload" if is_text else "the standard input" if given == "-" else given
     try:
-        fields = json.loads(Path(file).read_bytes())
+        fields = json.loads(given if is_text else sys.stdin.read() if given == "-" else Path(given).read_bytes())
     except ValueError as error:
-        raise HookError(f"{file} is no JSON: {error}") from None
+        raise HookError(f"{where} is no JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise HookError(f"{file}: the fields of an event are an object, not {type(fields).__name__}")
+        raise HookError(f"{where}: the fields of an event are an object, not {type(fields).__name__}")
     return fields
