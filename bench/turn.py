@@ -15,25 +15,28 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 MODELS = {"text": "one answer", "long": "200 pieces", "tool": "one tool call"}
 FLOORS = ("sdk", "ours")
 
 
-def measure(python: str, who: str, model: str, turns: int, port: int) -> dict:
+def measure(python: str, who: str, model: str, turns: int, port: int) -> dict[str, Any]:
     url = f"http://127.0.0.1:{port}/v1"
     command = [python, str(HERE / "peers" / "turns.py"), who, url, model, str(turns)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise SystemExit(f"{who}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-def run(targets: dict[str, str], turns: int, rounds: int) -> dict[tuple[str, str], list[dict]]:
+def run(targets: dict[str, str], turns: int, rounds: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
     endpoint = subprocess.Popen([sys.executable, str(HERE / "endpoint.py")], stdout=subprocess.PIPE, text=True)
-    found: dict[tuple[str, str], list[dict]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     try:
+        assert endpoint.stdout
         port = int(endpoint.stdout.readline())
         for number in range(rounds):
             for who, python in list(targets.items())[:: 1 if number % 2 else -1]:
@@ -47,9 +50,9 @@ def run(targets: dict[str, str], turns: int, rounds: int) -> dict[tuple[str, str
     return found
 
 
-def show(targets: dict[str, str], found: dict[tuple[str, str], list[dict]]) -> None:
+def show(targets: dict[str, str], found: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
     def middle(who: str, model: str, key: str) -> float:
-        return statistics.median(time for part in found[who, model] for time in part[key]) * 1000
+        return float(statistics.median(time for part in found[who, model] for time in part[key])) * 1000
 
     for model, words in MODELS.items():
         print(f"\n{words}\n{'':14}{'p50 ms':>9}{'CPU ms':>9}{'to gateway':>12}{'first turn s':>14}")

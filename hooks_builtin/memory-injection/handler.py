@@ -21,7 +21,7 @@ def remembered(context):
     owner = f"{context.get('platform', '')}:{context.get('user_id', '')}"
     name = hashlib.sha256(owner.encode()).hexdigest()[:32]
     path = Path(os.path.expandvars(context.options["folder"])).expanduser() / f"{name}.jsonl"
-    facts = {}
+    facts: dict[str, bool] = {}
     if path.exists():
         for line in path.read_text(errors="replace").splitlines():
             try:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -15,7 +16,7 @@ class Endpoint:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1"
         self.answers: list[bytes] = []
-        self.requests: list[tuple[str, dict]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self.connections = 0
 
     def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:

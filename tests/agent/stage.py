@@ -66,7 +66,12 @@ class Stage:
         self.steps.append(step)
 
     def ports(self, **more: Any) -> Ports:
-        given = {"turn_id": self.turn_id, "record": self.record, "delta": self.streamed.append, "answers": self.answers}
+        given: dict[str, Any] = {
+            "turn_id": self.turn_id,
+            "record": self.record,
+            "delta": self.streamed.append,
+            "answers": self.answers,
+        }
         given |= {"turn": self.scope.bags.turn, "session": self.session}
         return Ports(run=self.run, emit=self.emit, wants=self.wants, **(given | more))
 

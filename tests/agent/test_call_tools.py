@@ -1,6 +1,6 @@
 """What hooks may do around tools, and what the model gets to know of a call, whatever happens to it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
 import msgspec
@@ -306,7 +306,7 @@ async def test_an_end_after_the_batch_ends_the_turn_without_another_model_call(s
 @pytest.mark.row("WEB-12")
 @pytest.mark.row("WEB-13")
 async def test_hooks_and_tools_share_the_turns_bag_and_every_event_names_the_agent(stage):
-    seen = {}
+    seen: dict[str, Any] = {}
 
     @tool()
     async def look(context: ToolContext) -> str:

@@ -143,6 +143,7 @@ async def test_a_tool_that_asks_is_run_again_from_its_start(stage):
     @tool()
     async def order(context: ToolContext) -> str:
         """Order something."""
+        assert context.ask
         size = context.ask("Which size?", "size")
         acted.append(size)
         return f"ordered {size}"
@@ -177,7 +178,7 @@ async def test_a_tool_that_needs_approval_runs_only_on_a_clear_yes(stage, guarde
 
 
 async def test_a_lasting_approval_is_kept_for_what_it_was_given(stage, guarded, ran):
-    approvals = {}
+    approvals: dict[str, str] = {}
     call = {"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}
     agent = stage.agent(call, "ok", call, "ok again", tools=[guarded])
     (question,) = (await stage.play(agent, approvals=approvals)).questions

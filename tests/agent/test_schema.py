@@ -1,6 +1,7 @@
 """Foreign schemas: what they forbid is refused with the place, what is not understood is let through."""
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -55,9 +56,9 @@ def test_what_does_not_fit_is_refused_with_its_place(value, schema, words):
 
 
 def test_a_schema_without_end_is_not_followed_for_ever():
-    schema = {"type": "array"}
+    schema: dict[str, Any] = {"type": "array"}
     schema["items"] = schema
-    value = []
+    value: list[Any] = []
     for _ in range(100):
         value = [value]
     check(value, schema)

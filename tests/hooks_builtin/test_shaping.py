@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ def calling(name, id_="c", **args):
 
 
 def giving(value, name="give"):
-    async def give() -> str:
+    async def give() -> Any:
         return value
 
     give.__doc__ = "Give something."

@@ -1,5 +1,7 @@
 """The web tool reaches the public internet alone, whatever a URL, a name or a redirect says."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -32,7 +34,8 @@ def test_addresses_of_the_internet_are_public(address):
 @pytest.fixture
 async def server():
     """A server on loopback that answers by path, and notes who asked."""
-    answers, asked = {}, []
+    answers: dict[str, Any] = {}
+    asked: list[Any] = []
 
     async def serve(stream):
         async with stream:
