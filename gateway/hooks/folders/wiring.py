@@ -9,8 +9,10 @@ from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.inside import Inside
 from gateway.hooks.folders.manifest import HANDLER, Manifest
-from gateway.hooks.wires.executable import CommandSpec, Executable, Oneshot
+from gateway.hooks.wires.command import CommandSpec
+from gateway.hooks.wires.executable import Executable
 from gateway.hooks.wires.http import Remote, RemoteSpec
+from gateway.hooks.wires.oneshot import Oneshot
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker import WorkerSpec

@@ -1,10 +1,14 @@
 """What the tests of the wires share."""
 
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 
+from gateway.hooks.wires.command import CommandSpec
 from gateway.hooks.wires.worker import Worker
 
 Make = Callable[..., Awaitable[Worker]]
@@ -20,3 +24,21 @@ async def until(condition: Callable[[], object], limit: float = 5) -> None:
 def lines_of(log: Path) -> list[str]:
     """A hook's log without the time of each line."""
     return [line[20:] for line in log.read_text().splitlines()]
+
+
+def command(folder: Path, code: str, *words: str, **more: Any) -> CommandSpec:
+    """A program in Python, or whatever `code` begins with."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "hook"
+    file.write_text(code if code.startswith("#!") else f"#!{sys.executable}\n{code}")
+    file.chmod(0o755)
+    log = folder / "hook.log"
+    env = {"PATH": os.environ["PATH"], **more.pop("env", {})}
+    return CommandSpec(name="weather", command=("./hook", *words), folder=folder, log=log, env=env, **more)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

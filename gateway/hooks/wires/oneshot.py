@@ -1,0 +1,131 @@
+"""A hook that is a program, started anew for each event.
+
+It reads one object from stdin, and answers by its exit code and by what stands on its stdout.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.hooks.wires.codec import LONGEST
+from gateway.hooks.wires.command import CommandSpec, hang_up, kill_group, not_started, restrain
+from gateway.hooks.wires.output import Output
+from gateway.hooks.wires.verdict import input_for, verdict
+from gateway.hooks.wires.wire import Answer, CallMeta, Gone, HookFailed
+
+LINGER = 0.2  # seconds that what a program left in the background may still hold its stdout
+KEPT = 64 << 10  # bytes of its stderr
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Run(asyncio.SubprocessProtocol):
+    """One process of the program, and what it wrote; `over` when it has ended and all of that is here."""
+
+    def __init__(self) -> None:
+        self.stdout, self.stderr = bytearray(), bytearray()
+        self.over = anyio.Event()
+        self.is_too_long = False
+
+    def give(self, data: bytes) -> None:
+        """All that it can read; it need not."""
+        stdin = self._transport.get_pipe_transport(0)
+        assert isinstance(stdin, asyncio.WriteTransport)
+        stdin.write(data)
+        stdin.close()
+
+    def kill(self) -> None:
+        if not self.over.is_set():
+            kill_group(self._transport.get_pid())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.stderr += data
+            del self.stderr[:-KEPT]
+        elif not self.is_too_long:
+            self.stdout += data
+            self.is_too_long = len(self.stdout) > LONGEST
+            if self.is_too_long:
+                self.kill()
+
+    def process_exited(self) -> None:
+        asyncio.get_running_loop().call_later(LINGER, self._hang_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        kill_group(self._transport.get_pid())
+        self.over.set()
+        self._transport.close()
+
+    def _hang_up(self) -> None:
+        self.kill()
+        hang_up(self._transport)
+
+
+class Oneshot:
+    """The wire to a program that is started for every event."""
+
+    def __init__(self, spec: CommandSpec) -> None:
+        self._spec = spec
+        self._running: set[Run] = set()
+        self._idle = anyio.Event()
+        self._output = Output(spec.log)
+        self.gone = Gone()
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
+        if self.gone:
+            raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
+        plain = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
+        given = _encode(input_for(name, plain, str(self._spec.folder), meta.answers or {}))
+        try:
+            with anyio.fail_after(timeout):
+                code, stdout, stderr = await self._run(given)
+        except TimeoutError:
+            raise HookFailed(f"{self._spec.name} took more than {timeout:g} s", kind="timeout") from None
+        text = stderr.decode("utf-8", "replace")
+        if text:
+            self._output.note(text)
+        answer = verdict(name, code, stdout, text, self._spec.is_guard)
+        if stdout.strip() and answer == Answer():
+            self._output.note(stdout.decode("utf-8", "replace"))
+        return answer if meta.decides else Answer()
+
+    async def stop(self, grace: float) -> None:
+        self.gone.tell("it was stopped")
+        with anyio.move_on_after(grace):
+            while self._running:
+                await self._idle.wait()
+        for run in self._running:
+            run.kill()
+        self._output.close()
+
+    async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
+        """Its exit code, its stdout, and the end of its stderr."""
+        spec, run = self._spec, Run()
+        try:
+            transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: run, *spec.command, cwd=spec.folder, env=spec.environ(), start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise HookFailed(not_started(spec, error), kind="died") from None
+        restrain(transport.get_pid(), spec)
+        self._running.add(run)
+        try:
+            run.give(given)
+            await run.over.wait()
+        finally:
+            run.kill()
+            with anyio.CancelScope(shield=True):
+                await run.over.wait()
+            self._running.discard(run)
+            self._idle.set()
+            self._idle = anyio.Event()
+        if run.is_too_long:
+            raise HookFailed(f"it wrote more than {LONGEST >> 20} MB to stdout", kind="garbled")
+        return transport.get_returncode() or 0, bytes(run.stdout), bytes(run.stderr)

@@ -1,0 +1,76 @@
+"""A program that is started for each event: one object on stdin, an answer by its end; nothing of it stays."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.hooks.wires.command import CommandSpec
+from gateway.hooks.wires.oneshot import Oneshot
+from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed
+from tests.hooks.wires.workshop import command, is_alive, until
+
+pytestmark = pytest.mark.process
+DECIDES = CallMeta(decides=True)
+
+
+async def once(hook: CommandSpec, name: str = "tool:before", fields: Any = None, timeout: float = 5) -> Answer:
+    wire = Oneshot(hook)
+    try:
+        return await wire.call(name, fields or {}, DECIDES, timeout)
+    finally:
+        await wire.stop(1)
+
+
+async def test_a_one_shot_program_reads_one_object_and_answers_by_its_end(tmp_path: Path) -> None:
+    hook = command(tmp_path, "#!/bin/sh\ncat > seen.json\necho not this >&2\nexit 2\n")
+    answer = await once(hook, fields={"tool": "shell", "args": {"command": "rm"}})
+    assert answer.result == {"decision": "deny", "message": "not this"}
+    assert json.loads((tmp_path / "seen.json").read_text()) == {
+        "event": "tool:before",
+        "hook_event_name": "PreToolUse",
+        "cwd": str(tmp_path),
+        "tool_name": "shell",
+        "tool_input": {"command": "rm"},
+        "tool": "shell",
+        "args": {"command": "rm"},
+    }
+    assert "not this" in hook.log.read_text()
+
+
+async def test_one_that_does_not_read_its_stdin_is_none_the_worse(tmp_path: Path) -> None:
+    hook = command(tmp_path, "#!/bin/sh\necho '{\"args\": {}}'\n")
+    assert (await once(hook, fields={"text": "x" * 1_000_000})).result == {"args": {}}
+
+
+@pytest.mark.row("T27")
+async def test_one_that_is_over_its_time_is_killed_with_its_children(tmp_path: Path) -> None:
+    hook = command(tmp_path, "#!/bin/sh\ntrap '' TERM\nsleep 60 & echo $! > child\nwait\n")
+    with pytest.raises(HookFailed, match=r"more than 0.3 s") as caught:
+        await once(hook, timeout=0.3)
+    assert caught.value.kind == "timeout"
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
+
+
+async def test_what_it_leaves_in_the_background_neither_holds_the_answer_nor_stays(tmp_path: Path) -> None:
+    hook = command(tmp_path, "#!/bin/sh\nsleep 60 & echo $! > child\nexit 0\n")
+    before = time.monotonic()
+    assert await once(hook) == Answer()
+    assert time.monotonic() - before < 2
+    await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
+
+
+async def test_a_gigabyte_on_stdout_is_cut_short(tmp_path: Path) -> None:
+    hook = command(tmp_path, "#!/bin/sh\nexec cat /dev/zero\n")
+    with pytest.raises(HookFailed, match="more than 8 MB to stdout"):
+        await once(hook)
+
+
+@pytest.mark.row("T27")
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    hook = CommandSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
+    with pytest.raises(HookFailed, match="no-such-program cannot be started") as caught:
+        await once(hook)
+    assert caught.value.kind == "died"

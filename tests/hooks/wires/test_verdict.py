@@ -1,0 +1,109 @@
+"""The end of a one-shot program is a verdict, as it is to Claude Code; any other end is a failure."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.hooks.wires.verdict import input_for, verdict
+from gateway.hooks.wires.wire import HookFailed
+
+VERDICTS = [
+    ("tool:before", 0, b"", False, None),
+    ("tool:before", 0, b"looks fine", False, None),
+    ("tool:before", 0, b'{"decision":"approve"}', False, None),
+    ("tool:before", 0, b'{"suppressOutput":true,"systemMessage":"x"}', False, None),
+    ("tool:before", 0, b'{"decision":"block","reason":"no"}', False, {"decision": "deny", "message": "no"}),
+    ("tool:before", 0, b'{"action":"block","message":"no"}', False, {"decision": "deny", "message": "no"}),
+    ("tool:before", 0, b'{"decision":"deny","message":"no"}', False, {"decision": "deny", "message": "no"}),
+    ("tool:before", 0, b'{"continue":false,"stopReason":"enough"}', False, {"decision": "end", "reply": "enough"}),
+    ("tool:before", 2, b"", False, {"decision": "deny", "message": "why"}),
+    ("agent:end", 2, b"", False, {"decision": "retry", "message": "why"}),
+    ("agent:end", 0, b'{"decision":"block","reason":"more"}', False, {"decision": "retry", "message": "more"}),
+    ("agent:start", 0, b'{"context":"be kind"}', False, {"context": ["be kind"]}),
+    ("tool:before", 0, b'{"args":{"a":1}}', True, {"args": {"a": 1}}),
+    (
+        "tool:before",
+        0,
+        b'{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"no"}}',
+        False,
+        {"decision": "deny", "message": "no"},
+    ),
+    (
+        "tool:before",
+        0,
+        b'{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"command":"ls"}}}',
+        False,
+        {"args": {"command": "ls"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "stdout", "guard", "result"), VERDICTS)
+def test_an_end_means_what_it_means_to_claude_code(
+    name: str, code: int, stdout: bytes, guard: bool, result: Any
+) -> None:
+    assert verdict(name, code, stdout, "why", guard).result == result
+
+
+def test_an_end_may_ask() -> None:
+    said = b'{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"Really?"}}'
+    asked = verdict("tool:before", 0, said, "", False).ask
+    assert asked
+    assert asked.prompt == "Really?"
+
+
+@pytest.mark.row("T27")
+@pytest.mark.parametrize(
+    ("code", "stdout", "guard", "what"),
+    [
+        (1, b"", False, "exit code 1: why"),
+        (127, b"", False, "exit code 127"),
+        (-9, b"", False, "signal 9"),
+        (0, b"{not json", False, "no JSON"),
+        (0, b"looks fine", True, "no JSON"),
+        (0, b"[]", True, "is a list"),
+        (0, b'{"decision":"perhaps"}', False, "unknown decision"),
+    ],
+)
+def test_every_other_end_is_a_failure(code: int, stdout: bytes, guard: bool, what: str) -> None:
+    with pytest.raises(HookFailed, match=what):
+        verdict("tool:before", code, stdout, "why", guard)
+
+
+def test_names_of_the_event_win_over_names_of_claude_code() -> None:
+    assert input_for("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"}) == {
+        "event": "my:event",
+        "hook_event_name": "my:event",
+        "cwd": "/f",
+        "prompt": "mine",
+        "text": "t",
+        "answers": {"may": "yes"},
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["tool:before", "agent:end"]),
+    st.integers(-9, 3),
+    st.binary(max_size=60)
+    | st.dictionaries(
+        st.sampled_from(["decision", "action", "continue", "hookSpecificOutput", "reason", "args", "prompt"]),
+        st.none()
+        | st.booleans()
+        | st.text(max_size=9)
+        | st.sampled_from(["block", "deny", "ask", "allow", "retry"])
+        | st.dictionaries(st.sampled_from(["permissionDecision", "updatedInput"]), st.text(max_size=4)),
+    ).map(lambda said: json.dumps(said).encode()),
+    st.booleans(),
+)
+def test_whatever_a_program_says_there_is_a_verdict_or_a_failure(
+    name: str, code: int, stdout: bytes, guard: bool
+) -> None:
+    try:
+        answer = verdict(name, code, stdout, "", guard)
+    except HookFailed:
+        return
+    assert answer.result is None or isinstance(answer.result, dict)
