@@ -87,7 +87,7 @@ class Calls:
                 result = await result
         except OUTCOMES as outcome:
             result = outcome
-        except BaseException:
+        except BaseException:  # a question, which its handler may have swallowed or turned into another error
             asked = call.asked()
             if asked is None:
                 raise

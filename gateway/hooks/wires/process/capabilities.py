@@ -57,7 +57,7 @@ class Requests:
             self._in_plain_code = False
 
     def make(self, verb: str, params: dict[str, Any]) -> Any:
-        if not self._link.is_ours():
+        if not self._link.grip.is_ours():
             raise RuntimeError("a process that the hook forked cannot ask the gateway; ask in the hook itself")
         number, future = next(self._numbers), Future[Any]()
         self._open[number] = future

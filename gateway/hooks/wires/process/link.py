@@ -1,14 +1,12 @@
 """The worker's end of the wire: whole messages in both directions, whatever its handler does meanwhile.
 
 The daemon reads no faster than it can serve, and stops reading while we do not read its answers. So whoever writes
-must read: the thread of the loop does, while it waits for room. A handler may close our descriptor, and the next file
-that it opens may get the number: before each write the socket is compared with what it was.
+must read: the thread of the loop does, while it waits for room.
 """
 
 import os
 import select
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,15 +14,15 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from gateway.hooks.wires.process.grip import Grip
+
 LONGEST = 8 << 20  # bytes in a line; the daemon reads no longer one
 MOST_PARTS = 100_000  # values in a line, likewise
 MARKS = (b",", b":", b"[", b"{")
 CHUNK = 1 << 16
 PATIENCE = 20  # ms between two looks at whether others let us write
 
-# How a worker ends itself; the daemon shows it as the process's exit code.
-LOST_WIRE = 71
-BROKEN_WIRE = 72
+BROKEN_WIRE = 72  # exit codes
 FORKED = 0
 
 
@@ -84,43 +82,19 @@ class Undisturbed:
 class Link:
     def __init__(self, descriptor: int) -> None:
         self.left: Callable[[], object] = lambda: None  # called when something was read that the loop must act on
-        self._socket = socket.socket(fileno=descriptor)
-        self._socket.setblocking(False)
-        self._descriptor = descriptor
-        self._identity = self._look()
-        self._owner = os.getpid()
+        self.grip = Grip(descriptor)
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
         self._rest = bytearray()
         self.arrived: list[Incoming] = []  # read while writing; the loop takes it from here
         self.undisturbed = Undisturbed()
 
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def _look(self) -> tuple[int, int]:
-        try:
-            found = os.fstat(self._descriptor)
-        except OSError:
-            os._exit(LOST_WIRE)
-        return found.st_dev, found.st_ino
-
-    def is_ours(self) -> bool:
-        """Is this the worker, or a copy of it that a handler forked?"""
-        return os.getpid() == self._owner
-
     def in_loop_thread(self) -> bool:
         return threading.get_ident() == self._thread
 
-    def sever(self) -> None:
-        """In a copy that a handler forked: what it writes must not reach the daemon."""
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, self._descriptor, inheritable=False)
-        os.close(nothing)
-
     def send(self, message: dict[str, Any]) -> None:
         """Raises ValueError for an answer that is too long, TypeError and the like for what is no JSON."""
-        if not self.is_ours():
+        if not self.grip.is_ours():
             os._exit(FORKED)
         data = encode(message)
         if len(data) > LONGEST:
@@ -134,13 +108,12 @@ class Link:
         while not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=PATIENCE / 1000):
             self._make_room()
         try:
-            if self._look() != self._identity:
-                os._exit(LOST_WIRE)
+            self.grip.check()
             while data:
                 try:
-                    data = data[self._socket.send(data) :]
+                    data = data[self.grip.socket.send(data) :]
                 except BlockingIOError:
-                    self._poll(select.POLLOUT, PATIENCE)
+                    self.grip.poll(select.POLLOUT, PATIENCE)
                     self._make_room()
                 except OSError:
                     self._lost()
@@ -163,7 +136,7 @@ class Link:
 
     def _receive(self) -> None:
         try:
-            data = self._socket.recv(CHUNK)
+            data = self.grip.socket.recv(CHUNK)
             if not data:
                 self._lost()
             self._rest += data
@@ -178,14 +151,9 @@ class Link:
 
     def wait(self, timeout: int) -> None:
         """Until something has been read, or so many ms are over."""
-        if self._poll(select.POLLIN, timeout):
+        if self.grip.poll(select.POLLIN, timeout):
             self.read()
             self._tell()
-
-    def _poll(self, what: int, timeout: int) -> bool:
-        poll = select.poll()
-        poll.register(self._descriptor, what)
-        return bool(poll.poll(timeout))
 
     def take(self) -> list[Incoming]:
         taken, self.arrived = self.arrived, []

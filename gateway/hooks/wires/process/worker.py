@@ -107,7 +107,7 @@ class Worker:
 
     def _in_fork(self) -> None:
         """A handler's own fork keeps neither the wire nor the loop's selector."""
-        self._link.sever()
+        self._link.grip.let_go()
         if hasattr(self._watch, "fileno"):
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, self._watch.fileno(), inheritable=False)
@@ -141,7 +141,7 @@ class Worker:
             os._exit(BROKEN)
         hook = Hook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._ends)
         self._calls = Calls(hook, self._link, self._requests, self._memory)
-        self._loop.add_reader(self._link.fileno(), self._read)
+        self._loop.add_reader(self._link.grip.descriptor, self._read)
         self._read()
 
     def _read(self) -> None:
