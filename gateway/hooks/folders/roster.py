@@ -1,7 +1,4 @@
-"""Which hooks there are: the folders of all sources, each looked at when it is touched, and what follows from that.
-
-A folder of a later source stands in for one of the same name in an earlier one.
-"""
+"""Which hooks there are: a folder is looked at when it is touched, and what follows from that is done."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -10,15 +7,12 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from gateway.hooks.folders.assessment import Assessment, assess
-from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
+from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import House
-from gateway.hooks.folders.study import Studies, survey
-from gateway.hooks.folders.switches import Switches
+from gateway.hooks.folders.places import Places
 from gateway.hooks.folders.watcher import Touched, Watcher
 
-READINGS = 3  # of a folder that changes while it is read
 AT_ONCE = 4  # imports that run side by side while the gateway starts
 
 log = logging.getLogger("gateway.hooks")
@@ -28,10 +22,8 @@ class Roster:
     """`settled` is set once everything found at the start has been started or looked at to the end."""
 
     def __init__(self, sources: Sequence[Source], house: House) -> None:
-        self.sources = list(sources)
+        self.places = Places(sources, house)
         self.hooks: dict[str, FolderHook] = {}
-        self.switches = Switches(house.surroundings.state)
-        self.studies = Studies(house.surroundings.state)
         self.settled = anyio.Event()
         self.watcher: Watcher | None = None
         self._house = house
@@ -42,43 +34,14 @@ class Roster:
     async def begin(self) -> None:
         """Watch, then find, so that nothing falls between; what is found is subscribed when this returns."""
         await self._watch()
-        folders = self.folders()
+        folders = self.places.folders()
         is_small = len(folders) <= self._house.settings.eager
         for folder in folders.values():
-            assessment = self._first_look(folder, is_small)
+            assessment = self.places.survey(folder, is_small)
             if assessment:
                 await self._hook(folder.name).take(assessment, eager=False)
         self._house.tasks.start_soon(self._settle)
         self._house.tasks.start_soon(self._refresh_all)
-
-    def folders(self) -> dict[str, Folder]:
-        """By name, in the order of the sources and of their names."""
-        found: dict[str, Folder] = {}
-        for source in self.sources:
-            for folder in hooks_in(source):
-                if folder.name in found:
-                    there = found[folder.name].source.origin
-                    log.info("%s: the folder in %s stands in for that in %s", folder.name, source.origin, there)
-                found[folder.name] = folder
-        return found
-
-    def find(self, name: str) -> Folder | None:
-        """The folder of this name; None when there is none. A name that is a path finds nothing."""
-        if not name or "/" in name or "\0" in name or name in (".", ".."):
-            return None
-        return next((folder for source in reversed(self.sources) if (folder := look(source, name))), None)
-
-    def assess(self, name: str) -> Assessment | None:
-        """The folder as it is now; None when there is none."""
-        folder, why = self.find(name), ""
-        for _ in range(READINGS):
-            if folder is None:
-                return None
-            try:
-                return assess(folder, self.studies.of(folder), self._house, self.switches)
-            except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
-                folder, why = self.find(name), str(error)
-        return Assessment(folder, "broken", f"cannot be read: {why}") if folder else None
 
     def touch(self, names: Iterable[str]) -> None:
         """Look at these again, soon."""
@@ -87,7 +50,7 @@ class Roster:
 
     async def refresh(self, name: str) -> None:
         """Look at this one again, now."""
-        assessment = self.assess(name)
+        assessment = self.places.assess(name)
         if assessment is not None:
             await self._hook(name).take(assessment, eager=self._may_start())
         elif hook := self.hooks.pop(name, None):
@@ -96,32 +59,25 @@ class Roster:
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
         """Other places count from now on."""
-        self.sources = list(sources)
+        self.places.sources = list(sources)
         self._scope.cancel()
         await self._watch()
-        self.touch([*self.hooks, *self.folders()])
+        self.touch([*self.hooks, *self.places.folders()])
 
     async def end(self) -> None:
         self._scope.cancel()
         async with anyio.create_task_group() as tasks:
             for hook in self.hooks.values():
                 tasks.start_soon(hook.end)
-        await anyio.to_thread.run_sync(self._save)
+        await anyio.to_thread.run_sync(self.places.save)
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(name, self._house, self.assess)
+            self.hooks[name] = FolderHook(name, self._house, self.places.assess)
         return self.hooks[name]
 
     def _may_start(self) -> bool:
         return sum(hook.is_up for hook in self.hooks.values()) < self._house.settings.eager
-
-    def _first_look(self, folder: Folder, is_small: bool) -> Assessment | None:
-        try:
-            study = self.studies.of(folder) if is_small else self.studies.known(folder) or survey(folder)
-        except OSError:
-            return None
-        return assess(folder, study, self._house, self.switches)
 
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)
@@ -130,19 +86,19 @@ class Roster:
                 tasks.start_soon(_start, hook, limiter)
         for hook in list(self.hooks.values()):
             if hook.waits and hook.latest and not hook.latest.digest:
-                await self.refresh_registered(hook)
+                await self._refresh_registered(hook)
                 await anyio.lowlevel.checkpoint()
-        await anyio.to_thread.run_sync(self._save)
+        await anyio.to_thread.run_sync(self.places.save)
         self.settled.set()
 
-    async def refresh_registered(self, hook: FolderHook) -> None:
+    async def _refresh_registered(self, hook: FolderHook) -> None:
         """Only its manifest was read so far."""
-        assessment = self.assess(hook.name)
+        assessment = self.places.assess(hook.name)
         if assessment and hook.waits:
             await hook.take(assessment, eager=False)
 
     async def _watch(self) -> None:
-        self.watcher = Watcher([source.path for source in self.sources], self._touched)
+        self.watcher = Watcher([source.path for source in self.places.sources], self._touched)
         self._scope = anyio.CancelScope()
         self._house.tasks.start_soon(self._follow, self.watcher, self._scope)
         await self.watcher.is_watching.wait()
@@ -163,12 +119,6 @@ class Roster:
             for name in dirty:
                 self._house.tasks.start_soon(self.refresh, name)
                 await anyio.lowlevel.checkpoint()
-
-    def _save(self) -> None:
-        try:
-            self.studies.save()
-        except OSError as error:
-            log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
 
 
 async def _start(hook: FolderHook, limiter: anyio.CapacityLimiter) -> None:

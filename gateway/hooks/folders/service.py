@@ -107,7 +107,7 @@ class FolderHooks:
             await self._roster.refresh(name)
             await self._hook(name).revive(afresh=True)
         else:
-            for each in dict.fromkeys([*self._roster.hooks, *self._roster.folders()]):
+            for each in dict.fromkeys([*self._roster.hooks, *self._roster.places.folders()]):
                 await self._roster.refresh(each)
 
     async def reset(self, name: str) -> None:
@@ -123,7 +123,7 @@ class FolderHooks:
         settings, own = self._house.settings, self._house.settings_of(name).enabled
         if (own is False or name in settings.disabled) if enabled else (own or name in settings.enabled):
             raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
-        self._roster.switches.enable(name, enabled)
+        self._roster.places.switches.enable(name, enabled)
         await self._roster.refresh(name)
 
     async def trust(self, name: str) -> str:
@@ -131,7 +131,7 @@ class FolderHooks:
         assessment = self._known(name)
         if not assessment.digest:
             raise HookError(f"{name} cannot be trusted: it is {assessment.state}: {assessment.reason}")
-        self._roster.switches.trust(name, assessment.digest)
+        self._roster.places.switches.trust(name, assessment.digest)
         await self._roster.refresh(name)
         return assessment.digest
 
@@ -179,7 +179,7 @@ class FolderHooks:
         raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
     def _known(self, name: str) -> Assessment:
-        assessment = self._roster.assess(name)
+        assessment = self._roster.places.assess(name)
         if assessment is None:
             self._hook(name)
             raise HookError(f"the folder of {name} is gone")
