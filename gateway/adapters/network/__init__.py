@@ -2,8 +2,16 @@
 
 An adapter runs until it is cancelled. What it cannot mend itself it raises, in words and with the remedy; whoever runs
 it starts it again, with growing pauses. So an adapter has no back-off of its own and no second way to be broken.
+
+What it needs for its work lies beside this module, a noun each:
+
+- in: `cursor` (how far the network was read), `groups` (which messages are meant for us), `context` (what is quoted or
+  forwarded), `store` (files), `buttons` (who may press), `reactions`;
+- out: `split` (Markdown in pieces), `pace` (how fast), `outgoing` (files), `typing_sign`;
+- `faults` (the one error of a group).
 """
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +27,8 @@ from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
 from gateway.outbox import Outbox
 from gateway.sessions import KeyRules
+
+log = logging.getLogger(__name__)
 
 
 class Receive(Protocol):
@@ -49,6 +59,7 @@ class PresenceFacts(msgspec.Struct, frozen=True):
     last_event: float
     last_send: float
     last_probe: float
+    complaints: tuple[str, ...] = ()
 
 
 class Presence:
@@ -61,10 +72,12 @@ class Presence:
         self._is_up = False
         self._detail = ""
         self._last_event = self._last_send = self._last_probe = 0.0
+        self._complaints: tuple[str, ...] = ()
 
     @property
     def facts(self) -> PresenceFacts:
-        return PresenceFacts(self._is_up, self._detail, self._last_event, self._last_send, self._last_probe)
+        times = (self._last_event, self._last_send, self._last_probe)
+        return PresenceFacts(self._is_up, self._detail, *times, self._complaints)
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
@@ -80,6 +93,16 @@ class Presence:
         self._is_up, self._detail = False, reason
         if is_news:
             self._registry.emit("platform:down", platform=self.platform, reason=reason)
+
+    def complain(self, *what: str) -> None:
+        """It works, but not as it was meant to: what is missing (a scope, an intent), with the remedy.
+
+        These take the place of earlier complaints; none: all is well. They are shown until then.
+        """
+        new = [one for one in what if one not in self._complaints]
+        self._complaints = what
+        for one in new:
+            log.warning("%s: %s", self.platform, one)
 
     def received(self) -> None:
         """Something came in."""

@@ -12,6 +12,7 @@ from telegram import Bot
 from telegram.error import TelegramError
 
 from gateway.adapters.network import Ground, Presence
+from gateway.adapters.network.faults import first
 from gateway.adapters.network.typing_sign import TypingSign
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import PLATFORM, in_words, make_bot
@@ -61,22 +62,18 @@ class TelegramAdapter:
                 await tasks.start(self._ground.outbox.carry, carrier)
                 tasks.start_soon(sign.run, self._ground.registry)
                 tasks.start_soon(menu.show, bot, self._ground)
-                presence.up(self._detail(bot))
+                presence.complain(*self._complaints(bot))
+                presence.up(f"@{bot.username}, by long polling")
                 await receiver.run()
         except ExceptionGroup as group:
             raise first(group) from None
 
-    def _detail(self, bot: Bot) -> str:
+    def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._settings.free_response_channels or not self._settings.require_mention
-        detail = f"@{bot.username}, by long polling"
         if wants_all and not bot.bot.can_read_all_group_messages:
-            log.warning(
-                "@%s does not see all that is said in groups: turn its privacy mode off (@BotFather, /setprivacy), "
-                "then take it out of the group and add it again",
-                bot.username,
-            )
-            return f"{detail}; privacy mode hides most of what is said in groups"
-        return detail
+            what = f"@{bot.username} does not see all that is said in groups"
+            return [f"{what}: turn its privacy mode off (@BotFather, /setprivacy), then add it to the group anew"]
+        return []
 
 
 async def show_typing(bot: Bot, address: Address) -> None:
@@ -85,12 +82,3 @@ async def show_typing(bot: Bot, address: Address) -> None:
         await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
     except TelegramError as error:
         log.debug("no typing sign in %s: %s", address.chat_id, in_words(error))
-
-
-def first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """The error that counts."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, Exception)
-    return error

@@ -3,23 +3,20 @@
 Telegram carries 64 bytes with a button, which is what a value may have.
 """
 
-import dataclasses
 import logging
 
 from telegram import Bot, CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram import Message as Shown
 from telegram.error import TelegramError
 
-from gateway.adapters.network import Ground
+from gateway.adapters.network.buttons import NOT_YOURS
 from gateway.adapters.telegram.connection import in_words
 from gateway.errors import AdapterError
-from gateway.messages import Button, Message
-from gateway.sessions import session_key
+from gateway.messages import Button
 
 log = logging.getLogger(__name__)
 
 LONGEST = 64  # bytes
-NOT_YOURS = "This is for somebody else to decide."
 
 
 def keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
@@ -36,17 +33,6 @@ def keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
             )
     row = [InlineKeyboardButton(button.label, callback_data=button.value) for button in buttons]
     return InlineKeyboardMarkup([row]) if row else None
-
-
-def pressed(query: CallbackQuery, message: Message, ground: Ground) -> Message | None:
-    """What pressing means: it counts in the session of whoever was asked. None: it is not for this person."""
-    asked = asked_person(query)
-    if not asked or asked == message.user_id:
-        return message
-    if ground.access.scope(message) not in ("owner", "admin"):
-        return None
-    key = session_key(dataclasses.replace(message, user_id=asked), ground.keys)
-    return dataclasses.replace(message, session=key)
 
 
 def asked_person(query: CallbackQuery) -> str:

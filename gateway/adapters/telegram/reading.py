@@ -11,13 +11,13 @@ from typing import Any
 from telegram import CallbackQuery, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
+from gateway.adapters.network.context import with_context
 from gateway.adapters.network.groups import is_for_us
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import LoadedFile, file_of
 from gateway.config.platforms import Telegram
 from gateway.messages import Address, ChatType
 
-QUOTED = 500  # characters of what somebody replies to
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
 
 
@@ -116,14 +116,13 @@ class Reader:
         return replied is not None and replied.from_user is not None and replied.from_user.id == self.me.id
 
     def _with_context(self, message: Message, text: str) -> str:
-        """The text, and before it where it comes from or what it is about, so that nobody takes it for the sender's."""
         if message.forward_origin is not None:
-            return f"[forwarded from {origin_of(message)}]\n{text}"
+            return with_context(text, forwarded_from=origin_of(message))
         quoted = message.quote.text if message.quote else ""
         replied = message.reply_to_message
         if not quoted and replied is not None and not self._is_reply_to_us(message):
             quoted = replied.text or replied.caption or ""
-        return f"[in reply to: {quoted[:QUOTED]}]\n{text}" if quoted else text
+        return with_context(text, quoted=quoted)
 
 
 def address_of(message: Message) -> Address:

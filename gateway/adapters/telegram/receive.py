@@ -11,7 +11,8 @@ import anyio
 import anyio.abc
 from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCustomEmoji, ReactionTypeEmoji, Update
 
-from gateway.adapters.network import Ground, Presence
+from gateway.adapters.network import Ground, Presence, reactions
+from gateway.adapters.network.buttons import pressed
 from gateway.adapters.network.cursor import Cursor
 from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
@@ -102,11 +103,11 @@ class Receiver:
         message = arrival.message
         is_known = self._ground.access.scope(message) is not None
         if arrival.query is not None:
-            pressed = buttons.pressed(arrival.query, message, self._ground)
-            calls.start_soon(buttons.answer, self._bot, arrival.query, is_known and pressed is not None)
-            if is_known and pressed is None:
+            meant = pressed(message, buttons.asked_person(arrival.query), self._ground)
+            calls.start_soon(buttons.answer, self._bot, arrival.query, is_known and meant is not None)
+            if is_known and meant is None:
                 return
-            message = pressed or message
+            message = meant or message
         if is_known and arrival.files:
             message = await self._with_files(arrival)
         await self._ground.receive(message, self._cursor.put(done), bot=self._bot_id)
@@ -122,32 +123,21 @@ class Receiver:
         return dataclasses.replace(arrival.message, text=text, attachments=attachments)
 
     async def _react(self, update: MessageReactionUpdated) -> None:
-        """Tell what was added and removed, if whoever did so may speak here."""
+        """An anonymous reaction is nobody's, and so not told."""
         if update.user is None or update.user.is_bot:
             return
-        chat = str(update.chat.id)
-        address = Address(PLATFORM, chat, "dm" if update.chat.type == "private" else "group")
-        message = Message(f"{update.message_id}:reaction", address, str(update.user.id), "", kind="reaction")
-        if self._ground.access.scope(message) is None:
-            await self._ground.receive(message, bot=self._bot_id)
-            return
+        address = Address(PLATFORM, str(update.chat.id), "dm" if update.chat.type == "private" else "group")
         before, after = names_of(update.old_reaction), names_of(update.new_reaction)
-        for name, reactions in (("reaction:added", after - before), ("reaction:removed", before - after)):
-            for reaction in sorted(reactions):
-                self._ground.registry.emit(
-                    name,
-                    platform=PLATFORM,
-                    user_id=message.user_id,
-                    chat_id=chat,
-                    message_id=str(update.message_id),
-                    reaction=reaction,
-                )
+        message_id = str(update.message_id)
+        await reactions.tell(
+            self._ground, address, str(update.user.id), message_id, added=after - before, removed=before - after
+        )
 
 
-def names_of(reactions: tuple[ReactionType, ...]) -> set[str]:
+def names_of(given: tuple[ReactionType, ...]) -> set[str]:
     """Emoji by themselves, others by their ids."""
     return {
         one.emoji if isinstance(one, ReactionTypeEmoji) else one.custom_emoji_id
-        for one in reactions
+        for one in given
         if isinstance(one, ReactionTypeEmoji | ReactionTypeCustomEmoji)
     }

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
 from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
 from telegram.error import BadRequest, ChatMigrated, TelegramError
 
 from gateway.adapters.network import Presence
+from gateway.adapters.network.outgoing import contents
 from gateway.adapters.network.pace import Pace, Rate
 from gateway.adapters.telegram.buttons import keyboard
 from gateway.adapters.telegram.connection import PLATFORM, in_words
@@ -117,7 +117,7 @@ class TelegramCarrier:
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
     async def _upload(self, chat: int | str, attachment: Attachment, how: dict[str, Any]) -> Message:
-        data = await contents(attachment)
+        data = await contents(attachment, LARGEST, "Telegram")
         file = InputFile(
             io.BytesIO(data), filename=attachment.name or Path(attachment.path).name, read_file_handle=True
         )
@@ -161,22 +161,3 @@ def chat_of(address: Address) -> int | str:
 
 def thread_of(address: Address) -> int | None:
     return int(address.thread_id) if address.thread_id.isdecimal() else None
-
-
-async def contents(attachment: Attachment) -> bytes:
-    """The bytes of a file that goes out.
-
-    Raises:
-        AdapterError: it is not there, no plain file, or more than Telegram takes.
-    """
-    path = anyio.Path(attachment.path)
-    name = attachment.name or path.name
-    try:
-        if not await path.is_file():
-            raise AdapterError(f"there is no file {attachment.path}", permanent=True)
-        size = (await path.stat()).st_size
-        if size > LARGEST:
-            raise AdapterError(f"{name} has {size / 1e6:.0f} MB; Telegram takes {LARGEST / 1e6:.0f} MB", permanent=True)
-        return await path.read_bytes()
-    except OSError as error:
-        raise AdapterError(f"{name} cannot be read: {error.strerror}", permanent=True) from None
