@@ -45,6 +45,7 @@ def show(facts: dict[str, Any]) -> None:
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
             ("hooks", hooks_in_words(facts["hooks"])),
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
+            ("intake", intake_in_words(facts)),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
             ("configuration", facts["configuration"]),
         ]
@@ -57,6 +58,13 @@ def show(facts: dict[str, Any]) -> None:
         print(f"\noff: {off}")
     for trouble in facts["attention"]:
         print(f"! {trouble}")
+
+
+def intake_in_words(facts: dict[str, Any]) -> str:
+    """Whether messages are taken, and what is still to be done of those that were."""
+    replies = sum(facts["backlog"]["replies"].values())
+    owed = f"{facts['backlog']['sessions']} sessions and {replies} chats have something before them"
+    return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
 
 
 def hooks_in_words(counts: dict[str, int]) -> str:

@@ -97,7 +97,11 @@ class Sessions(Struct, frozen=True, kw_only=True):
         "queue"
     )
     too_old: Annotated[
-        Duration, means("a message that waited longer than this, for instance while we were down, is not answered")
+        Duration,
+        means(
+            "a message that waited longer than this, for instance while we were down, is not answered, and its sender "
+            "told so; 0: none is too old"
+        ),
     ] = 86_400.0
     per_user_in_groups: Annotated[bool, means("in a group each person has a conversation of their own")] = True
     per_user_in_threads: Annotated[bool, means("in a thread too")] = False

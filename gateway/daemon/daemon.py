@@ -4,6 +4,7 @@ Whoever reads `running` from top to bottom has read the start; from bottom to to
 """
 
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -34,7 +35,7 @@ from gateway.errors import Exit
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.wires.nursery import Nursery
-from gateway.lanes import Lanes, LaneSettings, Work
+from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
@@ -195,6 +196,7 @@ def house(gateway: Gateway) -> House:
             restart=partial(restart, gateway.stop),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
+        too_old=sessions.too_old or math.inf,
     )
 
 
@@ -218,7 +220,9 @@ def lanes(gateway: Gateway, work: Work) -> Lanes:
         turns=sessions.turns,
         turns_per_person=sessions.turns_per_person,
         reset=ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at),
-        interrupts=lambda _session, _message: gateway.settings.sessions.busy == "interrupt",
+        interrupts=lambda session, message: (
+            gateway.settings.sessions.busy == "interrupt" and plain_words_interrupt(session, message)
+        ),
     )
     return Lanes(gateway.engine, gateway.sessions, work, limits, node=NODE)
 

@@ -10,6 +10,7 @@ from gateway import __version__
 from gateway.daemon import hooks
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.networks import why_off
+from gateway.engine import Health
 
 STATM = Path("/proc/self/statm")
 
@@ -30,6 +31,8 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
         "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.networks},
         "platforms_off": platforms_off(gateway),
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
+        "intake": await intake(gateway, health),
+        "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
         "journal": msgspec.to_builtins(health),
         "configuration": str(gateway.home.config),
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
@@ -39,6 +42,13 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],
     }
+
+
+async def intake(gateway: Gateway, health: Health) -> str:
+    """`open`, or why no message is taken now; the networks keep them meanwhile."""
+    if not health.ok:
+        return f"stopped: {health.detail}"
+    return "stopped: too many conversations wait" if await gateway.lanes.is_full() else "open"
 
 
 def platforms_off(gateway: Gateway) -> dict[str, str]:

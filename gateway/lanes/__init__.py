@@ -1,10 +1,11 @@
 """Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
 
 from gateway.lanes.lanes import Lanes, Standing, message_id
-from gateway.lanes.surroundings import LaneSettings, nobody_interrupts, same_person_goes_on
-from gateway.lanes.turn import LaneTurn, Outcome, Status, Work, partial_entries
+from gateway.lanes.surroundings import LaneSettings, nobody_interrupts, plain_words_interrupt, same_person_goes_on
+from gateway.lanes.turn import HOUR, LaneTurn, Outcome, Status, Work, partial_entries
 
 __all__ = [
+    "HOUR",
     "LaneSettings",
     "LaneTurn",
     "Lanes",
@@ -15,5 +16,6 @@ __all__ = [
     "message_id",
     "nobody_interrupts",
     "partial_entries",
+    "plain_words_interrupt",
     "same_person_goes_on",
 ]

@@ -5,14 +5,15 @@ What is due comes from the chains alone (`look`). Doorbells only say "look again
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import anyio
 
 from gateway import records
 from gateway.engine.doors import Doorbell
 from gateway.engine.interface import Put
-from gateway.errors import Conflict
+from gateway.errors import Conflict, EngineError
 from gateway.lanes.hold import Hold, Job, outbound_put
 from gateway.lanes.look import Wait, look
 from gateway.lanes.surroundings import Surroundings
@@ -95,11 +96,25 @@ class Lane:
         have their last try one after the other, when only the guilty one can fail.
         """
         if job.attempt < max(2, self._around.settings.attempts):
-            async with self._around.slots.slot(job.person) as waited:
+            async with self._slot(job) as waited:
                 yield waited
         else:
-            async with self._around.suspect, self._around.slots.slot(job.person):
+            async with self._around.suspect, self._slot(job):
                 yield True
+
+    def _slot(self, job: Job) -> AbstractAsyncContextManager[bool]:
+        return self._around.slots.slot(job.person, self._around.settings.patience, partial(self._tell_busy, job))
+
+    async def _tell_busy(self, job: Job, position: int) -> None:
+        """Whose answer takes long to begin is told why. Work of our own making has nobody to tell."""
+        last = job.messages[-1]
+        if last.kind == "internal":
+            return
+        reply = Reply(f"busy:{job.seqs[0]}", last.address, self._around.settings.busy(position), silent=True)
+        try:
+            await self._around.engine.append(outbound_put(reply, self.key, "", self._around.clock()))
+        except EngineError as error:
+            log.info("who waits in %s is not told: %s", self.key, error)
 
     async def _take(self, session: Session, job: Job) -> None:
         if job.attempt > self._around.settings.attempts:

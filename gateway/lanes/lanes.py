@@ -84,8 +84,18 @@ class Lanes:
             Conflict: the cursor was moved by somebody else; nothing was written.
             EngineError: the journal takes nothing now; nothing was written, and the network must keep the message.
         """
+        if await self.is_full():
+            raise EngineError("too many conversations wait for an answer already; the network keeps this message")
         (seq,) = await self.accept_all([(message, key)], *extra, bot=bot)
         return seq
+
+    async def depth(self) -> int:
+        """How many doorbells there are: at least one for each session that has something to do."""
+        return await self._engine.depth(CONSUMER)
+
+    async def is_full(self) -> bool:
+        """Whether so much waits that the networks should keep what else there is."""
+        return await self.depth() > self._around.settings.backlog
 
     async def accept_all(self, arrived: Sequence[tuple[Message, str]], *extra: Put, bot: str = "") -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""

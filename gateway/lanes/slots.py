@@ -4,12 +4,20 @@ A lane takes a slot for one turn and then stands at the end again, so a conversa
 gets one turn in each round like every other.
 """
 
+import math
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import anyio
+
+TellWait: TypeAlias = Callable[[int], Awaitable[None]]
+
+
+async def tell_nobody(_position: int) -> None:
+    """Who waits is patient."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,15 +44,18 @@ class Slots:
         return self._running.total()
 
     @asynccontextmanager
-    async def slot(self, person: str) -> AsyncIterator[bool]:
-        """One slot for this person; yields whether one had to wait for it."""
-        waited = await self._take(Ticket(person))
+    async def slot(self, person: str, patience: float = math.inf, tell: TellWait = tell_nobody) -> AsyncIterator[bool]:
+        """One slot for this person; yields whether one had to wait for it.
+
+        Who still waits after `patience` seconds is told, once, which place in the line it is.
+        """
+        waited = await self._take(Ticket(person), patience, tell)
         try:
             yield waited
         finally:
             self._release(person)
 
-    async def _take(self, ticket: Ticket) -> bool:
+    async def _take(self, ticket: Ticket, patience: float, tell: TellWait) -> bool:
         if not self._queue and self._admits(ticket.person):
             self._enter(ticket)
             return False
@@ -52,6 +63,10 @@ class Slots:
         self._serve()
         waited = not ticket.called.is_set()
         try:
+            with anyio.move_on_after(patience):
+                await ticket.called.wait()
+            if not ticket.called.is_set():
+                await tell(self._queue.index(ticket) + 1)
             await ticket.called.wait()
         except BaseException:
             self._give_up(ticket)

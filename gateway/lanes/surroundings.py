@@ -14,8 +14,11 @@ from gateway.sessions import ResetPolicy, Session, Sessions
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
+COMMAND_SIGNS = ("/", "!")
+
 Joins: TypeAlias = Callable[[Message, Message], bool]
 Interrupts: TypeAlias = Callable[[Session, Message], bool]
+Busy: TypeAlias = Callable[[int], str]
 Buried: TypeAlias = Callable[[str, str, Sequence[Message], str], None]  # session key, turn id, messages, reason
 
 
@@ -25,13 +28,22 @@ def same_person_goes_on(first: Message, second: Message) -> bool:
         first.user_id == second.user_id
         and first.address == second.address
         and first.kind == second.kind == "text"
-        and not first.text.startswith(("/", "!"))
-        and not second.text.startswith(("/", "!"))
+        and not first.text.startswith(COMMAND_SIGNS)
+        and not second.text.startswith(COMMAND_SIGNS)
     )
 
 
 def nobody_interrupts(_session: Session, _message: Message) -> bool:
     return False
+
+
+def plain_words_interrupt(_session: Session, message: Message) -> bool:
+    """What people say ends the running turn. Commands wait for it; those that must not wait never come here."""
+    return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
+
+
+def busy(position: int) -> str:
+    return f"I am busy just now: yours is number {position} in line."
 
 
 def nobody_told(_key: str, _turn_id: str, _messages: Sequence[Message], _reason: str) -> None:
@@ -44,7 +56,8 @@ class LaneSettings:
 
     One turn answers at most `folded` waiting messages together: those of which each `joins` the one before. A message
     that `interrupts` ends the running turn; both are in the transcript afterwards. `buried` is told of messages that
-    were given up.
+    were given up. Who waits longer than `patience` for a slot is told once, by `busy`, how many are before them. While
+    `backlog` sessions have something to do, no further message is taken: the networks keep it.
     """
 
     turns: int = 16
@@ -52,6 +65,8 @@ class LaneSettings:
     folded: int = 10
     attempts: int = 3
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
+    patience: float = 5.0
+    backlog: int = 10_000
     grace: float = 2.0  # what an interrupted turn has left
     release: float = 2.0  # to give a turn back at the end
     lease: float = 10.0
@@ -61,6 +76,7 @@ class LaneSettings:
     joins: Joins = same_person_goes_on
     interrupts: Interrupts = nobody_interrupts
     buried: Buried = nobody_told
+    busy: Busy = busy
 
 
 @dataclass(frozen=True, slots=True)

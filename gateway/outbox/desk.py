@@ -39,6 +39,7 @@ class Desk:
     chance: Callable[[], float] = random.random
     streams: dict[str, Stream] = field(default_factory=dict)
     is_open: bool = True
+    arrived_at: float = 0.0  # when the network last took something
     senders: anyio.Semaphore = field(init=False)
     _gate: anyio.Event = field(default_factory=anyio.Event)
     _calls: set[anyio.CancelScope] = field(default_factory=set)
@@ -99,6 +100,7 @@ class Desk:
         await self.engine.purge(records.sent_subject(where, reply_id))
 
     def tell_sent(self, delivery: Delivery) -> None:
+        self.arrived_at = self.clock()
         _tell(self.told.sent, delivery)
 
     def tell_failed(self, delivery: Delivery) -> None:

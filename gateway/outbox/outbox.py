@@ -120,6 +120,10 @@ class Outbox:
         """How many doorbells wait: a place that has something to send counts as one, at least."""
         return await self._engine.depth(consumer_name(platform))
 
+    async def depths(self) -> dict[str, int]:
+        """The same for each platform that is served."""
+        return {platform: await self.depth(platform) for platform in list(self._offices)}
+
     async def drain(self, limit: float) -> bool:
         """Until everything is sent that can be sent now, at most `limit` seconds; whether it was."""
         with anyio.move_on_after(limit) as timer:

@@ -107,7 +107,7 @@ class Route:
         if self._desk.clock() - parcel.since > settings.give_up:
             return True
         if isinstance(error, AdapterError):
-            return error.permanent
+            return error.permanent or (error.retry_after is None and parcel.is_alone_refused())
         return isinstance(error, Withheld) or attempts >= settings.odd_attempts
 
     async def _wait(self, parcel: "Parcel", error: Exception) -> None:
@@ -152,6 +152,14 @@ class Parcel:
         self._desk = desk
         self._reply: Reply | None = None
         self._shown: Ids | None = None
+        self._refused_at = 0.0
+
+    def is_alone_refused(self) -> bool:
+        """Whether it fails for long while the network takes what goes elsewhere."""
+        now = self._desk.clock()
+        self._refused_at = self._refused_at or now
+        half = self._refused_at + self._desk.settings.stubborn / 2
+        return now - self._refused_at >= self._desk.settings.stubborn and self._desk.arrived_at >= half
 
     async def send(self) -> None:
         """The parts that are not sent yet; then the delivery is told."""

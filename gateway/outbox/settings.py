@@ -11,11 +11,16 @@ from gateway.outbox.position import Ids
 
 @dataclass(frozen=True, slots=True)
 class OutboxSettings:
-    """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds."""
+    """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds.
+
+    A reply is tried for `give_up` seconds while the network is ill. Where other places get theirs meanwhile, the
+    network is well: then it is given up after `stubborn` seconds, and those behind it in its place get their turn.
+    """
 
     first_pause: float = 1.0
     longest_pause: float = 300.0
     give_up: float = 86400.0
+    stubborn: float = 3600.0
     odd_attempts: int = 5  # of a call that fails in a way no network explains
     strikes: int = 3
     rarely: float = 3600.0

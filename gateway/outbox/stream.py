@@ -3,6 +3,7 @@
 The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id. So whoever delivers
 the finished reply, after a crash too, makes the placeholder the reply instead of sending it a second time; and a turn
 that runs again goes on in the same placeholder. Showing is best effort: what fails here is left to the delivery.
+A placeholder is a message in its place like every other: it does not appear before those that were owed earlier.
 """
 
 import logging
@@ -16,7 +17,7 @@ from gateway.engine.interface import Engine, Put
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
 from gateway.outbox.carrier import Carrier
-from gateway.outbox.position import Ids
+from gateway.outbox.position import Ids, position
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Stream:
     def __init__(self, reply: Reply, line: Line) -> None:
         self.reply = reply
         self._line = line
-        self._subject = records.sent_subject(records.place(reply.address), reply.id)
+        self._where = records.place(reply.address)
+        self._subject = records.sent_subject(self._where, reply.id)
         self._text = ""
         self._ids: Ids | None = None
         self._failures = 0
@@ -64,11 +66,25 @@ class Stream:
                 await self._news.wait()
                 self._news = anyio.Event()
                 await self._line.opened()
+                await self._stand_in_line()
                 if self._text and not self._closing.is_set():
                     await self._try(replace(self.reply, text=self._text))
                     await self._breathe(self._line.pause)
         finally:
             self._ended.set()
+
+    async def _stand_in_line(self) -> None:
+        """Until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
+        while self._ids is None and not self._closing.is_set() and await self._is_behind():
+            await self._breathe(self._line.pause)
+
+    async def _is_behind(self) -> bool:
+        """Whether a reply waits that nobody has settled yet; an ill journal is no reason to go before others."""
+        try:
+            settled = position(await self._line.engine.last(records.sent_subject(self._where))).upto
+            return bool(await self._line.engine.read(records.out_of_place(self._where), settled, 1))
+        except EngineError:
+            return True
 
     async def _try(self, reply: Reply) -> None:
         try:

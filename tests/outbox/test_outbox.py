@@ -260,3 +260,51 @@ async def test_a_call_that_has_begun_may_end_when_the_gateway_stops(engine: Engi
         await until(lambda: net.in_chat()[-1] == "next")
     again = ["hello"] if calls == "end in time" else ["hello", "hello"]
     assert net.in_chat() == [*again, "next"]
+
+
+async def test_a_reply_that_alone_fails_for_long_lets_the_others_in_its_place_go(engine: Engine) -> None:
+    """The network takes what goes elsewhere, so it is this reply, and not worth a day of silence in its chat."""
+    clock = SetClock()
+    async with posted(engine, Cursed("9"), clock=clock) as post:
+        await post.say("bad", "9")
+        await post.say("next", "9")
+        await until(lambda: len(post.net.calls) > 3)
+        clock.now += QUICK.stubborn - 1
+        await post.say("fine", "2")
+        await post.told(1)
+        assert post.texts == ["fine"]
+        clock.now += 2
+        await post.told(2)
+        assert [(one.reply.text, "melted" in one.error) for one in post.failed] == [("bad", True)]
+        assert isinstance(post.net, Cursed)
+        post.net.curse = ""
+        await post.told(3)
+        assert post.texts == ["fine", "next"]
+
+
+async def test_while_the_network_takes_nothing_at_all_every_reply_is_kept(engine: Engine) -> None:
+    clock = SetClock()
+    async with posted(engine, Cursed("9"), clock=clock) as post:
+        await post.say("kept", "9")
+        await until(lambda: len(post.net.calls) > 3)
+        clock.now += QUICK.give_up / 2
+        calls = len(post.net.calls)
+        await until(lambda: len(post.net.calls) > calls + 3)
+        assert isinstance(post.net, Cursed)
+        post.net.curse = ""
+        await post.told(1)
+        assert (post.texts, post.failed) == (["kept"], [])
+
+
+class Cursed(Net):
+    """A network that fails for one chat, with an error that says nothing."""
+
+    def __init__(self, curse: str) -> None:
+        super().__init__()
+        self.curse = curse
+
+    async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
+        if reply.address.chat_id == self.curse:
+            self.calls.append("failed")
+            raise AdapterError("the server melted")
+        return await super().send(reply, part, nonce)

@@ -119,3 +119,28 @@ async def test_where_nothing_can_be_edited_nothing_is_streamed(engine: Engine) -
         assert post.outbox.stream(Reply("r", Address("elsewhere", "1"), "")) is None
         await post.say("hi", turn_id=TURN)
         await post.told(1)
+
+
+async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -> None:
+    async with posted(engine) as post:
+        post.net.ills = [AdapterError("slow down", retry_after=0.05)]
+        await post.say("older")
+        await until(lambda: post.net.calls != [])
+        live = stream(post)
+        live.show("newer")
+        await post.told(1)
+        await shown(post, "older", "newer")
+        await post.say("newest", name="r", turn_id=TURN)
+        await post.told(2)
+        assert post.net.in_chat() == ["older", "newes", "t"]
+
+
+async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engine: Engine) -> None:
+    async with posted(engine) as post:
+        post.net.ills = [AdapterError("slow down", retry_after=0.1)]
+        await post.say("older")
+        await until(lambda: post.net.calls != [])
+        stream(post).show("newer")
+        await post.say("newer", name="r", turn_id=TURN)
+        await post.told(2)
+        assert post.net.in_chat() == ["older", "newer"]

@@ -1,0 +1,92 @@
+"""Back-pressure that a person feels: a place in the line is told, and what is too much stays with the network."""
+
+from dataclasses import replace
+
+import pytest
+
+from gateway import records
+from gateway.engine import Engine
+from gateway.errors import EngineError
+from gateway.lanes import plain_words_interrupt
+from gateway.sessions import Session
+from tests.lanes.desk import QUICK, Watched, served
+from tests.spine import chain, message, replies, until
+
+
+async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: Engine) -> None:
+    work = Watched()
+    work.acts["long"] = work.hold
+    async with served(engine, work, replace(QUICK, turns=1, patience=0.02)) as desk:
+        await desk.say("long", "1", user="ann")
+        await desk.running(1)
+        await desk.say("me too", "2", user="ben")
+        await desk.say("and me", "3", user="cem")
+
+        async def are_told() -> bool:
+            return bool(await replies(engine, "2")) and bool(await replies(engine, "3"))
+
+        await until(are_told, "what the two are told")
+        work.gate.set()
+        await desk.running(3)
+    assert await replies(engine, "2") == ["I am busy just now: yours is number 1 in line.", "re me too"]
+    assert await replies(engine, "3") == ["I am busy just now: yours is number 2 in line.", "re and me"]
+    assert await replies(engine, "1") == ["re long"]
+
+
+async def test_a_short_wait_is_not_worth_a_word(engine: Engine) -> None:
+    async with served(engine, settings=replace(QUICK, turns=1)) as desk:
+        for chat in "123456":
+            seq = await desk.say("hello", chat, user=chat)
+            await desk.answered(seq, chat)
+    assert len(await chain(engine, records.OUT_SUBJECTS)) == 6
+
+
+async def test_work_that_the_gateway_gave_itself_is_told_nothing(engine: Engine) -> None:
+    work = Watched()
+    work.acts["long"] = work.hold
+    async with served(engine, work, replace(QUICK, turns=1, patience=0.001)) as desk:
+        await desk.say("long", "1", user="ann")
+        await desk.running(1)
+        await desk.say("a report", "2", user="hook", kind="internal")
+        await until(lambda: desk.lanes.waiting == 1)
+        await desk.say("and me", "3", user="cem")
+
+        async def is_told() -> bool:
+            return bool(await replies(engine, "3"))
+
+        await until(is_told)
+        work.gate.set()
+        await desk.running(3)
+    assert await replies(engine, "2") == ["re a report"]
+
+
+async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(engine: Engine) -> None:
+    work = Watched()
+    for number in range(4):
+        work.acts[f"m{number}"] = work.hold
+    async with served(engine, work, replace(QUICK, backlog=2)) as desk:
+        for number in range(3):
+            await desk.say(f"m{number}", str(number), user=str(number))
+        with pytest.raises(EngineError, match="too many conversations wait"):
+            await desk.say("m3", "3")
+        assert await engine.last(records.subject("in", "agent:main:net:dm:3")) is None
+        work.gate.set()
+
+        async def has_room() -> bool:
+            return not await desk.lanes.is_full()
+
+        await until(has_room)
+        await desk.answered(await desk.say("m3", "3"), "3")
+
+
+async def test_only_plain_words_interrupt() -> None:
+    session = Session("k")
+    assert plain_words_interrupt(session, message("no, wait"))
+    for text, kind in (
+        ("/title x", "text"),
+        ("!new", "text"),
+        ("x", "edit"),
+        ("/approve", "button"),
+        ("x", "internal"),
+    ):
+        assert not plain_words_interrupt(session, message(text, kind=kind)), (text, kind)
