@@ -59,7 +59,7 @@ class Terminal:
         receipt = await self._receive(message)
         if receipt.settled is not None:
             return Said(typed.session, receipt.settled, "command")
-        return await Watcher(self._engine, receipt, typed.session, notify).until_done(heard)
+        return await Watcher(self._engine, receipt, message, notify).until_done(heard)
 
 
 class JournalCarrier:
@@ -90,10 +90,10 @@ class JournalCarrier:
 class Watcher:
     """Shows one message's answer as it comes."""
 
-    def __init__(self, engine: Engine, receipt: Receipt, session: str, notify: Notify) -> None:
+    def __init__(self, engine: Engine, receipt: Receipt, message: Message, notify: Notify) -> None:
         self._engine = engine
         self._receipt = receipt
-        self._session = session
+        self._message = message
         self._notify = notify
         self._shown: dict[str, records.Outbound] = {}
 
@@ -119,10 +119,11 @@ class Watcher:
             if isinstance(kept, records.Outbound):
                 await self._show(kept)
         texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
-        return Said(self._session, "\n\n".join(texts), status, turn_id, error)
+        return Said(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
     async def _show(self, out: records.Outbound) -> None:
-        if out.reply.id not in self._shown:
+        is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
+        if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out
             await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
 

@@ -3,8 +3,9 @@
 import argparse
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,22 @@ def talk_lines(socket: Path, lines: Iterable[str], session: str) -> int:
 
 
 class Screen:
-    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed."""
+    """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed.
+
+    Only whole lines are printed: the line editor draws its prompt where the last line ends, and over what is there.
+    The line that still grows is `line`, for the prompt to show above itself.
+    """
 
     def __init__(self) -> None:
         self._shown = ""
+        self.line = ""
 
     def heard(self, method: str, params: Any) -> None:
         if method == "delta":
             self._shown += params["text"]
-            self._write(params["text"])
+            *whole, self.line = (self.line + params["text"]).split("\n")
+            for line in whole:
+                print(line, flush=True)
         elif method == "reply":
             self._finish(params["text"])
 
@@ -72,24 +80,20 @@ class Screen:
             self._finish(self._shown)
 
     def _finish(self, text: str) -> None:
-        if text != self._shown:
-            self._write(("\n" if self._shown else "") + text)
-        self._write("\n\n")
-        self._shown = ""
-
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        rest = [self.line] if text == self._shown or self.line else []
+        rest += [text] if text != self._shown else []
+        self._shown = self.line = ""
+        print(*rest, "", sep="\n", flush=True)
 
 
 class Talk:
     """A conversation over one connection: the person types on, while a thread shows what comes back."""
 
-    def __init__(self, client: Client, session: str) -> None:
+    def __init__(self, client: Client, session: str, screen: Screen, changed: Callable[[], None]) -> None:
         self._client = client
         self._session = session
-        self._screen = Screen()
+        self._screen = screen
+        self._changed = changed
         self.gone = threading.Event()
 
     def say(self, text: str) -> None:
@@ -102,7 +106,9 @@ class Talk:
                     self._screen.heard(message["method"], message["params"])
                 else:
                     self._show_result(message)
+                self._changed()
         self.gone.set()
+        self._changed()
 
     def _show_result(self, message: dict[str, Any]) -> None:
         try:
@@ -118,19 +124,33 @@ def converse(home: Home, session: str) -> int:
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
     from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
 
+    screen = Screen()
+
+    def question() -> str:
+        return f"{screen.line}\n> " if screen.line else "> "
+
+    def redraw() -> None:
+        """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
+        if prompt.app.is_running and talk.gone.is_set() and prompt.app.loop:
+            prompt.app.loop.call_soon_threadsafe(partial(prompt.app.exit, exception=EOFError))
+        else:
+            prompt.app.invalidate()
+
+    prompt: PromptSession[str] = PromptSession(question, history=FileHistory(str(home.ours / "chat_history")))
     with Client(home.socket, timeout=None) as client, patch_stdout(raw=True):
-        talk = Talk(client, session)
+        talk = Talk(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
         print(HELLO.format(home=home.root))
-        prompt: PromptSession[str] = PromptSession("> ", history=FileHistory(str(home.ours / "chat_history")))
         while not talk.gone.is_set():
             try:
                 text = prompt.prompt()
             except KeyboardInterrupt:
                 text = "/stop"
             except EOFError:
-                return int(Exit.OK)
+                break
             if text.strip() and not talk.gone.is_set():
                 talk.say(text.strip())
+        if not talk.gone.is_set():
+            return int(Exit.OK)
         print("The gateway went away; your messages are kept and answered when it is back.", file=sys.stderr)
         return int(Exit.NOT_RUNNING)

@@ -1,0 +1,146 @@
+"""`chat` as a person has it: a terminal, a prompt, keys, and what then stands on the screen."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>78]|\r")
+PATIENCE = 15.0
+
+
+class Typist:
+    """Somebody before a terminal in which `hermes-gateway chat` runs."""
+
+    def __init__(self, gateway: GatewayProcess, *args: str) -> None:
+        self.seen = ""
+        self._terminal, inner = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gateway.cli", "chat", *args],
+            env={**gateway.environ, "TERM": "xterm"},
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+        )
+        os.close(inner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._terminal)
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def sees(self, text: str) -> str:
+        """The text comes up. What was before it is returned, and not looked at again."""
+        limit = time.monotonic() + PATIENCE
+        while (found := CONTROL.sub("", self.seen)).find(text) < 0:
+            readable, _, _ = select.select([self._terminal], [], [], max(0, limit - time.monotonic()))
+            assert readable, f"{text!r} did not come; there was {found!r}"
+            self.seen += self._read()
+        before, _, self.seen = found.partition(text)
+        return before
+
+    def leaves(self) -> int:
+        """The exit code, when it has ended."""
+        limit = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < limit:
+            if select.select([self._terminal], [], [], 0.02)[0]:
+                self.seen += self._read()
+        return self.process.wait(0)
+
+    def _read(self) -> str:
+        """What the program writes; where it asks for the cursor's place, it is told, as a terminal does."""
+        try:
+            written = os.read(self._terminal, 65536).decode(errors="replace")
+        except OSError:  # the last one to hold the terminal has closed it
+            return ""
+        for _ in range(written.count("\x1b[6n")):
+            self.type("\x1b[1;1R")
+        return written
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.start()
+        yield gateway
+
+
+def test_a_person_talks_and_leaves(gateway: GatewayProcess) -> None:
+    with Typist(gateway) as person:
+        person.sees("/help lists the commands")
+        person.type("what is 6 * 7\r")
+        person.sees("The result is 42.")
+        person.type("/help\r")
+        person.sees("/new")
+        person.type("\x04")
+        assert person.leaves() == 0
+
+
+def test_a_line_of_before_is_there_again(gateway: GatewayProcess) -> None:
+    for keys in ("what is 6 * 7\r", "\x1b[A\r"):
+        with Typist(gateway) as person:
+            person.sees("/help lists the commands")
+            person.type(keys)
+            person.sees("The result is 42.")
+
+
+def test_ctrl_c_stops_the_turn_and_not_the_conversation(gateway: GatewayProcess) -> None:
+    with Typist(gateway) as person:
+        person.sees("/help lists the commands")
+        person.type("count to 30 slowly\r")
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+        person.type("\x03")
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+        person.type("what is 6 * 7\r")
+        assert person.sees("The result is 42.").count("Stopped.") == 1
+
+
+def test_an_answer_grows_on_the_screen_line_by_line_and_word_by_word(gateway: GatewayProcess) -> None:
+    gateway.stop()
+    chunks = ["First", " line\nand", " second", " line"]
+    gateway.script({"user": "tell", "answers": [{"chunks": chunks, "delay": "400ms"}]})
+    gateway.start()
+    with Typist(gateway) as person:
+        person.sees("/help lists the commands")
+        person.type("tell\r")
+        person.sees("First line\n")
+        person.sees("and")
+        person.sees("second")
+        assert gateway.call("status")["turns"]["running"] == 1
+        person.sees("and second line\n")
+
+
+def test_whoever_sits_at_the_prompt_learns_that_the_gateway_has_gone(gateway: GatewayProcess) -> None:
+    with Typist(gateway) as person:
+        person.sees("/help lists the commands")
+        person.type("half a line")
+        person.sees("half a line")
+        gateway.stop()
+        person.sees("The gateway went away")
+        assert person.leaves() == 3
+
+
+def test_a_pipe_is_answered_line_by_line(gateway: GatewayProcess) -> None:
+    command = [sys.executable, "-m", "gateway.cli", "chat", "--session", "work"]
+    lines = "what is 1 + 1\n\nwhat is 2 + 2\n"
+    done = subprocess.run(command, env=gateway.environ, input=lines, capture_output=True, text=True, check=True)
+    assert done.stdout == "The result is 2.\nThe result is 4.\n"
