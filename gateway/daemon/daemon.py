@@ -24,6 +24,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control.server import ControlServer, Verb
 from gateway.daemon import hooks
+from gateway.daemon.about import about
 from gateway.daemon.agents import Agents
 from gateway.daemon.networks import ServedNetwork, served
 from gateway.daemon.parts import Part, serving
@@ -66,6 +67,7 @@ class Gateway:
         deliveries = Deliveries(self.registry)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
         self.dispatcher: Dispatcher | None = None
+        self.grants: Grants | None = None
         self.folder_hooks: FolderHooks | None = None
         self.parts: list[Part] = []
         self.networks: list[ServedNetwork] = []
@@ -130,7 +132,8 @@ async def running(
         async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
             below = house(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)
-            async with folder_hooks(gateway, nursery, dispatcher) as gateway.folder_hooks:
+            gateway.grants = Grants(below, dispatcher.lanes)
+            async with folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
                 terminal = Terminal(engine, dispatcher.receive)
                 control = ControlServer(home.socket, make_verbs(gateway, terminal))
                 await gateway.start(
@@ -160,12 +163,13 @@ async def let_end(gateway: Gateway, limit: float) -> None:
     gateway.registry.emit("gateway:shutdown", reason=gateway.stop.reason)
     for part in gateway.parts:
         part.let_end()
+    if gateway.grants:
+        gateway.grants.waiting.give_up()
     await gateway.lanes.drain(limit * LANES_SHARE)
     await gateway.outbox.drain(limit * OUTBOX_SHARE)
 
 
-def folder_hooks(gateway: Gateway, nursery: Nursery, dispatcher: Dispatcher) -> FolderHooks:
-    grants = Grants(house(gateway), dispatcher.take)
+def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHooks:
     return FolderHooks(
         hooks.sources(gateway.home, gateway.configuration),
         gateway.registry,
@@ -194,6 +198,7 @@ def house(gateway: Gateway) -> House:
             platforms=lambda: parts_in_words(gateway),
             models=lambda: gateway.agents.models,
             restart=partial(restart, gateway.stop),
+            about=lambda: about(gateway.settings),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
         too_old=sessions.too_old or math.inf,

@@ -3,6 +3,6 @@
 from gateway.dispatcher.deliveries import Deliveries
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.grants import Grants
-from gateway.dispatcher.house import House, Reports
+from gateway.dispatcher.house import About, House, Network, Reports
 
-__all__ = ["Deliveries", "Dispatcher", "Grants", "House", "Reports"]
+__all__ = ["About", "Deliveries", "Dispatcher", "Grants", "House", "Network", "Reports"]

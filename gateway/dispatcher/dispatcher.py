@@ -13,7 +13,7 @@ from typing import Any
 import anyio.abc
 
 from gateway import records
-from gateway.access import Scope
+from gateway.access import INTERNAL, Scope
 from gateway.agent import Ports, run_turn
 from gateway.commands import Typed, typed
 from gateway.dispatcher import speech
@@ -22,10 +22,11 @@ from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.reception import Reception
 from gateway.dispatcher.streaming import Live
 from gateway.dispatcher.verbs import Call
+from gateway.dispatcher.waiting import AWAITED
 from gateway.engine import Put
 from gateway.events import Deny, End, Pause, Question
 from gateway.hooks import Scope as HookScope
-from gateway.lanes import Lanes, LaneTurn, Outcome
+from gateway.lanes import HOUR, Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.outbox import Stream
 from gateway.sessions import Session, apply, turnover
@@ -49,10 +50,6 @@ class Dispatcher:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         return await self._reception.receive(message, *extra, bot=bot)
 
-    async def take(self, message: Message, key: str) -> Receipt:
-        """Work of our own making, for the session of this key; no network waits for it."""
-        return Receipt(key, await self.lanes.accept(message, key) or 0)
-
     async def work(self, turn: LaneTurn) -> Outcome:
         """What a lane runs: everything between a claim and the record of its end."""
         message = speech.joined(turn.messages)
@@ -61,10 +58,13 @@ class Dispatcher:
             return Outcome(status="denied", error="the sender may no longer speak here")
         if message.sent_at and time.time() - message.sent_at > self._house.too_old and not turn.resumed:
             return said(turn, message, TOO_OLD, status="expired")
+        if message.extra.get(AWAITED, self._house.life) != self._house.life:
+            return Outcome(status="expired", error="the gateway ended in the middle of it, and who waited for it too")
         agent = self._house.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = speech.turn_fields(turn, message, scope, agent.name)
-        view = self._house.registry.scope(fields, session_bag=bag, answers=turn.answers)
+        answers = {asked: answer if answer is not None else False for asked, answer in turn.answers.items()}
+        view = self._house.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.turnover:
             self._tell_turnover(turn.session, view)
         try:
@@ -163,4 +163,5 @@ def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) ->
         )
         for name, prompt in prompts.items()
     )
-    return Outcome(replies=replies, questions=prompts)
+    wait = 0.0 if message.address.platform == INTERNAL else HOUR  # where nobody can answer, it is no at once
+    return Outcome(replies=replies, questions=prompts, wait=wait)

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any
 
 import msgspec
 
@@ -11,32 +11,35 @@ from gateway import records
 from gateway.access import INTERNAL
 from gateway.catalogue import point
 from gateway.dispatcher.house import House
+from gateway.dispatcher.waiting import AWAITED, Waiting
 from gateway.engine import Put
 from gateway.errors import HookError
-from gateway.messages import Address, Message, Receipt, Reply
-
-Accept: TypeAlias = Callable[[Message, str], Awaitable[Receipt]]
+from gateway.lanes import Lanes
+from gateway.messages import Address, Message, Reply
 
 TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000
+HOME = "home"
 
 
 class Send(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`send(to, text)`: a session key, or `platform:chat` and perhaps `:thread`."""
+    """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`."""
 
     to: str
     text: str
 
 
 class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`submit(text, session, deliver)`: work for the agent, in a session of this name or key.
+    """`submit(text, session, deliver, wait)`: work for the agent, in a session of this name or key.
 
-    The answer goes to `deliver` (as `to` above), or to the chat of the session; else it stays in the session.
+    The answer goes to `deliver` (as `to` above), or to the chat of the session; else it stays in the session. With
+    `wait` the hook gets it too, and what takes longer than so many seconds is stopped.
     """
 
     text: str
     session: str = ""
     deliver: str = ""
+    wait: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 0
 
 
 class Emit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,13 +60,15 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Grants:
     """Serves the requests of all hooks. Who may ask for what is decided before, by the manifest."""
 
-    def __init__(self, house: House, accept: Accept) -> None:
+    def __init__(self, house: House, lanes: Lanes) -> None:
         self._house = house
-        self._accept = accept
+        self._lanes = lanes
+        self.waiting = Waiting(house.engine, lanes)
         self._verbs: Mapping[str, Callable[[str, dict[str, Any]], Awaitable[Any]]] = {
             "send": self._send,
             "submit": self._submit,
             "emit": self._emit,
+            "facts": self._facts,
             "store.get": self._get,
             "store.set": self._set,
             "store.delete": self._delete,
@@ -99,10 +104,22 @@ class Grants:
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
         message = Message(
-            uuid.uuid4().hex, address, f"hook:{hook}", asked.text, kind="internal", session=key, sent_at=time.time()
+            uuid.uuid4().hex,
+            address,
+            f"hook:{hook}",
+            asked.text,
+            kind="internal",
+            session=key,
+            sent_at=time.time(),
+            extra={AWAITED: self._house.life} if asked.wait else {},
         )
-        receipt = await self._accept(message, key)
-        return {"session_key": key, "seq": receipt.seq}
+        if asked.wait:
+            answered = await self.waiting.answer(message, key, asked.wait)
+            return {"session_key": key, **msgspec.to_builtins(answered)}
+        return {"session_key": key, "seq": await self._lanes.accept(message, key) or 0}
+
+    async def _facts(self, _hook: str, _params: dict[str, Any]) -> Any:
+        return msgspec.to_builtins(self._house.reports.about())
 
     async def _emit(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Emit)
@@ -143,9 +160,18 @@ class Grants:
             return address, to
         platform, _, rest = to.partition(":")
         chat, _, thread = rest.partition(":")
-        if not platform or not chat:
-            raise HookError(f"send: {to!r} is no place; write a session key, or platform:chat")
+        if platform and not chat:
+            return self._home(platform), ""
+        if not platform:
+            raise HookError(f"send: {to!r} is no place; write a session key, platform:chat, or home")
         return Address(platform, chat, thread_id=thread), ""
+
+    def _home(self, platform: str) -> Address:
+        found = self._house.reports.about().home_of("" if platform == HOME else platform)
+        if found is None:
+            which = "no network that is served has" if platform == HOME else f"{platform[:100]!r} has not"
+            raise HookError(f"send: {which} a home channel; set platforms.<network>.home_channel in config.yaml")
+        return Address(found.name, found.home_channel)
 
     async def _address_of(self, key: str) -> Address | None:
         """Where a session's last message came from."""

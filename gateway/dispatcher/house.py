@@ -1,9 +1,12 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
 import math
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from gateway.access import Access
 from gateway.agent import Agent
@@ -18,6 +21,32 @@ Choose: TypeAlias = Callable[[Message, Session], Agent]
 Report: TypeAlias = Callable[[], str]
 
 
+class Network(msgspec.Struct, frozen=True):
+    """A chat network, as hooks may know it: no secret is in it."""
+
+    name: str
+    served: bool
+    home_channel: str = ""  # the id of the chat that gets what nobody asked for
+    home_channel_name: str = ""
+
+
+class About(msgspec.Struct, frozen=True):
+    """What hooks may know of how the gateway is set up."""
+
+    networks: tuple[Network, ...] = ()
+    model: str = ""
+    provider: str = ""
+    base_url: str = ""
+    reset: str = "none"
+    idle_minutes: int = 1440
+    daily_at: int = 4
+
+    def home_of(self, platform: str = "") -> Network | None:
+        """The network whose home channel is meant: of this name, or the first that is served and has one."""
+        fits = [one for one in self.networks if one.home_channel and (one.name == platform or not platform)]
+        return next((one for one in fits if one.served), fits[0] if fits and platform else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Reports:
     """What the rest of the gateway says of itself when a person asks in a chat."""
@@ -27,6 +56,7 @@ class Reports:
     platforms: Report
     models: Callable[[], Sequence[str]]
     restart: Callable[[], Awaitable[None]]
+    about: Callable[[], About] = About
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +73,4 @@ class House:
     reports: Reports
     keys: KeyRules = DEFAULT_RULES
     too_old: float = math.inf  # seconds after which a message that waited is not answered any more
+    life: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process: the next one has another

@@ -11,7 +11,7 @@ from gateway.access import Access, Rules
 from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.commands import CommandTable
-from gateway.dispatcher import Deliveries, Dispatcher, House, Reports
+from gateway.dispatcher import About, Deliveries, Dispatcher, House, Reports
 from gateway.engine import MemoryEngine
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
@@ -98,7 +98,9 @@ async def no_hooks() -> str:
 
 
 @asynccontextmanager
-async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) -> AsyncIterator[Chat]:
+async def chat(
+    *turns: Any, tools: tuple[Tool, ...] = (), about: Any = About, **house_facts: Any
+) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
     deliveries = Deliveries(hooks)
@@ -112,7 +114,7 @@ async def chat(*turns: Any, tools: tuple[Tool, ...] = (), **house_facts: Any) ->
         access=Access(Rules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
         commands=CommandTable(),
         choose=lambda message, session: agent,
-        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart),
+        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
         **house_facts,
     )
     async with hooks, anyio.create_task_group() as tasks:

@@ -1,20 +1,19 @@
 """What hooks may have done: send, submit, emit, store."""
 
+import anyio
 import pytest
 
 from gateway import records
-from gateway.dispatcher import Grants
+from gateway.dispatcher import About, Grants, Network
 from gateway.errors import HookError
-from gateway.messages import Message, Receipt
+from gateway.events import Deny
+from gateway.messages import Message
 from gateway.sessions import session_key
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
 async def grants(room: Chat) -> Grants:
-    async def accept(message: Message, key: str) -> Receipt:
-        return await room.dispatcher.receive(message)
-
-    return Grants(room.house, accept)
+    return Grants(room.house, room.dispatcher.lanes)
 
 
 async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
@@ -72,3 +71,62 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
     assert session_key(Message("1", ROOM, "7", "x")) == KEY
     assert records.conv(KEY) != records.conv("agent:main:internal:dm:room")
+
+
+async def test_a_hook_may_wait_for_the_answer_and_gets_it_with_how_it_ended() -> None:
+    async with chat("the report") as room:
+        grant = await grants(room)
+        answered = await grant("daily", "submit", {"text": "write the report", "wait": 5}, "")
+        assert (answered["reply"], answered["status"], answered["error"]) == ("the report", "ok", "")
+        assert room.net.sent == []
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_what_is_waited_for_too_long_or_when_the_gateway_stops_is_stopped(stops: bool) -> None:
+    async with chat({"answers": [{"text": "never", "delay": 60}]}) as room, anyio.create_task_group() as tasks:
+        grant = await grants(room)
+        if stops:
+            tasks.start_soon(give_up_once_it_runs, room, grant)
+        answered = await grant("daily", "submit", {"text": "think", "wait": 60 if stops else 0.05}, "")
+        assert answered["status"] == "timeout"
+        assert answered["error"] == ("the gateway stops" if stops else "it was not done within 0.05 s")
+        session = await room.house.sessions.open(answered["session_key"])
+        assert session.turn is None
+
+
+async def give_up_once_it_runs(room: Chat, grant: Grants) -> None:
+    await room.when("agent:start")
+    grant.waiting.give_up()
+
+
+async def test_where_nobody_can_answer_a_question_it_is_no_at_once() -> None:
+    async with chat({"answers": [{"text": "done without"}]}) as room:
+        room.hooks.on("agent:start", lambda event: event.ask("May I?") or Deny("no leave"), key="asker")
+        grant = await grants(room)
+        answered = await grant("daily", "submit", {"text": "do it", "wait": 5}, "")
+        assert (answered["reply"], answered["status"]) == ("no leave", "denied")
+
+
+async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> None:
+    async with chat("never said") as room:
+        grant = await grants(room)
+        dead = Message("1", ROOM, "hook:x", "go on", kind="internal", session=KEY, extra={"awaited": "another life"})
+        await room.dispatcher.lanes.accept(dead, KEY)
+        later = await grant("daily", "submit", {"text": "hello", "session": KEY, "wait": 5}, "")
+        session = await room.house.sessions.open(KEY)
+        assert later["reply"] == "never said"
+        assert [entry.content for entry in session.entries] == ["hello", "never said"]
+
+
+async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:
+    networks = (Network("off", False, "1"), Network("none", True), Network("net", True, "room", "Home"))
+    async with chat(about=lambda: About(networks)) as room:
+        grant = await grants(room)
+        for to in ("home", "net"):
+            await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")
+        await room.hear(2)
+        assert [(reply.text, reply.address) for reply in room.net.sent] == [("to home", ROOM), ("to net", ROOM)]
+        with pytest.raises(HookError, match=r"'none' has not a home channel; set platforms"):
+            await grant("daily", "send", {"to": "none", "text": "?"}, "")
+        facts = await grant("daily", "facts", {}, "")
+        assert [one["name"] for one in facts["networks"]] == ["off", "none", "net"]
