@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from timing import beside, loop  # noqa: E402 - this file runs by itself, where `bench` is no package
+from timing import beside, loop
 
 with contextlib.redirect_stdout(io.StringIO()):
     from gateway.hooks import HookRegistry  # hermes-agent's
@@ -31,7 +31,7 @@ async def main(rounds: int) -> None:
     for count in (0, 1, 10, 100):
         registry, fns = HookRegistry(), handlers(count)
         if fns:
-            registry._handlers["agent:start"] = fns  # as its discovery leaves it
+            registry._handlers["agent:start"] = fns  # noqa: SLF001 - as its discovery leaves it
         floor = "for fn in fns: await fn(name, context)" if count else "names.get(name)"
         runs = {
             "emit": loop("await registry.emit(name, context)", {**names, "registry": registry}),

@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.timing import beside, loop
 from gateway.hooks import HookRegistry
@@ -83,7 +84,9 @@ async def observed(count: int, rounds: int, goal: float) -> Row:
     return Row("emit to busy observers, the caller's side", count, times["emit"], times["emit"] / times["floor"], goal)
 
 
-async def intercepted(what: str, make: Callable[[], Callable], count: int, rounds: int, goal: float | None) -> Row:
+async def intercepted(
+    what: str, make: Callable[[], Callable[..., Any]], count: int, rounds: int, goal: float | None
+) -> Row:
     async with HookRegistry() as hooks:
         fns = [make() for _ in range(count)]
         for fn in fns:

@@ -18,7 +18,7 @@ async def timed(_count, _clock, {names}):
 
 
 def loop(statement: str, names: Mapping[str, Any], drain: str = "", batch: int = 100) -> Run:
-    """The seconds that n runs of the statement take; with `drain`, in batches, and what is done between them not counted."""
+    """The seconds that n runs of the statement take; with `drain`, in batches, and what is done between uncounted."""
     timed = _compiled(statement, names)
     emptied = _compiled(drain, names) if drain else None
 

@@ -16,6 +16,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,13 +156,15 @@ async def hand_over(workshop: Workshop, rounds: int) -> list[Row]:
 
 
 async def start_and_memory(workshop: Workshop, rounds: int) -> list[Row]:
-    starts, private, workers = [], [], []
+    starts: list[float] = []
+    private: list[float] = []
+    workers: list[Worker] = []
     for _ in range(rounds):
         begun = time.perf_counter()
         workers.append(await workshop.make("def handle(event, context): return None"))
         starts.append(time.perf_counter() - begun)
     for worker in workers:
-        await timed(lambda worker=worker: worker.call("tool:before", SMALL, DECIDES, 5), 10)
+        await timed(partial(worker.call, "tool:before", SMALL, DECIDES, 5), 10)
         memory = worker.facts().memory
         private.append(memory.private if memory else 0)
         await worker.stop()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from typing import Any
 
 import anyio
 import pytest
@@ -27,7 +28,8 @@ def failing(error: BaseException):
 @pytest.mark.row("STR-73")
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 async def test_skip_logs_the_failure_and_the_next_hook_runs(error, caplog) -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
     hooks.on("tool:before", failing(error), key="broken")
     hooks.on("tool:before", seen.append)
     event = await hooks.run("tool:before", tool="x")
@@ -38,7 +40,8 @@ async def test_skip_logs_the_failure_and_the_next_hook_runs(error, caplog) -> No
 @pytest.mark.row("STR-73")
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 async def test_deny_denies_and_stops_the_chain(error) -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
     hooks.on("tool:before", failing(error), key="guard", on_error="deny")
     hooks.on("tool:before", seen.append)
     event = await hooks.run("tool:before", tool="x")
@@ -51,7 +54,8 @@ async def test_deny_denies_and_stops_the_chain(error) -> None:
 @pytest.mark.row("STR-14")
 @pytest.mark.row("STR-73")
 async def test_raise_gives_the_error_to_who_fired_the_event_and_stops_the_chain() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
     hooks.on("tool:before", failing(KeyError("mine")), on_error="raise")
     hooks.on("tool:before", seen.append)
     with pytest.raises(KeyError, match="mine"):
@@ -77,7 +81,8 @@ async def test_a_keyboard_interrupt_is_never_held_up(on_error) -> None:
 @pytest.mark.row("SHE-39")
 @pytest.mark.parametrize("on_error", ["skip", "raise", "deny"])
 async def test_a_cancellation_passes_whatever_the_policy(on_error) -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
     started = asyncio.Event()
 
     @hooks.on("tool:before", on_error=on_error)
@@ -106,7 +111,8 @@ async def test_a_cancel_scope_around_an_event_ends_it() -> None:
 
 async def test_a_hook_that_is_cancelled_by_itself_has_failed_and_the_operation_goes_on(caplog) -> None:
     """A hook that awaits a task of its own which was cancelled looks like a cancellation, and is none."""
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
 
     @hooks.on("tool:before", key="clumsy")
     async def clumsy(event) -> None:
@@ -121,7 +127,8 @@ async def test_a_hook_that_is_cancelled_by_itself_has_failed_and_the_operation_g
 
 
 async def test_a_hook_over_its_own_time_has_failed_and_the_next_one_runs(caplog) -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[Any] = []
     hooks.on("tool:before", lambda event: asyncio.sleep(60), timeout=0.01, key="slow")
     hooks.on("tool:before", seen.append)
     await hooks.run("tool:before", tool="x")
@@ -147,7 +154,7 @@ async def test_a_hook_with_a_limit_may_answer_and_may_be_a_plain_function() -> N
     hooks.on("my:event", lambda event: {"a": 1}, timeout=5)
 
     @hooks.on("my:event", timeout=5)
-    async def also(event) -> dict:
+    async def also(event) -> dict[str, Any]:
         return {"b": 2}
 
     event = await hooks.run("my:event")
@@ -155,7 +162,8 @@ async def test_a_hook_with_a_limit_may_answer_and_may_be_a_plain_function() -> N
 
 
 async def test_all_hooks_of_an_event_have_one_limit_and_who_guards_denies_when_it_is_over(caplog) -> None:
-    hooks, seen = HookRegistry(limit=0.04), []
+    hooks = HookRegistry(limit=0.04)
+    seen: list[Any] = []
     hooks.on("tool:before", lambda event: {"tool": "changed"})
     hooks.on("tool:before", lambda event: asyncio.sleep(60), key="slow")
     hooks.on("tool:before", seen.append, key="late")
@@ -249,12 +257,12 @@ async def test_an_event_within_an_event_has_its_own_limit_and_the_outer_one_keep
     hooks = HookRegistry(limit=0.05)
 
     @hooks.on("outer:event")
-    async def fire(event) -> dict:
+    async def fire(event) -> dict[str, Any]:
         inner = await hooks.run("inner:event")
         return {"inner": inner["done"]}
 
     @hooks.on("inner:event")
-    async def quick(event) -> dict:
+    async def quick(event) -> dict[str, Any]:
         await asyncio.sleep(0.001)
         return {"done": True}
 

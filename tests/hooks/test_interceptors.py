@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ async def test_none_is_unchanged_and_a_mapping_changes_what_it_names(hooks) -> N
 @pytest.mark.row("SHE-4")
 @pytest.mark.row("STR-70")
 async def test_a_change_in_place_counts_without_an_answer_and_those_who_follow_see_it(hooks) -> None:
-    seen = []
+    seen: list[Any] = []
     hooks.on("tool:before", lambda event: event.update(tool="other"))
     hooks.on("tool:before", lambda event: event["args"].update(x=1))
     hooks.on("tool:before", lambda event: seen.append((event["tool"], dict(event["args"]))))
@@ -107,7 +108,7 @@ async def test_a_read_only_field_that_is_written_is_the_hooks_failure(hooks, cap
 @pytest.mark.row("EDG-9")
 async def test_whatever_can_be_called_is_a_hook_and_what_can_be_awaited_is_awaited(hooks) -> None:
     class Callable:
-        async def __call__(self, event) -> dict:
+        async def __call__(self, event) -> dict[str, Any]:
             return {"text": event["text"] + "o"}
 
     class Awaitable:
@@ -118,7 +119,7 @@ async def test_whatever_can_be_called_is_a_hook_and_what_can_be_awaited_is_await
             yield from ()
             return self.answer
 
-    async def coroutine(event) -> dict:
+    async def coroutine(event) -> dict[str, Any]:
         return {"text": event["text"] + "c"}
 
     hooks.on("my:event", lambda event: {"text": event["text"] + "f"})
@@ -135,7 +136,7 @@ async def test_whatever_can_be_called_is_a_hook_and_what_can_be_awaited_is_await
 @pytest.mark.row("WEB-55")
 @pytest.mark.parametrize("outcome", [End("bye", "because"), Deny("no")])
 async def test_the_first_end_or_denial_stops_the_chain_returned_or_raised(hooks, outcome, raises) -> None:
-    seen = []
+    seen: list[Any] = []
 
     def decide(event):
         if raises:
@@ -150,7 +151,7 @@ async def test_the_first_end_or_denial_stops_the_chain_returned_or_raised(hooks,
 
 
 @pytest.mark.row("WEB-17")
-async def test_an_outcome_may_be_raised_from_any_depth_and_be_an_error_of_ones_own(hooks) -> None:
+async def test_an_outcome_may_be_raised_from_any_depth_and_be_an_error_of_ones_own(hooks: HookRegistry) -> None:
     class RateLimit(Deny):
         text = "too fast"
 
@@ -208,7 +209,7 @@ async def test_an_end_beats_a_retry(hooks) -> None:
     [("tool:before", Retry()), ("tool:after", Deny("no")), ("agent:end", End("x")), ("gateway:startup", Deny("no"))],
 )
 async def test_an_outcome_that_is_not_honoured_is_a_warning_without_effect(hooks, caplog, name, outcome) -> None:
-    seen = []
+    seen: list[Any] = []
     hooks.on(name, lambda event: outcome, key="hopeful", order=1)
     hooks.on(name, seen.append, order=2)
     event = await hooks.run(name)
@@ -220,7 +221,7 @@ async def test_an_outcome_that_is_not_honoured_is_a_warning_without_effect(hooks
 @pytest.mark.row("EDG-23")
 @pytest.mark.row("SHE-21")
 async def test_a_result_before_an_operation_is_a_field_and_the_rest_still_run(hooks) -> None:
-    seen = []
+    seen: list[Any] = []
     hooks.on("tool:before", lambda event: {"result": "made up"})
     hooks.on("tool:before", lambda event: seen.append(event["result"]))
     event = await hooks.run("tool:before", **TOOL)
@@ -233,7 +234,7 @@ async def test_a_result_before_an_operation_is_a_field_and_the_rest_still_run(ho
 @pytest.mark.row("SHE-35")
 @pytest.mark.row("WEB-57")
 async def test_an_error_can_be_left_consumed_or_replaced_and_each_sees_what_the_one_before_left(hooks) -> None:
-    seen = []
+    seen: list[Any] = []
 
     def note(event) -> None:
         seen.append((event["tool"], event["error"]))
@@ -275,7 +276,7 @@ async def test_an_unknown_decision_is_the_hooks_failure_and_a_guard_then_denies(
 
 @pytest.mark.row("WEB-33")
 async def test_a_filter_is_asked_when_the_hooks_turn_comes(hooks) -> None:
-    seen = []
+    seen: list[Any] = []
     hooks.on("tool:before", lambda event: {"tool": "shell"}, when={"tool": "sh"}, order=1)
     hooks.on("tool:before", lambda event: seen.append(event["tool"]), when={"tool": "shell"}, order=2)
     hooks.on("tool:before", lambda event: seen.append("admin only"), when={"scope": "admin"}, order=3)
@@ -285,8 +286,8 @@ async def test_a_filter_is_asked_when_the_hooks_turn_comes(hooks) -> None:
 
 
 @pytest.mark.row("WEB-5")
-async def test_to_register_and_remove_while_an_event_runs_counts_from_the_next_one_on(hooks) -> None:
-    seen = []
+async def test_to_register_and_remove_while_an_event_runs_counts_from_the_next_one_on(hooks: HookRegistry) -> None:
+    seen: list[Any] = []
 
     def late(event) -> None:
         seen.append("late")

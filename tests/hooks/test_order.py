@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gateway.hooks import End, HookRegistry
 
 
-def record(registry: HookRegistry, name: str, seen: list[str], said: str, **options) -> None:
+def record(registry: HookRegistry, name: str | list[str], seen: list[str], said: str, **options) -> None:
     registry.on(name, lambda event: seen.append(said), **options)
 
 
@@ -23,7 +23,8 @@ async def order(registry: HookRegistry, name: str, seen: list[str]) -> list[str]
 @pytest.mark.row("STR-8")
 @pytest.mark.row("WEB-51")
 async def test_low_order_goes_first_and_ties_keep_the_order_of_registration() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     for said, number in (("b", 0), ("d", 10), ("a", -100), ("c", 0), ("e", 90.5)):
         record(hooks, "x:before", seen, said, order=number)
     assert await order(hooks, "x:before", seen) == ["a", "b", "c", "d", "e"]
@@ -32,7 +33,8 @@ async def test_low_order_goes_first_and_ties_keep_the_order_of_registration() ->
 @pytest.mark.row("EDG-12")
 @pytest.mark.row("STR-75")
 async def test_rungs_are_numbers_input_policy_late_and_output_policy_early() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     for said, number in (("policy", 90), ("observer", 0), ("rails", -100)):
         record(hooks, "tool:before", seen, said, order=number)
     for said, number in (("observer", 0), ("policy", -90)):
@@ -44,7 +46,8 @@ async def test_rungs_are_numbers_input_policy_late_and_output_policy_early() -> 
 @pytest.mark.row("STR-7")
 @pytest.mark.row("STR-9")
 async def test_after_an_operation_what_is_tied_runs_in_reverse_and_order_still_rules() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     for said, number in (("first", 0), ("second", 0), ("late", 5), ("later", 5), ("early", -5)):
         record(hooks, ["tool:before", "tool:after"], seen, said, order=number)
     assert await order(hooks, "tool:before", seen) == ["early", "first", "second", "late", "later"]
@@ -53,21 +56,24 @@ async def test_after_an_operation_what_is_tied_runs_in_reverse_and_order_still_r
 
 @pytest.mark.row("SHE-5")
 async def test_the_reverse_can_be_switched_off() -> None:
-    hooks, seen = HookRegistry(lifo=False), []
+    hooks = HookRegistry(lifo=False)
+    seen: list[str] = []
     record(hooks, "tool:after", seen, "first")
     record(hooks, "tool:after", seen, "second")
     assert await order(hooks, "tool:after", seen) == ["first", "second"]
 
 
 async def test_who_named_the_event_goes_before_who_matched_it() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     for pattern in ("*", "tool:*", "tool:before", "*:before", "tool:bef*"):
         record(hooks, pattern, seen, pattern)
     assert await order(hooks, "tool:before", seen) == ["tool:before", "*", "tool:*", "*:before", "tool:bef*"]
 
 
 async def test_who_named_the_event_goes_last_of_the_tied_after_it() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     for pattern in ("*", "tool:after", "tool:*"):
         record(hooks, pattern, seen, pattern)
     assert await order(hooks, "tool:after", seen) == ["tool:*", "*", "tool:after"]
@@ -90,7 +96,8 @@ async def test_the_outer_scope_goes_first_whatever_the_number() -> None:
 
 @pytest.mark.row("EDG-7")
 async def test_an_end_in_the_outer_scope_stops_the_inner_ones_too() -> None:
-    outer, seen = HookRegistry(), []
+    outer = HookRegistry()
+    seen: list[str] = []
     inner = HookRegistry(parent=outer)
     outer.on("x:y", lambda event: End("bye"))
     record(inner, "x:y", seen, "inner")
@@ -101,7 +108,8 @@ async def test_an_end_in_the_outer_scope_stops_the_inner_ones_too() -> None:
 
 async def test_what_an_outer_scope_gains_and_loses_reaches_the_inner_ones() -> None:
     outer = HookRegistry()
-    inner, seen = HookRegistry(parent=outer), []
+    inner = HookRegistry(parent=outer)
+    seen: list[str] = []
     record(inner, "x:y", seen, "inner")
     assert await order(inner, "x:y", seen) == ["inner"]
     remove = outer.on("x:*", lambda event: seen.append("outer"))
@@ -112,14 +120,16 @@ async def test_what_an_outer_scope_gains_and_loses_reaches_the_inner_ones() -> N
 
 @pytest.mark.parametrize("pattern", [["a:b", "*", "a:*"], ["a:b", "a:b"], ["*", "a:b*", "*:b"]])
 async def test_a_hook_is_told_once_however_many_of_its_patterns_match(pattern) -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
     record(hooks, pattern, seen, "once")
     assert await order(hooks, "a:b", seen) == ["once"]
 
 
 @pytest.mark.row("EDG-15")
 async def test_a_function_that_is_registered_twice_is_called_twice() -> None:
-    hooks, seen = HookRegistry(), []
+    hooks = HookRegistry()
+    seen: list[str] = []
 
     def hook(event) -> None:
         seen.append(event.name)

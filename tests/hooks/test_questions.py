@@ -101,7 +101,7 @@ async def test_a_question_passes_whatever_the_error_policy_is(hooks, on_error) -
     async def ask(event) -> None:
         try:
             event.ask("May I?")
-        except Exception:
+        except Exception:  # noqa: BLE001 - what a careless hook does
             pytest.fail("no except Exception holds a question up")
 
     hooks.on("tool:before", ask, on_error=on_error)

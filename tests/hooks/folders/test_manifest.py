@@ -1,6 +1,7 @@
 """A manifest is read whole: every mistake has its place and its remedy, and nothing of the folder is run."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -273,7 +274,9 @@ VALUES = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(NAMES, VALUES, max_size=8))
-def test_whatever_a_manifest_holds_it_is_read_or_told(tmp_path_factory: pytest.TempPathFactory, data: dict) -> None:
+def test_whatever_a_manifest_holds_it_is_read_or_told(
+    tmp_path_factory: pytest.TempPathFactory, data: dict[str, Any]
+) -> None:
     reading = read(tmp_path_factory.mktemp("m"), yaml.safe_dump(data, allow_unicode=True))
     assert (reading.manifest is None) is bool(reading.errors)
     assert all(finding.place.line or "larger" in finding.what for finding in reading.findings)

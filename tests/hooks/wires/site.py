@@ -26,8 +26,8 @@ class Site:
             while line := await reader.readline():
                 assert line.startswith(b"POST /hooks HTTP/1.1")
                 headers = {}
-                while (line := (await reader.readline()).decode().strip()) != "":
-                    name, _, value = line.partition(":")
+                while line := (await reader.readline()).strip():
+                    name, _, value = line.decode().partition(":")
                     headers[name.lower()] = value.strip()
                 body = await reader.readexactly(int(headers["content-length"]))
                 self.requests.append((headers, json.loads(body)))

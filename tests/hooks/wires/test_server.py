@@ -43,7 +43,8 @@ async def call(server: HookServer, method: str, params: Any = None, **more: Any)
     request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1, **more}
     answer = await server.answer(json.dumps(request).encode())
     assert answer is not None
-    return json.loads(answer)
+    said: dict[str, Any] = json.loads(answer)
+    return said
 
 
 def louder(event: Event) -> None:

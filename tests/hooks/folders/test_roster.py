@@ -1,0 +1,192 @@
+"""Folders become hooks, live: dropped, changed, renamed, removed, broken and mended, while events flow."""
+
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.config.settings import Hooks
+from gateway.hooks import HookRegistry
+from tests.hooks.folders.workshop import Home, Yard, until
+
+pytestmark = pytest.mark.process
+
+
+async def test_what_is_there_at_the_start_is_told_of_everything_from_the_start(home: Home) -> None:
+    home.note("first")
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        registry.emit("my:event", n=1)
+        await until(lambda: home.seen("first") == [["1", "my:event", 1]])
+        status = await service.info("first")
+    assert (status.state, status.reason, status.calls, status.failures) == ("loaded", "", 1, 0)
+    assert status.pid
+    assert status.memory > 0
+    assert status.p50
+    assert [trace.event for trace in status.traces] == ["my:event"]
+    assert (status.origin, status.wire, status.events) == ("home", "worker", ("my:*",))
+
+
+async def test_a_folder_that_is_dropped_is_live_within_a_second(yard: Yard) -> None:
+    yard.note("new")
+    with anyio.fail_after(1):
+        await until(lambda: yard.registry.wants("my:event"))
+    yard.registry.emit("my:event", n=1)
+    await until(lambda: yard.seen("new") == [["1", "my:event", 1]])
+
+
+async def test_a_change_takes_over_with_no_event_lost_told_twice_or_out_of_order(yard: Yard) -> None:
+    folder = yard.note("flow")
+    await yard.state("flow", "loaded")
+    for n in range(300):
+        yard.registry.emit("my:event", n=n)
+        if n in (50, 150):
+            (folder / "handler.py").write_text(yard.noting("flow", str(n)))
+        await anyio.sleep(0.003)
+    await until(lambda: len(yard.seen("flow")) == 300)
+    seen = yard.seen("flow")
+    assert [n for _, _, n in seen] == list(range(300))
+    versions = [version for version, _, _ in seen]
+    assert versions == sorted(versions, key=["1", "50", "150"].index)
+    assert set(versions) == {"1", "50", "150"}
+    assert (await yard.status("flow")).restarts == 0
+
+
+async def test_the_first_event_of_the_new_one_waits_for_the_last_of_the_old(yard: Yard) -> None:
+    slow = yard.noting("slow", "old").replace("    with", "    import time; time.sleep(0.5)\n    with")
+    folder = yard.plant("slow", "events: ['my:*']\n", slow)
+    await yard.state("slow", "loaded")
+    before = (await yard.status("slow")).loaded_at
+    yard.registry.emit("my:event", n=1)
+    await anyio.sleep(0.05)
+    (folder / "handler.py").write_text(yard.noting("slow", "new"))
+    yard.registry.emit("my:event", n=2)
+    await until(lambda: yard.hook("slow").runner.loaded_at != before)
+    assert yard.seen("slow") == []
+    await until(lambda: len(yard.seen("slow")) == 2)
+    assert yard.seen("slow") == [["old", "my:event", 1], ["new", "my:event", 2]]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        ("handler.py", "def handle(e, c:\n", "bad/handler.py:1:"),
+        ("handler.py", "import no_such_module\n", "No module named 'no_such_module'"),
+        ("handler.py", "import os\nos._exit(1)\n", "does not start"),
+        ("HOOK.yaml", "events: ['my:*'\n", "bad/HOOK.yaml:2:1"),
+        ("HOOK.yaml", "events: ['my:*']\norder: high\n", "bad/HOOK.yaml:2:8"),
+        ("HOOK.yaml", "events: ['my:*']\nrequires: {bins: [no-such-program]}\n", "no-such-program"),
+    ],
+)
+async def test_a_broken_change_leaves_the_last_good_version_running(yard: Yard, file: str, text: str, why: str) -> None:
+    folder = yard.note("bad")
+    await yard.state("bad", "loaded")
+    (folder / file).write_text(text)
+    await until(lambda: why in yard.hook("bad").runner.reason)
+    status = await yard.status("bad")
+    assert status.state == "loaded"
+    assert status.needs_attention
+    assert "the version before runs on" in status.reason
+    yard.registry.emit("my:event", n=1)
+    await until(lambda: yard.seen("bad") == [["1", "my:event", 1]])
+    (folder / "HOOK.yaml").write_text("events: ['my:*']\n")
+    (folder / "handler.py").write_text(yard.noting("bad", "2"))
+    await until(lambda: not yard.hook("bad").runner.reason)
+    yard.registry.emit("my:event", n=2)
+    await until(lambda: yard.seen("bad")[1:] == [["2", "my:event", 2]])
+
+
+async def test_a_folder_that_is_removed_is_gone_and_one_that_is_renamed_is_another(yard: Yard) -> None:
+    folder = yard.note("one")
+    await yard.state("one", "loaded")
+    folder.rename(folder.parent / "two")
+    await yard.state("two", "loaded")
+    await until(lambda: list(yard.service._roster.hooks) == ["two"])
+    yard.registry.emit("my:event", n=1)
+    await until(lambda: yard.seen("one") == [["1", "my:event", 1]])
+    shutil.rmtree(folder.parent / "two")
+    await until(lambda: not yard.registry.wants("my:event"))
+    assert await yard.service.status() == []
+
+
+async def test_a_folder_that_goes_while_it_starts_leaves_nothing_behind(yard: Yard) -> None:
+    folder = yard.plant("gone", "events: ['my:*']\n", "import time\ntime.sleep(0.3)\n" + yard.noting("gone", "1"))
+    await yard.state("gone", "starting")
+    shutil.rmtree(folder)
+    await until(lambda: not yard.registry.wants("my:event"))
+    assert await yard.service.status() == []
+
+
+async def test_a_change_while_it_starts_gives_the_start_up(yard: Yard) -> None:
+    folder = yard.plant("twice", "events: ['my:*']\n", "import time\ntime.sleep(30)\n" + yard.noting("twice", "1"))
+    await yard.state("twice", "starting")
+    (folder / "handler.py").write_text(yard.noting("twice", "2"))
+    await yard.state("twice", "loaded")
+    yard.registry.emit("my:event", n=1)
+    await until(lambda: yard.seen("twice") == [["2", "my:event", 1]])
+
+
+async def test_two_folders_of_one_label_both_run(yard: Yard) -> None:
+    for name in ("one", "two"):
+        yard.note(name, manifest="name: same\nevents: ['my:*']\n")
+        await yard.state(name, "loaded")
+    yard.registry.emit("my:event", n=1)
+    await until(lambda: yard.seen("one") == yard.seen("two") == [["1", "my:event", 1]])
+
+
+async def test_a_hook_that_writes_into_its_own_folder_does_not_reload_itself(yard: Yard) -> None:
+    folder = yard.note("busy")
+    loaded_at = (await yard.state("busy", "loaded")).loaded_at
+    for n in range(5):
+        (folder / "data.json").write_text(str(n))
+        await anyio.sleep(0.03)
+    await anyio.sleep(0.1)
+    assert (await yard.status("busy")).loaded_at == loaded_at
+
+
+@pytest.mark.row("T22")
+async def test_nothing_is_imported_by_looking(home: Home) -> None:
+    canary = home.root / "canary"
+    home.plant("trap", "events: ['my:*']\nenabled: false\n", f"open({str(canary)!r}, 'w')\ndef handle(e, c): ...\n")
+    registry = HookRegistry()
+    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+        await service.status()
+        await service.info("trap")
+        (home.hooks / "trap" / "HOOK.yaml").write_text("events: ['my:*']\n")
+        await until(lambda: registry.wants("my:event"))
+        assert (await service.info("trap")).state == "registered"
+        assert not canary.exists()
+        registry.emit("my:event")
+        await until(canary.exists)
+
+
+async def test_beyond_the_eager_ones_hooks_start_at_their_first_event(home: Home) -> None:
+    for name in ("a", "b", "c"):
+        home.note(name, manifest=f"events: ['my:{name}']\n")
+    registry = HookRegistry()
+    async with home.serving(registry, settings=Hooks(eager=2)) as service:
+        states = {status.name: status.state for status in await service.status()}
+        assert states == {"a": "loaded", "b": "loaded", "c": "registered"}
+        registry.emit("my:c", n=1)
+        await until(lambda: home.seen("c") == [["1", "my:c", 1]])
+        assert (await service.info("c")).state == "loaded"
+
+
+async def test_what_is_beyond_the_eager_ones_is_checked_to_the_end_all_the_same(home: Home) -> None:
+    home.plant("a", "events: ['my:a']\n", "def handle(:\n")
+    registry = HookRegistry()
+    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+        status = await service.info("a")
+    assert status.state == "broken"
+    assert "a/handler.py:1:12" in status.reason
+
+
+async def test_the_index_makes_a_second_start_read_nothing(home: Home, tmp_path: Path) -> None:
+    home.note("one")
+    async with home.serving(HookRegistry()):
+        pass
+    assert (home.root / "state" / "index.json").exists()
+    (home.root / "state" / "index.json").write_text("nonsense")
+    async with home.serving(HookRegistry()) as service:
+        assert (await service.info("one")).state == "loaded"
