@@ -122,12 +122,15 @@ class Answered(Kept, tag="answered", frozen=True, kw_only=True):
 class Done(Kept, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
-    `entries` are what the turn adds to the transcript; `bag` is the session's bag when it changed.
+    `entries` are what the turn adds to the transcript; `bag` is the session's bag when it changed. Two are ends of the
+    chain as it was: `forgotten`, and `shortened`, behind which all that is to stay is written anew.
     """
 
     upto: int
     turn_id: str = ""
-    status: Literal["ok", "ended", "denied", "interrupted", "failed", "command", "forgotten", "expired"] = "ok"
+    status: Literal[
+        "ok", "ended", "denied", "interrupted", "failed", "command", "forgotten", "expired", "shortened"
+    ] = "ok"
     entries: tuple[Entry, ...] = ()
     usage: Usage = Usage()
     error: str = ""
@@ -157,6 +160,7 @@ class Opened(Kept, tag="opened", frozen=True, kw_only=True):
     platform: str = ""
     user_id: str = ""
     origin: str = ""  # the session that `carried` was taken from
+    began: float = 0.0  # where it is older than this record
     carried: Carried | None = None
 
 
@@ -250,6 +254,24 @@ class Cursor(Kept, tag="cursor", frozen=True, kw_only=True):
     value: dict[str, Any]
 
 
+class Guest(msgspec.Struct, frozen=True):
+    """A person who asked to be let in, or was; `mark` tells the code that they were given."""
+
+    platform: str
+    user_id: str
+    user_name: str = ""
+    chat_id: str = ""
+    at: float = 0.0
+    mark: str = ""
+
+
+class Paired(Kept, tag="paired", frozen=True, kw_only=True):
+    """Who was let in by a code, and who has asked; the last one counts."""
+
+    people: tuple[Guest, ...] = ()
+    asking: tuple[Guest, ...] = ()
+
+
 class Stored(Kept, tag="stored", frozen=True, kw_only=True):
     """What a hook keeps under a key; the last one counts."""
 
@@ -270,7 +292,7 @@ TurnRecord = (
 )
 Step = LlmStep | ToolStarted | ToolFinished
 SendRecord = Intent | Sent | Failed
-AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Stored | Emitted
+AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Paired | Stored | Emitted
 
 
 class _Version(msgspec.Struct):

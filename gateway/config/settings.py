@@ -112,8 +112,16 @@ class Sessions(Struct, frozen=True, kw_only=True):
 class Journal(Struct, frozen=True, kw_only=True):
     """What is kept of conversations and deliveries."""
 
-    retention: Annotated[Duration, means("what is older may be removed; 0: nothing ever is")] = 7_776_000.0
-    max_size: Annotated[Size, means("above this the oldest is removed first; 0: no limit")] = 2_000_000_000
+    retention: Annotated[
+        Duration, means("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is")
+    ] = 7_776_000.0
+    max_size: Annotated[
+        Size,
+        means(
+            "near this size the conversations that were not used for longest are forgotten, none before a week; at it "
+            "no message is taken any more; 0: no limit"
+        ),
+    ] = 2_000_000_000
 
 
 class Logs(Struct, frozen=True, kw_only=True):

@@ -40,6 +40,7 @@ from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
+from gateway.sessions.retention import Limits, Retention
 from gateway.sessions.search import Search
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Gateway:
         self.registry = HookRegistry()
         self.sessions = Sessions(engine)
         self.search = Search(engine, home.search)
+        self.retention = Retention(engine, self.sessions, self.search, self._limits)
         self.access = Access(rules_from(self.settings.access))
         self.agents = self._agents(configuration)
         deliveries = Deliveries(self.registry)
@@ -84,6 +86,10 @@ class Gateway:
         """There once the dispatcher is built."""
         assert self.dispatcher
         return self.dispatcher.lanes
+
+    def _limits(self) -> Limits:
+        journal = self.settings.journal
+        return Limits(journal.retention, journal.max_size)
 
     def _agents(self, configuration: Configuration) -> Agents:
         return Agents(configuration.settings, self.home, configuration.environ, self.registry, self.hooks_in_words)
@@ -142,6 +148,7 @@ async def running(
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
+                    Part("retention", serving(gateway.retention.run)),
                     Part("control", serving(control.serve)),
                 )
                 gateway.networks = served(configuration.settings.platforms, ground(gateway, below, dispatcher))

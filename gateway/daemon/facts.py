@@ -61,7 +61,7 @@ def platforms_off(gateway: Gateway) -> dict[str, str]:
 def attention(gateway: Gateway) -> list[str]:
     """What somebody should look at."""
     return [f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"] + (
-        [gateway.trouble] if gateway.trouble else []
+        list(filter(None, [gateway.trouble, gateway.retention.trouble]))
     )
 
 

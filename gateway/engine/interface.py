@@ -157,8 +157,10 @@ class Engine(Protocol):
         """What matches, in the order of the sequences, beginning behind `after`."""
         ...
 
-    async def purge(self, pattern: str, upto: int | None = None) -> int:
-        """Remove what matches, up to and with the sequence `upto`, and say how much it was; sequences never return.
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
+        """Remove what matches, behind `after` and up to and with `upto`, and say how much it was.
+
+        Sequences never return.
 
         The oldest go first; a crash in the middle leaves the rest. Message ids go with their records.
         """

@@ -96,9 +96,9 @@ class MemoryEngine(Live):
         found = self.waiting(after, any_of([pattern]))
         return [record for record, _ in zip(found, range(limit), strict=False)]
 
-    async def purge(self, pattern: str, upto: int | None = None) -> int:
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        found = self.waiting(0, any_of([pattern]))
+        found = self.waiting(after, any_of([pattern]))
         seqs = [record.seq for record in found if upto is None or record.seq <= upto]
         self._remove(seqs)
         return len(seqs)

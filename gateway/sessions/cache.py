@@ -73,6 +73,10 @@ class Sessions:
     def now(self) -> float:
         return self._clock()
 
+    def known(self) -> list[Session]:
+        """The sessions that are in memory, as they were last seen."""
+        return [held.session for held in self._held.values()]
+
     def peek(self, key: str) -> Session | None:
         """The session as it was last seen, if it is in memory: for looks that must not wait."""
         held = self._held.get(key)

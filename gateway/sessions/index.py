@@ -159,7 +159,10 @@ def _open(db: sqlite3.Connection, conv: str, kept: records.Opened, at: float) ->
     added = db.execute(
         "INSERT OR IGNORE INTO session(conv, id, key, platform, user_id, reason, origin, began, last_active)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (conv, kept.session_id, kept.session_key, platform, kept.user_id, kept.reason, kept.origin, at, at),
+        (
+            *(conv, kept.session_id, kept.session_key, platform, kept.user_id),
+            *(kept.reason, kept.origin, kept.began or at, at),
+        ),
     )
     settings = (str(start.settings.get("title") or ""), str(start.settings.get("model") or ""))
     db.execute(
@@ -179,6 +182,8 @@ def _claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -
 
 
 def _end(db: sqlite3.Connection, conv: str, kept: records.Done, at: float) -> None:
+    if kept.status == "shortened":
+        return  # what follows is here already
     if kept.status == "forgotten":
         for table in ("entry", "turn", "session"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names

@@ -1,21 +1,30 @@
-"""Forgetting: the words of a session leave the journal, and what was answered stays marked as answered.
+"""Forgetting and shortening: words leave the journal, and what was answered stays marked as answered.
 
-First one append says, at the end of the chain, that all before is forgotten, and carries what is to stay; only then the
+First one append says, at the end of the chain, that all before is over, and carries what is to stay; only then the
 records before it are purged. So a crash in between loses nothing, and what it left over goes with the next `sweep`,
 which every reader of the chain may do again: it is the same every time.
 """
 
+from collections.abc import Iterable
+from pathlib import Path
+
+import anyio
+import msgspec
+
 from gateway import records
 from gateway.engine.interface import Engine
-from gateway.errors import Conflict, SessionError
+from gateway.errors import Conflict, EngineTooNew, SessionError
 from gateway.sessions.cache import Sessions
 from gateway.sessions.keys import new_session_id
 from gateway.sessions.session import Session
 from gateway.sessions.verbs import carried
 
+PAGE = 200
+COPIES = (records.EVENT_SUBJECTS, "gw.dead.>")  # where a conversation's words stand under no subject of its own
 
-async def forget(engine: Engine, sessions: Sessions, key: str, session_id: str = "") -> bool:
-    """Forget one session of a key, or all of them; False when there is no such session.
+
+async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bool:
+    """Forget these sessions of a key, or all of them where none is named; False when one of them is not there.
 
     Of a whole key everything goes: messages that still wait are not answered, a turn that runs is stopped.
 
@@ -26,13 +35,15 @@ async def forget(engine: Engine, sessions: Sessions, key: str, session_id: str =
         before = await sessions.open(key)
         past = await sessions.past(key)
         newest = await engine.last(records.subject("in", key))
-        if (session_id and session_id not in past) or (before.seq == 0 and newest is None):
+        if not past.keys() >= set(gone) or (before.seq == 0 and newest is None):
             return False
-        if session_id and before.turn is not None:
-            raise SessionError(f"a turn is under way in {key}: stop it first, then forget {session_id}")
-        upto = before.upto if session_id or newest is None else max(before.upto, newest.seq)
-        stay = [old for name, old in past.items() if session_id and name != session_id]
-        remains = _remains(before, stay, session_id, sessions.now())
+        if gone and before.turn is not None:
+            raise SessionError(f"a turn is under way in {key}: stop it first, then forget {', '.join(gone)}")
+        upto = before.upto if gone or newest is None else max(before.upto, newest.seq)
+        stay = [old for name, old in past.items() if gone and name not in gone]
+        remains = [_kept(old) for old in stay]
+        if remains and before.session_id in gone:
+            remains.append(_empty(before, sessions.now()))
         try:
             await sessions.append(before, records.Done(upto=upto, status="forgotten"), *remains)
         except Conflict:
@@ -42,39 +53,99 @@ async def forget(engine: Engine, sessions: Sessions, key: str, session_id: str =
         return True
 
 
+async def shorten(engine: Engine, sessions: Sessions, key: str) -> bool:
+    """Write the sessions of a key anew, each as it is now, in place of all the records that made them.
+
+    Nothing of what was said is lost; what goes are the claims and steps of turns that have ended. False where a turn is
+    under way, or the chain went on in this moment.
+    """
+    before = await sessions.open(key)
+    if before.turn is not None or not before.session_id:
+        return False
+    past = await sessions.past(key)
+    done = records.Done(upto=before.upto, status="shortened")
+    try:
+        await sessions.append(before, done, *map(_kept, past.values()))
+    except Conflict:
+        return False
+    (end,) = await engine.read(records.subject("turn", key), before.seq, 1)
+    await engine.purge(records.subject("turn", key), end.seq - 1)
+    await engine.purge(records.subject("sum", key), end.seq - 1)
+    return True
+
+
 async def sweep(engine: Engine, conv: str, seq: int, upto: int) -> None:
-    """Purge what the end at `seq` in a chain said to forget: the chain before it, messages up to `upto`, replies."""
+    """Purge what the end at `seq` in a chain said to forget: the chain before it, messages up to `upto`, replies.
+
+    Their files go too, and the events that hooks are owed of them.
+    """
+    await _unlink_files(engine, conv, upto)
     await engine.purge(f"gw.turn.{conv}", seq - 1)
     await engine.purge(f"gw.sum.{conv}", seq - 1)
     await engine.purge(f"gw.in.{conv}", upto)
     await engine.purge(f"gw.bell.{conv}", seq)
     await engine.purge(f"gw.out.*.*.{conv}", seq)
     await engine.purge(f"gw.dead.turns.{conv}", seq)
+    for pattern in COPIES:
+        await _purge_copies(engine, pattern, conv, seq)
 
 
-def _remains(before: Session, stay: list[Session], removed: str, now: float) -> list[records.Opened]:
-    """The sessions that stay, written anew; the current one last, or a new one where it was the one that goes."""
-    kept = [
-        records.Opened(
-            session_id=old.session_id,
-            session_key=before.key,
-            reason="kept",
-            platform=old.platform,
-            user_id=old.user_id,
-            origin=old.session_id,
-            carried=carried(old),
-            at=old.last_active,
-        )
-        for old in stay
-    ]
-    if kept and removed == before.session_id:
-        kept.append(
-            records.Opened(
-                session_id=new_session_id(now),
-                session_key=before.key,
-                reason="forgotten",
-                platform=before.platform,
-                user_id=before.user_id,
-            )
-        )
-    return kept
+async def _purge_copies(engine: Engine, pattern: str, conv: str, upto: int) -> None:
+    after = 0
+    while page := await engine.read(pattern, after, PAGE):
+        for record in page:
+            if record.seq <= upto and _is_about(record.data, conv):
+                await engine.purge(record.subject, record.seq, after=record.seq - 1)
+        after = page[-1].seq
+
+
+def _is_about(data: bytes, conv: str) -> bool:
+    """Whether an event, or the event in a dead letter, is of this conversation."""
+    try:
+        kept = records.decode(data)
+    except (msgspec.MsgspecError, EngineTooNew):
+        return False
+    if isinstance(kept, records.Dead):
+        return _is_about(kept.data, conv)
+    return isinstance(kept, records.Emitted) and records.conv(str(kept.fields.get("session_key", ""))) == conv
+
+
+async def _unlink_files(engine: Engine, conv: str, upto: int) -> None:
+    after = 0
+    while page := await engine.read(f"gw.in.{conv}", after, PAGE):
+        kept = [records.decode(record.data) for record in page if record.seq <= upto]
+        files = [one.path for found in kept if isinstance(found, records.Inbound) for one in found.message.attachments]
+        if files:
+            await anyio.to_thread.run_sync(_unlink, files)
+        after = page[-1].seq
+
+
+def _unlink(files: Iterable[str]) -> None:
+    for file in files:
+        Path(file).unlink(missing_ok=True)
+
+
+def _kept(old: Session) -> records.Opened:
+    """A session that stays, written anew."""
+    return records.Opened(
+        session_id=old.session_id,
+        session_key=old.key,
+        reason="kept",
+        platform=old.platform,
+        user_id=old.user_id,
+        origin=old.session_id,
+        carried=carried(old),
+        began=old.began,
+        at=old.last_active,
+    )
+
+
+def _empty(before: Session, now: float) -> records.Opened:
+    """A new session in the place of the current one that goes."""
+    return records.Opened(
+        session_id=new_session_id(now),
+        session_key=before.key,
+        reason="forgotten",
+        platform=before.platform,
+        user_id=before.user_id,
+    )

@@ -121,6 +121,12 @@ class Search:
         await self._read_on()
         return await self._ask(lambda index: _rows(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix)))
 
+    async def silent(self, before: float, limit: int = 100) -> list[Row]:
+        """The sessions that were last used before that time, the longest silent first."""
+        await self._read_on()
+        where = "WHERE last_active < ? ORDER BY last_active, id LIMIT ?"
+        return await self._ask(lambda index: _rows(index.db, where, (before, limit)))
+
     async def statistics(self, days: int = 30) -> Statistics:
         await self._read_on()
         return await self._ask(lambda index: _counted(index.db, days))

@@ -112,7 +112,7 @@ def _opened(state: Session, kept: records.Opened, at: float) -> Session:
         session_id=kept.session_id,
         reason=kept.reason,
         opened=state.seq,
-        began=at,
+        began=kept.began or at,
         previous=previous[-PREVIOUS_KEPT:],
         platform=kept.platform or state.platform,
         user_id=kept.user_id or state.user_id,
@@ -173,7 +173,7 @@ def _answered(state: Session, kept: records.Answered, at: float) -> Session:
 
 def _done(state: Session, kept: records.Done, at: float) -> Session:
     upto = max(state.upto, kept.upto)
-    if kept.status == "forgotten":
+    if kept.status in ("forgotten", "shortened"):
         return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
     return replace(
         state,

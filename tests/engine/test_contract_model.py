@@ -80,9 +80,9 @@ class Journals(RuleBasedStateMachine):
     def read(self, pattern: str, after: int, limit: int) -> None:
         self.both("read", pattern, after, limit)
 
-    @rule(pattern=PATTERNS, upto=st.one_of(st.none(), st.integers(0, 20)))
-    def purge(self, pattern: str, upto: int | None) -> None:
-        self.both("purge", pattern, upto)
+    @rule(pattern=PATTERNS, upto=st.one_of(st.none(), st.integers(0, 20)), after=st.integers(0, 10))
+    def purge(self, pattern: str, upto: int | None, after: int) -> None:
+        self.both("purge", pattern, upto, after)
 
     @rule(
         name=NAMES,

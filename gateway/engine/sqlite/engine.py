@@ -92,14 +92,14 @@ class SqliteEngine(Live):
         check_pattern(pattern)
         return await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
 
-    async def purge(self, pattern: str, upto: int | None = None) -> int:
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
         end = LAST_SEQ if upto is None else upto
         purged = 0
-        after: int | None = 0
-        while after is not None:
-            some, after = await self._writing.submit(
-                partial(records.purge, pattern=pattern, after=after, upto=end, limit=PURGED_AT_ONCE)
+        seen: int | None = after
+        while seen is not None:
+            some, seen = await self._writing.submit(
+                partial(records.purge, pattern=pattern, after=seen, upto=end, limit=PURGED_AT_ONCE)
             )
             purged += some
         return purged

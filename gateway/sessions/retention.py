@@ -1,0 +1,129 @@
+"""What the journal need not keep: conversations that are over long ago, and the many records of one that goes on.
+
+Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
+not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+import anyio
+import anyio.abc
+
+from gateway import records
+from gateway.engine.interface import Engine
+from gateway.errors import EngineError, SessionError
+from gateway.sessions.cache import Sessions
+from gateway.sessions.removal import forget, shorten
+from gateway.sessions.search import Row, Search
+
+log = logging.getLogger(__name__)
+
+PAUSE = 600.0
+AT_ONCE = 50  # sessions that are forgotten before the journal is asked again how full it is
+LONG_CHAIN = 5000  # records
+HEAVY = 8_000_000  # characters: what is too much to be written anew in one append
+FULL, WELL = 0.9, 0.8  # of the bound: from where on room is made, and how much
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sessions silent for longer than `age` seconds are forgotten; 0: none. Above `size` bytes the longest silent go.
+
+    None goes that is not silent for `youngest`: by then the network repeats nothing, replies and events have arrived.
+    """
+
+    age: float = 0.0
+    size: int = 0
+    youngest: float = records.EVENT_TTL
+
+
+class Retention:
+    """Tends the journal now and then. `trouble` says what an operator must decide."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        sessions: Sessions,
+        search: Search,
+        limits: Callable[[], Limits],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.trouble = ""
+        self._engine = engine
+        self._sessions = sessions
+        self._search = search
+        self._limits = limits
+        self._clock = clock
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. An ill journal is left alone; it tells of itself."""
+        task_status.started()
+        while True:
+            try:
+                await self.tend()
+            except EngineError as error:
+                log.info("the journal is not tended now: %s", error)
+            await anyio.sleep(PAUSE)
+
+    async def tend(self) -> int:
+        """One round; how many sessions were forgotten."""
+        limits = self._limits()
+        gone = await self._forget_old(limits)
+        for session in self._sessions.known():
+            if session.records >= LONG_CHAIN and session.weight < HEAVY:
+                await self._shorten(session.key)
+        return gone + await self._make_room(limits)
+
+    async def _forget_old(self, limits: Limits) -> int:
+        gone = 0
+        while limits.age and (some := await self._forget_silent(max(limits.age, limits.youngest))):
+            gone += some
+        if gone:
+            log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.age / records.DAY)
+        return gone
+
+    async def _make_room(self, limits: Limits) -> int:
+        size = (await self._engine.health()).size
+        self.trouble = ""
+        if not limits.size or size < FULL * limits.size:
+            return 0
+        gone, before = 0, size
+        while size > WELL * limits.size and (some := await self._forget_silent(limits.youngest)):
+            gone += some
+            size = (await self._engine.health()).size
+        if gone:
+            log.warning("%d sessions were forgotten, the oldest first: the journal had %d bytes", gone, before)
+        if size >= FULL * limits.size:
+            self.trouble = (
+                f"the journal has {size} bytes, its limit is {limits.size}, and nothing in it is old enough to go: "
+                "raise journal.max_size, or forget sessions with: hermes-gateway sessions delete"
+            )
+        return gone
+
+    async def _forget_silent(self, age: float) -> int:
+        """Some of the longest silent sessions; how many could be forgotten."""
+        rows = await self._search.silent(self._clock() - age, AT_ONCE)
+        return sum([await self._forget(key, list(found)) for key, found in _by_key(rows)])
+
+    async def _forget(self, key: str, rows: list[Row]) -> int:
+        session = await self._sessions.open(key)
+        if session.turn is not None:
+            return 0
+        try:
+            gone = await forget(self._engine, self._sessions, key, *(row.session_id for row in rows))
+        except SessionError:  # a turn began in this moment
+            return 0
+        return len(rows) * gone
+
+    async def _shorten(self, key: str) -> None:
+        chain = await self._engine.read(records.subject("turn", key), 0, LONG_CHAIN)
+        if len(chain) == LONG_CHAIN and await shorten(self._engine, self._sessions, key):
+            log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
+
+
+def _by_key(rows: list[Row]) -> Iterable[tuple[str, Iterable[Row]]]:
+    return groupby(sorted(rows, key=lambda row: row.session_key), lambda row: row.session_key)

@@ -1,0 +1,197 @@
+"""What is over goes, by its age or for want of room; what is undone stays, however old."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.engine import Engine, Put
+from gateway.messages import Attachment, Reply
+from gateway.sessions import Session, Sessions, verbs
+from gateway.sessions.removal import forget, shorten
+from gateway.sessions.retention import LONG_CHAIN, Limits, Retention
+from gateway.sessions.search import Search
+from gateway.transcript import Entry
+from tests.spine import SetClock, chain, key, message
+
+DAY = records.DAY
+
+
+class Place:
+    """A journal, its sessions and index, and a clock that is set."""
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self.engine, self.clock, self.limits = engine, SetClock(), Limits()
+        self.sessions = Sessions(engine, clock=self.clock)
+        self.search = Search(engine, path)
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.clock)
+
+    async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
+        said = message(text, chat)
+        inbound = records.encode(records.Inbound(session_key=key(chat), message=said))
+        (seq,) = await self.engine.append(Put(records.subject("in", key(chat)), inbound))
+        session = await self.sessions.open(key(chat))
+        begins = new or not session.session_id
+        opened = [verbs.begin(session, self.clock(), "new", message=said)] if begins else []
+        done = records.Done(upto=seq, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
+        claim = records.Claim(turn_id=f"t{seq}", by="n", on=seq)
+        return await self.sessions.append(session, *opened, claim, done)
+
+    async def listed(self) -> set[str]:
+        return {row.session_key for row in await self.search.sessions(limit=1000)}
+
+    async def words(self) -> bytes:
+        return b" ".join([record.data for record in await self.engine.read(">", 0, 10_000)])
+
+
+@pytest.fixture
+async def place(engine: Engine, tmp_path: Path) -> AsyncIterator[Place]:
+    place = Place(engine, tmp_path / "search.db")
+    yield place
+    await place.search.close()
+
+
+async def test_what_nobody_used_for_long_is_forgotten_and_the_rest_stays(place: Place) -> None:
+    await place.talk("old", "swordfish")
+    place.clock.now += 60 * DAY
+    await place.talk("new", "kept")
+    place.clock.now += 40 * DAY
+    place.limits = Limits(age=90 * DAY)
+    assert await place.retention.tend() == 1
+    assert await place.listed() == {key("new")}
+    assert b"swordfish" not in await place.words()
+    assert b"kept" in await place.words()
+    assert await place.retention.tend() == 0
+
+
+async def test_no_age_no_size_nothing_goes(place: Place) -> None:
+    await place.talk("old", "kept")
+    place.clock.now += 1000 * DAY
+    assert await place.retention.tend() == 0
+    assert await place.listed() == {key("old")}
+
+
+async def test_an_old_session_under_a_key_goes_and_the_present_one_goes_on(place: Place) -> None:
+    old = await place.talk("1", "swordfish")
+    place.clock.now += 50 * DAY
+    now = await place.talk("1", "kept", new=True)
+    place.clock.now += 50 * DAY
+    place.limits = Limits(age=90 * DAY)
+    assert await place.retention.tend() == 1
+    assert b"swordfish" not in await place.words()
+    session = await place.sessions.open(key())
+    assert (session.session_id, session.entries, session.upto) == (now.session_id, now.entries, now.upto)
+    assert list(await place.sessions.past(key())) == [now.session_id]
+    assert old.session_id != now.session_id
+
+
+async def test_what_waits_or_is_under_way_stays_however_old(place: Place) -> None:
+    await place.talk("asked", "may I")
+    asked = await place.sessions.open(key("asked"))
+    claim = records.Claim(turn_id="q", by="n", on=99)
+    question = records.Asked(turn_id="q", questions={"ok": "ok?"}, until=0.0)
+    await place.sessions.append(asked, claim, question)
+    await place.talk("waits", "done")
+    waiting = records.encode(records.Inbound(session_key=key("waits"), message=message("answer me", "waits")))
+    await place.engine.append(Put(records.subject("in", key("waits")), waiting))
+    place.clock.now += 1000 * DAY
+    place.limits = Limits(age=90 * DAY)
+    await place.retention.tend()
+    assert (await place.sessions.open(key("asked"))).is_waiting
+    assert [one.message.text for one in await chain(place.engine, records.subject("in", key("waits")))] == ["answer me"]
+
+
+async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_must(place: Place) -> None:
+    for number in range(120):
+        await place.talk(str(number), f"{number:03} " + "x" * 900)
+        place.clock.now += DAY
+    full = (await place.engine.health()).size
+    place.limits = Limits(size=int(full * 1.05))
+    gone = await place.retention.tend()
+    assert 0 < gone < 120
+    left = await place.listed()
+    assert left == {key(str(number)) for number in range(gone, 120)}
+    assert place.retention.trouble == ""
+
+
+async def test_where_nothing_is_old_enough_it_says_what_to_do(place: Place) -> None:
+    for number in range(30):
+        await place.talk(str(number), "x" * 900)
+    place.limits = Limits(size=(await place.engine.health()).size)
+    assert await place.retention.tend() == 0
+    assert "raise journal.max_size" in place.retention.trouble
+    place.limits = Limits()
+    await place.retention.tend()
+    assert place.retention.trouble == ""
+
+
+async def test_a_shortened_chain_says_the_same(place: Place) -> None:
+    """The session, the earlier ones, the index and what was answered are as before; the claims are gone."""
+    first = await place.talk("1", "first")
+    for number in range(20):
+        await place.talk("1", f"more {number}", new=number == 0)
+    before, found = await place.sessions.open(key()), await place.search.find("more")
+    rows, counted = await place.search.sessions(), await place.search.statistics()
+    assert await shorten(place.engine, place.sessions, key())
+    assert len(await chain(place.engine, records.subject("turn", key()))) == 3
+    for sessions in (place.sessions, Sessions(place.engine)):
+        after = await sessions.open(key())
+        same = ("session_id", "entries", "turns", "upto", "bag", "settings", "usage", "began", "last_active", "user_id")
+        assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
+        past = await sessions.past(key())
+        assert past[first.session_id].entries == first.entries
+    assert (await place.search.find("more"), await place.search.sessions()) == (found, rows)
+    assert await place.search.statistics() == counted
+    await place.search.rebuild()
+    assert {hit.session_id for hit in await place.search.find("first")} == {first.session_id}
+    assert await place.search.sessions() == rows
+
+
+async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:
+    session = await place.talk("1", "hello")
+    changed = [records.Changed(name="title", value=f"t{number}") for number in range(LONG_CHAIN)]
+    session = await place.sessions.append(session, *changed)
+    await place.retention.tend()
+    assert len(await chain(place.engine, records.subject("turn", key()))) == 2
+    now = await place.sessions.open(key())
+    assert (now.title, now.entries) == (session.title, session.entries)
+    await place.talk("1", "and on")
+    assert (await Sessions(place.engine).open(key())).entries[-1].content == "re and on"
+
+
+async def test_a_chain_is_not_shortened_under_a_turn(place: Place) -> None:
+    session = await place.talk("1", "hello")
+    await place.sessions.append(session, records.Claim(turn_id="t", by="n", on=99))
+    assert not await shorten(place.engine, place.sessions, key())
+
+
+async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(place: Place, tmp_path: Path) -> None:
+    """Events, dead letters of hooks, and the files that came with its messages."""
+    file = anyio.Path(tmp_path / "photo.jpg")
+    await file.write_bytes(b"x")
+    said = message("swordfish", attachments=(Attachment("image", str(file)),))
+    inbound = records.encode(records.Inbound(session_key=key(), message=said))
+    await place.engine.append(Put(records.subject("in", key()), inbound))
+
+    def event(of: str, text: str) -> bytes:
+        return records.encode(records.Emitted(name="message:sent", fields={"session_key": of, "text": text}))
+
+    dead = records.Dead(what="x", reason="y", attempts=4, subject="s", seq=1, data=event(key(), "swordfish"))
+    puts: list[Any] = [
+        Put("gw.ev.message.sent", event(key(), "swordfish")),
+        Put("gw.ev.message.sent", event("other", "kept")),
+        Put("gw.dead.hook.1", records.encode(dead)),
+        Put("gw.out.net.place." + records.conv(key()), records.encode(owed(said.address))),
+    ]
+    await place.engine.append(*puts)
+    assert await forget(place.engine, place.sessions, key())
+    assert b"swordfish" not in await place.words()
+    assert b"kept" in await place.words()
+    assert not await file.exists()
+
+
+def owed(address: Any) -> records.Outbound:
+    return records.Outbound(reply=Reply("r", address, "swordfish"), session_key=key())
