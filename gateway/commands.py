@@ -1,12 +1,16 @@
 """The commands that people type in a chat: one table, from which every network's menu is made.
 
 The table holds facts only. What a command does is written where the parts that it needs are known (the dispatcher);
-a command of a hook or plugin is added to a copy of the table at run time and ends in a call of that hook.
+a command of a plugin, which may come and go at any time, brings with it what runs it.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+# What was typed after the command, and who typed it where (the common fields of a turn's events); the reply.
+Run: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class Command:
 
 
 BUILT_IN = (
+    run: Run | None = None
     Command("help", "what can be typed here", aliases=("commands",), urgent=True),
     Command("start", "say hello", hidden=True, urgent=True),
     Command("status", "what the gateway and this session are doing", urgent=True),
@@ -66,24 +71,33 @@ def typed(text: str) -> Typed | None:
 
 
 class CommandTable(Mapping[str, Command]):
-    """Commands by name and alias; iterating gives each once."""
+    """Commands by name and alias; iterating gives each once. `further` are those that there are besides, just now; a
+    name that is taken keeps its meaning.
+    """
 
-    def __init__(self, commands: Iterable[Command] = BUILT_IN) -> None:
+    def __init__(
+        self, commands: Iterable[Command] = BUILT_IN, further: Callable[[], Iterable[Command]] = no_further
+    ) -> None:
         self._commands = {command.name: command for command in commands}
         self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}
+def no_further() -> Iterable[Command]:
+    return ()
+
+
 
     def __getitem__(self, word: str) -> Command:
         return self._commands.get(word) or self._aliases[word]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._commands)
+        self._further = further
 
     def __len__(self) -> int:
         return len(self._commands)
 
-    def with_more(self, commands: Iterable[Command]) -> "CommandTable":
-        """These commands and others; a name that is taken keeps its meaning."""
-        return CommandTable([*commands, *self._commands.values()])
+    def _all(self) -> dict[str, Command]:
+        added = {command.name: command for command in self._further() if command.name not in self._aliases}
+        return {**self._commands, **{name: added[name] for name in added if name not in self._commands}}
 
     def closest(self, word: str) -> str | None:
         """The command that somebody who typed `word` may have meant."""
@@ -94,7 +108,7 @@ class CommandTable(Mapping[str, Command]):
         """The table for a person of this standing."""
         rows = [
             f"/{command.name}{' ' + command.usage if command.usage else ''} - {command.summary}"
-            for command in self._commands.values()
+            for command in self.values()
             if not command.hidden and (admin or not command.admin)
         ]
         return "\n".join(rows)

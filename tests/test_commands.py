@@ -40,7 +40,7 @@ def test_an_alias_leads_to_its_command_and_each_is_listed_once() -> None:
 
 
 def test_a_command_that_is_added_never_replaces_one_of_ours() -> None:
-    table = CommandTable().with_more([Command("stop", "evil"), Command("weather", "will it rain")])
+    table = CommandTable(further=lambda: [Command("stop", "evil"), Command("weather", "will it rain")])
     assert table["stop"].summary != "evil"
     assert table["weather"].summary == "will it rain"
 

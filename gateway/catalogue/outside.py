@@ -18,6 +18,7 @@ from gateway.catalogue.fields import (
 
 _HOOK = (reads("hook", "string", "the hook's folder, or the key it was registered with"), REASON)
 _SESSION = (PLATFORM, USER, SESSION, KEY)
+_ENDED = (*_SESSION, REASON, reads("new_session_id", "string?", "the conversation that took its place"))
 _SEND = (
     PLATFORM,
     CHAT,
@@ -96,8 +97,8 @@ OUTSIDE = (
     Point("access:denied", "Somebody unknown was turned away.", _ACCESS),
     Point("access:paired", "Somebody was let in by a pairing code.", _ACCESS),
     Point("session:start", "A conversation begins.", _SESSION),
-    Point("session:end", "A conversation is over, by command, by time or by shutdown.", (*_SESSION, REASON)),
-    Point("session:reset", "A conversation begins anew in the same place.", (*_SESSION, REASON)),
+    Point("session:end", "A conversation is over, by command, by time or by shutdown.", _ENDED),
+    Point("session:reset", "A conversation begins anew in the same place.", _ENDED),
     Point(
         "session:compress",
         "An overlong conversation was summarised.",

@@ -74,6 +74,11 @@ class Agents:
                 return self._with_model(self._agents[route.agent], session)
         return self._with_model(self._agents[MAIN], session)
 
+    @property
+    def main(self) -> Agent:
+        """The one that answers where no route says otherwise."""
+        return self._agents[MAIN]
+
     def _with_model(self, agent: Agent, session: Session) -> Agent:
         model = self._models.get(session.model)
         return replace(agent, model=model) if model else agent

@@ -30,6 +30,7 @@ from gateway.daemon.networks import ServedNetwork, served
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.stopping import Stop
+from gateway.daemon.plugins import PluginGrants, Plugins
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Exit
@@ -95,8 +96,12 @@ class Gateway:
         return Agents(configuration.settings, self.home, configuration.environ, self.registry, self.hooks_in_words)
 
     def choose(self, message: Message, session: Session) -> Agent:
-        """The agent that answers, by the configuration as it is now."""
-        return self.agents.choose(message, session)
+        """The agent that answers, by the configuration and the plugins as they are now."""
+        return self.plugins.furnished(self.agents.choose(message, session))
+
+    @property
+    def plugins(self) -> Plugins:
+        return Plugins(self.hooks.offering)
 
     @property
     def hooks(self) -> FolderHooks:
@@ -184,7 +189,7 @@ def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHo
         gateway.engine,
         gateway.settings.hooks,
         hooks.surroundings(gateway.home, gateway.configuration, (PLATFORM,)),
-        grants,
+        PluginGrants(grants, lambda: gateway.plugins.furnished(gateway.agents.main), gateway.registry),
     )
 
 
@@ -197,7 +202,7 @@ def house(gateway: Gateway) -> House:
         sessions=gateway.sessions,
         outbox=gateway.outbox,
         access=gateway.access,
-        commands=CommandTable(),
+        commands=CommandTable(further=lambda: gateway.plugins.commands()),  # noqa: PLW0108 - no hooks are there yet
         choose=gateway.choose,
         reports=Reports(
             status=lambda: f"hermes-gateway is {gateway.state}; model {gateway.agents.described}",

@@ -5,6 +5,7 @@ import dataclasses
 from gateway.access import Scope
 from gateway.commands import Command, Typed, typed
 from gateway.dispatcher.house import House
+from gateway.dispatcher.speech import place_fields
 from gateway.dispatcher.verbs import IN_LANE, Call, Ran, Urgent
 from gateway.errors import SessionError
 from gateway.events import Deny
@@ -51,6 +52,8 @@ class Orders:
         return await self._run_verb(dataclasses.replace(call, typed=other[0]), other[1])
 
     async def _run_verb(self, call: Call, command: Command) -> Ran:
+        if command.run:
+            return Ran(await command.run(call.args, place_fields(call.message, call.scope, call.session)))
         verb = self._urgent.table.get(command.name) or IN_LANE[command.name]
         try:
             return await verb(call)

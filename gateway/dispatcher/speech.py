@@ -57,7 +57,11 @@ def turnover_fields(change: Turnover) -> dict[str, Any]:
 
 def ended_fields(change: Turnover) -> dict[str, Any]:
     """`session:end` and `session:reset`."""
-    return turnover_fields(change) | {"session_id": change.ended, "reason": change.reason}
+    return turnover_fields(change) | {
+        "session_id": change.ended,
+        "new_session_id": change.started,
+        "reason": change.reason,
+    }
 
 
 def joined(messages: Sequence[Message]) -> Message:

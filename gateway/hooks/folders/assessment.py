@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.config.hermes_hooks import HermesHooks
 from gateway.hooks.folders.discovery import Folder
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Guard, Manifest
@@ -57,7 +58,16 @@ def assess(folder: Folder, study: Study, house: House, switches: Switches) -> As
     state, reason = _verdict(manifest, study.digest, findings, house, switches)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
     denied = study.guard if state != "pending" or switches.was_trusted(folder.name) else None
-    return Assessment(folder, state, reason, manifest, denied, study.digest, findings, house.options_of(manifest))
+    options = {**_entries(folder, manifest), **house.options_of(manifest)}
+    return Assessment(folder, state, reason, manifest, denied, study.digest, findings, options)
+
+
+def _entries(folder: Folder, manifest: Manifest) -> Mapping[str, Any]:
+    """What Hermes's configuration has for a plugin (`plugins.entries`)."""
+    if folder.source.hermes is None or manifest.kind != "plugin":
+        return {}
+    entries = folder.source.hermes.read().entries
+    return entries.get(folder.name) or entries.get(manifest.name) or {}
 
 
 def _verdict(
@@ -84,9 +94,22 @@ def _off(folder: Folder, manifest: Manifest | None, house: House, switches: Swit
     decided = switches.is_enabled(name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
+    if folder.source.kind == "plugin":
+        return _plugin_off(folder, manifest)
     if folder.source.is_opt_in:
         return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {name}"
     return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
+
+
+def _plugin_off(folder: Folder, manifest: Manifest | None) -> str:
+    """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
+    hermes = folder.source.hermes.read() if folder.source.hermes else HermesHooks()
+    names = {folder.name, f"{folder.source.path.name}/{folder.name}", *([manifest.name] if manifest else [])}
+    if names & hermes.disabled:
+        return "switched off in Hermes's config.yaml (plugins.disabled)"
+    if names & hermes.enabled:
+        return ""
+    return f"is off, as every plugin at first; to switch it on: hermes-gateway hooks enable {folder.name}"
 
 
 def _declared(manifest: Manifest | None, house: House) -> Manifest | None:

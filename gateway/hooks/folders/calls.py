@@ -44,7 +44,7 @@ class Calls:
         assert manifest
         if not self.breaker.admits():
             self.record.skipped += 1
-            if manifest.on_error == "skip":
+            if manifest.on_error == "skip" and not manifest.denies(event.name):
                 return None
             raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
         timeout, begun = min(manifest.decide_timeout, LIMIT), time.perf_counter()

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.hooks.folders.discovery import Folder, label_of, leads_inside
-from gateway.hooks.folders.manifest import HANDLER, Manifest
+from gateway.hooks.folders.manifest import Manifest
 from gateway.located import Finding, Place
 from gateway.located.tree import shown
 
@@ -62,9 +62,9 @@ def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Findin
         return _program_findings(folder, manifest.command[0])
     if manifest.wire == "url":
         return []
-    if HANDLER not in code.files:
-        what = f"has no {HANDLER}"
-        return [Finding(Place(label_of(folder.name)), what, f"write {HANDLER}, or name a `command` or a `url`")]
+    if manifest.entry not in code.files:
+        remedy = f"write {manifest.entry}" + (", or name a `command` or a `url`" if manifest.kind == "hook" else "")
+        return [Finding(Place(label_of(folder.name)), f"has no {manifest.entry}", remedy)]
     return [
         finding
         for name, source in code.files.items()

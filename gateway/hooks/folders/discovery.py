@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.hooks.folders.manifest import HANDLER, MANIFEST
+from gateway.config.hermes_hooks import HermesConfig
+from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Kind
 from gateway.located import Finding, Place
 from gateway.located.tree import shown
 
 MAX_NAME = 100
 MAX_FILES = 500
 MAX_DEPTH = 4
+_MEANT = {"hook": frozenset({MANIFEST, HANDLER}), "plugin": frozenset({"plugin.yaml", "plugin.yml", "__init__.py"})}
 _NOT_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -25,13 +27,21 @@ class Source:
     """A place where hook folders lie; `origin` is its name for people.
 
     `is_opt_in`: its hooks run only when the configuration or a command switches them on. `is_local`: the operator of
-    this machine wrote what is in it, so that its URLs may lead to this machine too.
+    this machine wrote what is in it, so that its URLs may lead to this machine too. `hermes`: where
+    Hermes's own configuration has a say in it.
     """
 
     path: Path
     origin: str
     is_opt_in: bool = False
     is_local: bool = True
+    kind: Kind = "hook"
+    hermes: HermesConfig | None = None
+
+    @property
+    def meant(self) -> frozenset[str]:
+        """A folder with one of these files is meant as a hook of this kind."""
+        return _MEANT[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +113,15 @@ def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) ->
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
             return None
-        files = tuple(_code(path, label, findings))
+        files = tuple(_code(path, label, findings, source.meant))
     except FileNotFoundError:
         return None  # gone while we looked, or a link to nothing
     except OSError as error:
         remedy = "make it a readable folder of the user that runs the gateway"
         wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
         return Folder(name, path, source, findings=(wrong,))
-    if not {file.name for file in files} & {MANIFEST, HANDLER} and len(findings) == len(own) and not misnamed(path):
+    is_meant = bool({file.name for file in files} & source.meant) or (source.kind == "hook" and bool(misnamed(path)))
+    if not is_meant and len(findings) == len(own):
         return None
     findings += [*_unsafe(label, found), *_odd_name(name)]
     return Folder(name, path, source, files, tuple(findings))
@@ -134,8 +145,8 @@ def _odd_name(name: str) -> Iterator[Finding]:
         yield Finding(Place(label_of(name)), "the folder's name is too long", remedy)
 
 
-def _code(path: Path, label: str, findings: list[Finding]) -> Iterator[CodeFile]:
-    """HOOK.yaml and every *.py below the folder, in the order of their names."""
+def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]) -> Iterator[CodeFile]:
+    """The manifest and every *.py below the folder, in the order of their names."""
     count = 0
     waiting = [("", 0)]
     while waiting:
@@ -144,8 +155,8 @@ def _code(path: Path, label: str, findings: list[Finding]) -> Iterator[CodeFile]
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
             name = f"{below}{entry.name}"
-            if name == MANIFEST or entry.name.endswith(".py"):
-                if (file := _file(path, label, name, entry, findings)) is not None:
+            if name in meant or entry.name.endswith(".py"):
+                if (file := _file(path, label, name, entry, findings, name in meant)) is not None:
                     count += 1
                     yield file
             elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and not _is_no_code(entry.name):
@@ -160,7 +171,9 @@ def _is_no_code(name: str) -> bool:
     return name.startswith(".") or name in _NOT_CODE
 
 
-def _file(path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding]) -> CodeFile | None:
+def _file(
+    path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding], is_meant: bool
+) -> CodeFile | None:
     found = entry.stat(follow_symlinks=False)
     place = f"{label}/{shown(name)}"
     if stat.S_ISLNK(found.st_mode):
@@ -171,7 +184,7 @@ def _file(path: Path, label: str, name: str, entry: os.DirEntry[str], findings: 
             return None
         found = entry.stat()
     if not stat.S_ISREG(found.st_mode):
-        if name in (MANIFEST, HANDLER):
+        if is_meant:
             findings.append(Finding(Place(place), "is no file", "put a readable file in its place"))
         return None
     findings += _unsafe(place, found)

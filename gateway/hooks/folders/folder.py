@@ -6,6 +6,7 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 
@@ -14,10 +15,12 @@ from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.calls import Calls
 from gateway.hooks.folders.durable import Queue
 from gateway.hooks.folders.house import House
+from gateway.hooks.folders.plugins import completed
 from gateway.hooks.folders.record import State
 from gateway.hooks.folders.rights import Rights
 from gateway.hooks.folders.runner import Runner
 from gateway.hooks.folders.subscription import Subscription, patterns_of, terms_of
+from gateway.hooks.wires.worker import Worker
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS = frozenset({"broken", "missing", "pending"})
@@ -53,11 +56,18 @@ class FolderHook:
         """Whether it is known, and was not needed yet."""
         return self.runner.state == "registered" and self.current is not None
 
+    @property
+    def must_start(self) -> bool:
+        """A plugin says what it has only when it runs."""
+        return self.current is not None and self.current.manifest is not None and self.current.manifest.kind == "plugin"
+
     def remarks(self) -> list[str]:
         """What only its own process could tell."""
         manifest = self.current.manifest if self.current else None
         if manifest is None or self.runner.targets is None:
             return []
+        if manifest.kind == "plugin":
+            return [f"{self.name}: {remark}" for remark in self.runner.targets.offers.remarks]
         named = patterns_of(manifest.subscriptions)
         return [
             f"{self.name}/handler.py: warning: a function is marked with @on({name!r}), which HOOK.yaml does not name, "
@@ -126,10 +136,17 @@ class FolderHook:
                 self.current = assessment
                 self._fail("broken", f"it does not start: {error}")
             return
-        self._follow(assessment)
+        self._follow(self._completed(assessment))
         if before is None or before.digest != assessment.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
+
+    def _completed(self, assessment: Assessment) -> Assessment:
+        """What a plugin subscribes to is known only now."""
+        wire, manifest = self.runner.relay.wire, assessment.manifest
+        if not manifest or manifest.kind != "plugin" or not isinstance(wire, Worker):
+            return assessment
+        return replace(assessment, manifest=completed(manifest, wire.loaded))
 
     def _follow(self, assessment: Assessment) -> None:
         assert assessment.manifest

@@ -14,7 +14,7 @@ from gateway.hooks.folders.inside import Inside
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.wires.telling import intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.worker import Offers, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Targets:
         self._handle, marks = _loaded(wire)
         self._marked: Patterns[Target] = Patterns()
         self._is_plain = not marks
+        self.offers = wire.loaded.offers if isinstance(wire, Worker) else Offers()
         self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names, _ in marks for name in names))
         for names, target in marks:
             for name in names:
@@ -84,6 +85,7 @@ async def ask_all(wire: Wire, targets: Sequence[Target], event: Event, timeout: 
     """
     if len(targets) == 1 and targets[0] == WHOLE[0]:
         return await intercept(wire, event, timeout)
+    failures = []
     for target in targets:
         if not target.applies(event):
             continue
@@ -92,11 +94,14 @@ async def ask_all(wire: Wire, targets: Sequence[Target], event: Event, timeout: 
         except HookFailed as failed:
             if target.guards:
                 return Deny(f"{target.name} guards this and failed: {failed}")
-            raise
+            failures.append(failed)  # a guard among the others is asked all the same
+            continue
         if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
             return answer
         if isinstance(answer, Mapping):
             event.update({field: value for field, value in answer.items() if _is_writable(event, field)})
+    if failures:
+        raise failures[0]
     return None
 
 

@@ -21,6 +21,8 @@ LIMIT = 64_000
 Mode = Literal["queued", "parallel"]
 Delivery = Literal["memory", "durable"]
 Verb = Literal["emit", "send", "store", "submit"]
+Right = Verb | Literal["tool", "llm"]  # plugins have these too
+Kind = Literal["hook", "plugin", "shell", "outbound"]
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
 
@@ -88,7 +90,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     needs_python: tuple[str, ...] = ()
     needs_platforms: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    uses: tuple[Verb, ...] = ()
+    uses: tuple[Right, ...] = ()
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
     schedule: str = ""
     options: dict[str, Any] = {}
@@ -99,6 +101,17 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     secret_env: str = ""
     enabled: bool = True
     hermes: bool = False
+    kind: Kind = "hook"
+    guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
+
+    @property
+    def entry(self) -> str:
+        """The file that its worker runs."""
+        return "__init__.py" if self.kind == "plugin" else HANDLER
+
+    def denies(self, event: str) -> bool:
+        """Whether this event is denied when the hook fails at it."""
+        return self.on_error == "deny" or event in self.guards
 
     @property
     def wire(self) -> Literal["worker", "command", "url"]:
@@ -114,7 +127,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decide_timeout(self) -> float:
-        return self.timeout or (REMOTE_TIMEOUT if self.url else DECIDE_TIMEOUT)
+        return self.timeout or (REMOTE_TIMEOUT if self.url or self.kind != "hook" else DECIDE_TIMEOUT)
 
 
 class Guard(msgspec.Struct, frozen=True):

@@ -82,7 +82,8 @@ class Roster:
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)
         async with anyio.create_task_group() as tasks:
-            for hook in [hook for hook in self.hooks.values() if hook.waits][: self._house.settings.eager]:
+            waiting = [hook for hook in self.hooks.values() if hook.waits]
+            for hook in waiting[: self._house.settings.eager] + [hook for hook in waiting if hook.must_start]:
                 tasks.start_soon(_start, hook, limiter)
         for hook in list(self.hooks.values()):
             if hook.waits and hook.latest and not hook.latest.digest:

@@ -26,6 +26,7 @@ from gateway.hooks.folders.dead import DeadLetters
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import Grant, House, Surroundings
+from gateway.hooks.folders.offering import Offering
 from gateway.hooks.folders.record import HookStatus
 from gateway.hooks.folders.roster import Roster
 from gateway.hooks.folders.scribe import Scribe
@@ -78,6 +79,11 @@ class FolderHooks:
         if self._letters is None:
             raise HookError("there is no journal here, and so no dead letters")
         return self._letters
+
+    @property
+    def offering(self) -> Offering:
+        """What the plugins among them offer."""
+        return Offering(lambda: self._roster.hooks)
 
     @property
     def trouble(self) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from gateway.hooks.folders.code import as_hermes, code_findings, own_words, read_code
 from gateway.hooks.folders.discovery import CodeFile, Folder, Source, label_of, look
 from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Guard, Manifest
+from gateway.hooks.folders.plugins import as_plugin, guard_of, read_plugin
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.switches import write_atomically
 from gateway.located import Finding, Place
@@ -53,7 +54,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 def survey(folder: Folder) -> Study:
     """What the manifest says."""
-    reading = read_manifest(folder.path)
+    reading = read_plugin(folder.path) if folder.source.kind == "plugin" else read_manifest(folder.path)
     return Study(manifest=reading.manifest, guard=reading.guard, findings=reading.findings)
 
 
@@ -64,10 +65,14 @@ def study(folder: Folder) -> Study:
     code = read_code(folder, manifest.command if manifest else ())
     if manifest is None:
         return msgspec.structs.replace(surveyed, digest=code.digest)
-    if manifest.hermes:
+    guard = surveyed.guard
+    if manifest.kind == "plugin":
+        manifest = as_plugin(manifest, code.files)
+        guard = guard_of(manifest)
+    elif manifest.hermes:
         manifest = as_hermes(manifest, code.files.get(HANDLER, b""))
     findings = (*surveyed.findings, *code_findings(folder, manifest, code))
-    return msgspec.structs.replace(surveyed, manifest=manifest, digest=code.digest, findings=findings)
+    return Study(manifest=manifest, guard=guard, digest=code.digest, findings=findings)
 
 
 def check(path: Path) -> list[Finding]:

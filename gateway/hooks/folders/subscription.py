@@ -1,6 +1,6 @@
 """What a folder subscribes to in the registry, and how that changes without an event being lost or told twice."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     when: Mapping[str, Any] = {}
     order: float = 0
     on_error: OnError = "skip"
+    guards: tuple[str, ...] = ()  # of `intercepts`: these deny, whatever `on_error` says
     mode: Mode = "queued"
     max: int = 1
 
@@ -37,6 +38,7 @@ def terms_of(manifest: Manifest, is_durable: bool) -> Terms:
         when=manifest.when,
         order=manifest.order,
         on_error=manifest.on_error,
+        guards=manifest.guards,
         mode=manifest.mode,
         max=manifest.max,
     )
@@ -69,8 +71,8 @@ class Subscription:
             return
         before, leave = self._hooks, self._leave
         self._hooks, self._leave, self._terms = [], [], terms
-        if terms.intercepts:
-            self._intercept(terms, self._decide)
+        for names, on_error in _by_failure(terms):
+            self._intercept(msgspec.structs.replace(terms, intercepts=names, on_error=on_error), self._decide)
         if terms.observes:
             self._join(
                 lambda: self._registry.watch(
@@ -130,6 +132,14 @@ class Subscription:
         self._lost += sum(hook.health.dropped + hook.queued for hook in hooks)
         for remove in leave:
             remove()
+
+
+def _by_failure(terms: Terms) -> Iterator[tuple[tuple[str, ...], OnError]]:
+    """What it intercepts, apart by what its failure means."""
+    if others := tuple(name for name in terms.intercepts if name not in terms.guards):
+        yield others, terms.on_error
+    if guarded := tuple(name for name in terms.intercepts if name in terms.guards):
+        yield guarded, "deny"
 
 
 def hand_over(before: list[Hook], after: list[Hook]) -> None:

@@ -3,6 +3,7 @@
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 from gateway.errors import HookError
 from gateway.hooks.folders.assessment import Assessment
@@ -53,13 +54,28 @@ def _worker(assessment: Assessment, manifest: Manifest, house: House) -> WorkerS
     packages = around.packages_of(manifest.folder)
     return WorkerSpec(
         name=manifest.folder,
-        handler=str(assessment.folder.path / HANDLER),
+        handler=str(assessment.folder.path / manifest.entry),
         env=around.for_hook(manifest),
         options=assessment.options,
         path=(str(packages),) if packages.is_dir() else (),
         modules=around.modules,
         memory=house.settings.memory,
+        plugin=_plugin(assessment, manifest) if manifest.kind == "plugin" else None,
     )
+
+
+def _plugin(assessment: Assessment, manifest: Manifest) -> dict[str, Any]:
+    """What a plugin finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool."""
+    return {
+        "name": manifest.name,
+        "version": manifest.version,
+        "description": manifest.description,
+        "key": manifest.folder,
+        "path": str(assessment.folder.path),
+        "source": "user",
+        "kind": "standalone",
+        "guards": bool(manifest.guards),
+    }
 
 
 def _command(assessment: Assessment, manifest: Manifest, house: House, log: Path) -> CommandSpec:

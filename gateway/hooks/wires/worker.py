@@ -43,6 +43,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     modules: Mapping[str, str] = {}  # modules offered to it, by name, each with its file; "" is an empty package
     memory: int | None = 512 << 20  # bytes of data; None: no limit
     nice: int = 5
+    plugin: Mapping[str, Any] | None = None  # what a Hermes plugin finds as its manifest; None: it is a hook
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -56,11 +57,34 @@ class Marked(msgspec.Struct, frozen=True):
     timeout: float | None
 
 
+class Offered(msgspec.Struct, frozen=True):
+    """A tool, command or skill of a plugin, as far as it is data."""
+
+    name: str
+    description: str = ""
+    summary: str = ""
+    usage: str = ""
+    folder: str = ""
+    schema: dict[str, Any] = {}
+    override: bool = False
+
+
+class Offers(msgspec.Struct, frozen=True):
+    """What a plugin has beside its callbacks. `decides`: those of its targets whose answers count."""
+
+    decides: tuple[str, ...] = ()
+    tools: tuple[Offered, ...] = ()
+    commands: tuple[Offered, ...] = ()
+    skills: tuple[Offered, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
 class Loaded(msgspec.Struct, frozen=True):
     """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
 
     handle: bool
     marks: tuple[Marked, ...]
+    offers: Offers = Offers()
 
 
 class Pipe(asyncio.BufferedProtocol):

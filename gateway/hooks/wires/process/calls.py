@@ -66,7 +66,7 @@ class Calls:
     def _bound(self, call: Call) -> Callable[[], Any]:
         handlers, context, target = self._hook.handlers, call.context, call.meta.target
         if target:
-            function, _ = handlers.marked[target]
+            function = handlers.function(target)
             return lambda: function(context)
         handle = handlers.handle
         if handle is None:

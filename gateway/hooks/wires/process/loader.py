@@ -9,7 +9,7 @@ before.
 import linecache
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -29,10 +29,18 @@ class SourceOnly(SourceFileLoader):
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own."""
+    """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own.
+
+    A plugin also has what it serves when it is asked to, and offers tools, commands and skills.
+    """
 
     handle: Callable[..., Any] | None
     marked: Mapping[str, tuple[Callable[..., Any], Mark]]
+    served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    offers: Mapping[str, Any] = field(default_factory=dict)
+
+    def function(self, target: str) -> Callable[..., Any]:
+        return self.marked[target][0] if target in self.marked else self.served[target]
 
     def told(self) -> dict[str, Any]:
         """The same as plain data, for the daemon."""
@@ -47,16 +55,16 @@ class Handlers:
             }
             for target, (_, mark) in self.marked.items()
         ]
-        return {"handle": self.handle is not None, "marks": marks}
+        return {"handle": self.handle is not None, "marks": marks, "offers": self.offers}
 
 
 def load(name: str, file: Path) -> Handlers:
     """Raises whatever the handler's code raises, and TypeError when there is nothing to call in it."""
     source = file.read_bytes()
     module = _module(f"hermes_hook_{name}", file)
-    _read_siblings_from_source(file.parent)
+    read_siblings_from_source(file.parent)
     code = compile(source, str(file), "exec", dont_inherit=True)
-    _remember_text(str(file), source)
+    remember_text(str(file), source)
     exec(code, module.__dict__)  # noqa: S102 - running the hook is what this process is for
     return _handlers(module)
 
@@ -71,7 +79,7 @@ def _module(name: str, file: Path) -> ModuleType:
     return module
 
 
-def _read_siblings_from_source(folder: Path) -> None:
+def read_siblings_from_source(folder: Path) -> None:
     """For whatever entries of `sys.path` a handler adds that lie in its folder."""
     home = folder.resolve()
 
@@ -85,7 +93,7 @@ def _read_siblings_from_source(folder: Path) -> None:
         del sys.path_importer_cache[entry]
 
 
-def _remember_text(name: str, source: bytes) -> None:
+def remember_text(name: str, source: bytes) -> None:
     """A traceback shows the lines that run, not those that an edit has put there since."""
     text = source.decode("utf-8", "replace")
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)

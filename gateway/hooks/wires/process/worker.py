@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +27,8 @@ from gateway.hooks.wires.process.calls import Calls, Hook
 from gateway.hooks.wires.process.capabilities import Requests
 from gateway.hooks.wires.process.context import Memory
 from gateway.hooks.wires.process.link import Incoming, Link
-from gateway.hooks.wires.process.loader import load
+from gateway.hooks.wires.process.loader import Handlers, load
+from gateway.hooks.wires.process.plugin.loader import load_plugin
 from gateway.hooks.wires.process.report import described
 
 Offer = Callable[[Mapping[str, Path | None]], None]
@@ -52,6 +54,7 @@ class Spec(msgspec.Struct):
     modules: dict[str, str]
     memory: int | None
     nice: int
+    plugin: dict[str, Any] | None
 
     @property
     def folder(self) -> Path:
@@ -134,7 +137,7 @@ class Worker:
     def _boot(self) -> None:
         """The handler is imported while the loop runs: some create tasks at import."""
         try:
-            handlers = load(self._spec.name, Path(self._spec.handler))
+            handlers = self._load(self._spec, Path(self._spec.handler))
             self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.told()})
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._tell("$broken", error)
@@ -143,6 +146,11 @@ class Worker:
         self._calls = Calls(hook, self._link, self._requests, self._memory)
         self._loop.add_reader(self._link.grip.descriptor, self._read)
         self._read()
+
+    def _load(self, spec: Spec, file: Path) -> Handlers:
+        if spec.plugin is None:
+            return load(spec.name, file)
+        return load_plugin(file, spec.plugin, spec.options, self._requests, partial(self._tell, "$trouble"))
 
     def _read(self) -> None:
         self._link.read()

@@ -1,0 +1,148 @@
+"""What Hermes's own `config.yaml` says of plugins, shell hooks and outbound webhooks. It is read, and never written.
+
+It is read again when it has changed and somebody looks. What of it cannot be understood is left out and found fault
+with; a file that cannot be read at all says nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gateway.located import Finding, Node, Place, Scalar, Sequence, plain, read_yaml
+from gateway.located import Mapping as Tree
+
+LIMIT = 2_000_000
+OUTBOUND = "outbound"
+TIMEOUT, LONGEST = 60.0, 300.0
+WEBHOOK_TIMEOUT, WEBHOOK_LONGEST = 10.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShellEntry:
+    """`hooks.<event>`: a command that is run for each such event."""
+
+    event: str
+    command: str
+    matcher: str = ""
+    timeout: float = TIMEOUT
+    fail_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundEntry:
+    """One of `hooks.outbound`: a URL that is told of events."""
+
+    url: str
+    events: tuple[str, ...]
+    matcher: str = ""
+    secret_env: str = ""
+    timeout: float = WEBHOOK_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class HermesHooks:
+    """All of it. `entries`: the settings of plugins, by name."""
+
+    enabled: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shell: tuple[ShellEntry, ...] = ()
+    outbound: tuple[OutboundEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class HermesConfig:
+    """The file. `is_safe`: Hermes's safe mode, in which none of this counts."""
+
+    def __init__(self, path: Path, is_safe: bool = False) -> None:
+        self.path = path
+        self._is_safe = is_safe
+        self._stamp: tuple[int, int] | None = None
+        self._read = HermesHooks()
+
+    def read(self) -> HermesHooks:
+        """As it is now."""
+        if self._is_safe:
+            return HermesHooks()
+        try:
+            found = self.path.stat()
+        except OSError:
+            return HermesHooks()
+        stamp = (found.st_mtime_ns, found.st_size)
+        if stamp != self._stamp:
+            self._read, self._stamp = _read(self.path), stamp
+        return self._read
+
+
+def _read(path: Path) -> HermesHooks:
+    tree = read_yaml(path, LIMIT, name=str(path))
+    findings = list(tree.findings)
+    root = tree.root if isinstance(tree.root, Tree) else Tree(Place(str(path)))
+    plugins, hooks = _section(root, "plugins"), _section(root, "hooks")
+    entries = plain(_section(plugins, "entries"))
+    return HermesHooks(
+        enabled=frozenset(_words(plugins.get("enabled"))),
+        disabled=frozenset(_words(plugins.get("disabled"))),
+        entries={str(name): entry for name, entry in entries.items() if isinstance(entry, dict)},
+        shell=tuple(_shell(hooks, findings)),
+        outbound=tuple(_outbound(hooks, findings)),
+        findings=tuple(findings),
+    )
+
+
+def _shell(hooks: Tree, findings: list[Finding]) -> Iterator[ShellEntry]:
+    for key, node in hooks.pairs:
+        if key.text == OUTBOUND or not isinstance(node, Sequence):
+            continue
+        for item in node.items:
+            command = _text(item, "command")
+            if not command:
+                remedy = "write - command: ~/my-script.sh"
+                findings.append(Finding(item.place, f"this hook at {key.text} has no command", remedy, "warning"))
+                continue
+            timeout = _seconds(item, TIMEOUT, LONGEST, findings)
+            closed = _text(item, "fail_closed").lower() in ("true", "yes", "on")
+            yield ShellEntry(key.text, command, _text(item, "matcher"), timeout, closed)
+
+
+def _outbound(hooks: Tree, findings: list[Finding]) -> Iterator[OutboundEntry]:
+    node = hooks.get(OUTBOUND)
+    for item in node.items if isinstance(node, Sequence) else ():
+        url, events = _text(item, "url"), _words(item.get("events") if isinstance(item, Tree) else None)
+        if not url or not events:
+            remedy = "write - url: https://... and events: [post_tool_call]"
+            findings.append(Finding(item.place, "this webhook has no url, or no events", remedy, "warning"))
+            continue
+        timeout = _seconds(item, WEBHOOK_TIMEOUT, WEBHOOK_LONGEST, findings)
+        yield OutboundEntry(url, tuple(events), _text(item, "matcher"), _text(item, "secret_env"), timeout)
+
+
+def _seconds(item: Node, default: float, longest: float, findings: list[Finding]) -> float:
+    written = _text(item, "timeout")
+    if not written:
+        return default
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        what = f"`timeout: {written[:40]}` is no number of seconds above 0; it is {default:g}"
+        findings.append(Finding(item.place, what, f"write timeout: {default:g}", "warning"))
+        return default
+    return min(seconds, longest)
+
+
+def _section(root: Node | None, key: str) -> Tree:
+    found = root.get(key) if isinstance(root, Tree) else None
+    return found if isinstance(found, Tree) else Tree(Place(""))
+
+
+def _words(node: Node | None) -> list[str]:
+    items = node.items if isinstance(node, Sequence) else () if node is None else (node,)
+    return [item.text for item in items if isinstance(item, Scalar) and item.text]
+
+
+def _text(node: Node, key: str) -> str:
+    found = node.get(key) if isinstance(node, Tree) else None
+    return found.text.strip() if isinstance(found, Scalar) else ""

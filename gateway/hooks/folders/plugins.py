@@ -1,0 +1,127 @@
+"""A Hermes plugin as a hook: its `plugin.yaml` as a manifest, and what it subscribes to.
+
+What it subscribes to is only known once `register(ctx)` has run, in its own process. Until then the names that stand in
+its source count, so that what it guards is guarded from the start; afterwards what it has registered counts.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from gateway.hooks.folders.discovery import label_of
+from gateway.hooks.folders.manifest import LIMIT, Guard, Manifest, Reading, Right
+from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
+from gateway.hooks.wires.worker import Loaded
+from gateway.located import Finding, Node, Place, Scalar, Sequence, read_yaml
+from gateway.located import Mapping as Tree
+
+MANIFESTS = ("plugin.yaml", "plugin.yml")
+ENTRY = "__init__.py"
+GUARDED = "tool:before"
+KINDS_OFFERED = ("standalone", "")
+USES: tuple[Right, ...] = ("emit", "send", "store", "submit", "tool", "llm")
+
+_ENV = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
+_READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
+_BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
+
+
+def read_plugin(folder: Path) -> Reading:
+    """What `plugin.yaml` says; keys that mean nothing here are passed over, as Hermes does."""
+    file = next((folder / name for name in MANIFESTS if (folder / name).exists()), None)
+    if file is None:
+        place = Place(f"{label_of(folder.name)}/{MANIFESTS[0]}")
+        return Reading(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
+    tree = read_yaml(file, LIMIT, name=f"{label_of(folder.name)}/{file.name}")
+    root = tree.root if isinstance(tree.root, Tree) else Tree(tree.root.place)
+    findings = [*tree.findings, *_kind(root), *_provided(root)]
+    if any(finding.severity == "error" for finding in findings):
+        return Reading(None, tuple(findings))
+    needs_python = _words(root.get("pip_dependencies"))
+    env = (*_words(root.get("requires_env")), *_words(root.get("optional_env")))
+    manifest = Manifest(
+        folder=folder.name,
+        name=_text(root, "name") or folder.name,
+        description=_text(root, "description"),
+        version=_text(root, "version"),
+        needs_python=needs_python,
+        env=env,
+        uses=USES,
+        hermes=True,
+        kind="plugin",
+    )
+    return Reading(manifest, tuple(findings))
+
+
+def _kind(root: Tree) -> Iterable[Finding]:
+    kind = _text(root, "kind").lower()
+    if kind not in KINDS_OFFERED:
+        node = root.get("kind") or root
+        what = f"is a plugin of the kind `{kind}`, which only Hermes itself can use"
+        yield Finding(
+            node.place,
+            what,
+            "its hooks, tools and commands work here; what else it registers is passed over",
+            "warning",
+        )
+
+
+def as_plugin(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
+    """With what its source shows."""
+    text = b"\n".join(sources[name] for name in sorted(sources) if name.endswith(".py"))
+    env = tuple(name.decode() for name in _ENV.findall(text)) if _READS_ENVIRON.search(text) else ()
+    rows = [row for name, row in TABLE.items() if re.search(rf"""["']{name}["']""".encode(), text)]
+    is_guard = _BLOCKS.search(text) is not None
+    found = tuple(dict.fromkeys(name for name in env if name not in manifest.env))
+    manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
+    return _subscribed(manifest, rows, is_guard)
+
+
+def guard_of(manifest: Manifest) -> Guard | None:
+    """What must not happen while it cannot answer."""
+    return Guard(manifest.guards) if manifest.guards else None
+
+
+def completed(manifest: Manifest, loaded: Loaded) -> Manifest:
+    """With what it has registered."""
+    decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
+    observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
+    guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
+    return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
+
+
+def _subscribed(manifest: Manifest, rows: Iterable[Row], is_guard: bool) -> Manifest:
+    rows = list(rows)
+    decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
+    observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
+    guards = (GUARDED,) if is_guard and any(row.guards for row in rows) else ()
+    return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
+
+
+def _provided(root: Tree) -> Iterable[Finding]:
+    """Hook names of the manifest that never fire here."""
+    for key in ("provides_hooks", "hooks"):
+        for node in _items(root.get(key)):
+            if isinstance(node, Scalar) and node.text not in TABLE:
+                yield Finding(node.place, f"the hook {node.text} never fires here", why_never(node.text), "warning")
+
+
+def _text(root: Tree, key: str) -> str:
+    node = root.get(key)
+    return node.text.strip() if isinstance(node, Scalar) else ""
+
+
+def _items(node: Node | None) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Sequence) else () if node is None else (node,)
+
+
+def _words(node: Node | None) -> tuple[str, ...]:
+    """A list of names, each as a text or as a mapping with a `name`."""
+    found = []
+    for item in _items(node):
+        named = item.get("name") if isinstance(item, Tree) else item
+        if isinstance(named, Scalar) and named.text:
+            found.append(named.text)
+    return tuple(found)

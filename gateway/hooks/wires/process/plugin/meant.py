@@ -1,0 +1,129 @@
+"""What the answers of a hook name's callbacks come to: changes of the event, a question to the person, an outcome.
+
+An answer in a shape that the name does not know means nothing, as in Hermes; two things are stricter on purpose: a
+`block` without a message blocks, and of several answers a block beats an approval.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, MutableSet, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.events import YES, Deny, End, Event, Retry
+from gateway.hooks.wires.process.plugin.told import exit_of
+
+LONGEST = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
+SHOWN = 2_000
+BLOCKED = "A plugin did not allow this call."
+KEPT = "approved by plugins"  # in the session's bag
+
+
+def judged(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:
+    """`pre_tool_call`."""
+    said = [answer for answer in answers if isinstance(answer, dict)]
+    if block := next((one for one in said if _word(one) in ("block", "deny")), None):
+        return Deny(_text(block, "message", "reason") or BLOCKED)
+    changes: dict[str, Any] = {}
+    for one in said:
+        if _word(one) == "modify" and isinstance(one.get("args"), dict):
+            changes |= one["args"]
+    if changes:
+        event["args"] = {**event["args"], **changes}
+    if approval := next((one for one in said if _word(one) == "approve"), None):
+        return _asked(event, approval, approved)
+    return None
+
+
+def _asked(event: Event, approval: dict[str, Any], approved: MutableSet[str]) -> Any:
+    """A person decides, unless one has decided it for longer than once."""
+    tool = event.get("tool")
+    rule = str(approval.get("rule_key") or "").strip() or str(tool)
+    if rule in approved or rule in event.session.get(KEPT, ()):
+        return None
+    why = _text(approval, "message")
+    answer = str(event.ask(f"May I run {tool}?" + (f" {why}" if why else ""), f"approve {rule}")).strip().lower()
+    if answer == "always":
+        approved.add(rule)
+    elif answer == "session":
+        event.session[KEPT] = [*event.session.get(KEPT, ()), rule]
+    elif answer != "once" and answer not in YES:
+        return Deny(f"The person did not allow {tool} to run.")
+    return None
+
+
+def result(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`transform_tool_result`: an empty text counts too."""
+    for text in _texts(answers):
+        event["result"] = text
+        return
+
+
+def terminal(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:  # noqa: ARG001
+    """`transform_terminal_output`: how the command ended still stands below it."""
+    _, code = exit_of(str(event["result"]))
+    for text in _texts(answers):
+        event["result"] = f"{text}\n[exit code {code}]".lstrip() if code else text
+        return
+
+
+def reply(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`transform_llm_output`."""
+    if text := next((text for text in _texts(answers) if text), ""):
+        event["response_full"] = text
+
+
+def context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_llm_call`."""
+    pieces = [answer.get("context") if isinstance(answer, dict) else answer for answer in answers]
+    found = [_bounded(str(piece)) for piece in pieces if piece and str(piece).strip() and not isinstance(piece, dict)]
+    if found:
+        event["context"] = [*(event.get("context") or ()), *found]
+
+
+def goes_on(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_verify`: the first that wants more of the model."""
+    for answer in answers:
+        if not isinstance(answer, dict) or _word(answer) not in ("continue", "block"):
+            continue
+        if message := _text(answer, "message", "reason").strip():
+            event.own["nudges"] = event.own.get("nudges", 0) + 1
+            return Retry(message)
+    return None
+
+
+def dispatched(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_gateway_dispatch`: the first that says something decides."""
+    for answer in answers:
+        word = _word(answer) if isinstance(answer, dict) else ""
+        if word == "skip":
+            return End("", str(answer.get("reason") or "skipped by a plugin"))
+        if word == "rewrite" and isinstance(answer.get("text"), str):
+            event["text"] = answer["text"]
+            return None
+        if word == "allow":
+            return None
+    return None
+
+
+def _word(answer: dict[str, Any]) -> str:
+    return str(answer.get("action") or answer.get("decision") or "").strip().lower()
+
+
+def _text(answer: dict[str, Any], *keys: str) -> str:
+    return next((answer[key] for key in keys if isinstance(answer.get(key), str) and answer[key]), "")
+
+
+def _texts(answers: Sequence[Any]) -> Iterator[str]:
+    return (answer for answer in answers if isinstance(answer, str))
+
+
+def _bounded(text: str) -> str:
+    """A text that the model can be shown at every call of the turn."""
+    if len(text) <= LONGEST:
+        return text
+    home = os.environ.get("HERMES_HOME", ".")  # noqa: TID251 - in a worker this is what its hook declared
+    path = Path(home) / "hermes-gateway" / "files" / f"context-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return f"{text[:SHOWN]}\n[{len(text)} characters in all; the whole text is in {path}]"
