@@ -1,7 +1,10 @@
 """Which folders are hooks, told by stat alone; what somebody else could have written is refused."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -142,12 +145,31 @@ def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) ->
     assert look(Source(tmp_path, "home"), "file") is None
 
 
-@pytest.mark.machine
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path) -> None:
-    hook = plant(tmp_path / "a")
-    hook.chmod(0)
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Root reads everything: meanwhile, be somebody else."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
     try:
-        assert "cannot be read" in wrong(hook)[0]
+        yield
     finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_cannot_be_read_says_so() -> None:
+    with TemporaryDirectory() as place:  # where nobody comes in too, unlike pytest's own
+        Path(place).chmod(0o755)
+        hook = plant(Path(place) / "a")
+        hook.chmod(0)
+        with nobody():
+            found = wrong(hook)
         hook.chmod(0o755)
+    assert "cannot be read: Permission denied" in found[0]
+
+
+def test_a_link_that_leads_to_itself_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert "cannot be read: Too many levels of symbolic links" in wrong(tmp_path / "a")[0]
