@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from gateway.catalogue import EVERY, POINTS, TURN, schema
+from gateway.catalogue import EVERY, POINTS, TURN, schema, suggest
 from gateway.cli.logs import moment
 from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
@@ -64,6 +64,9 @@ def show_list(*, as_json: bool) -> int:
 
 def tail(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
     """Until Ctrl-C, the gateway's end, or so many events."""
+    for name in names:
+        if meant := suggest(name):
+            note(f"nobody emits {name}; did you mean {meant}?")
     with Client(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
         client.start("events.tail", {"names": names})
         for seen, message in enumerate((one for one in client.messages() if "method" in one), start=1):

@@ -11,7 +11,6 @@ import msgspec
 
 import hooks_builtin
 from gateway import records
-from gateway.config.hermes_hooks import HermesConfig
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import Notify, Verb
@@ -24,22 +23,13 @@ from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
-SAFE_MODE = "HERMES_SAFE_MODE"
 PAGE = 200  # records that are read at once
 
 
 def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
     further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
-    hermes = HermesConfig(home.hermes_config, configuration.environ.get(SAFE_MODE, "") not in ("", "0", "false"))
-    plugins = (Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _plugin_places(home))
-    return (Source(BUILT_IN, "built-in", is_opt_in=True), *plugins, Source(home.hooks, "home"), *further)
-
-
-def _plugin_places(home: Home) -> list[Path]:
-    """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
-    categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
-    return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
+    return (Source(BUILT_IN, "built-in", is_opt_in=True), Source(home.hooks, "home"), *further)
 
 
 def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> Surroundings:
@@ -118,6 +108,13 @@ def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]]) -> Asked:
     return steered
 
 
+async def _reload(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+    """One, which is started anew; or all folders are looked at again."""
+    name = params.get("name", "")
+    await hooks.reload(name)
+    return await _info(hooks, params) if name else await _list(hooks, params)
+
+
 async def _test(hooks: FolderHooks, params: dict[str, Any]) -> Any:
     trials = await hooks.test(params["name"], params.get("event", ""), params.get("payload") or None)
     return {"trials": [_trial(one) for one in trials]}
@@ -194,7 +191,7 @@ ASKED: Mapping[str, Asked] = {
     "info": _info,
     "enable": _steer(lambda hooks, name: hooks.switch(name, True)),
     "disable": _steer(lambda hooks, name: hooks.switch(name, False)),
-    "reload": _steer(lambda hooks, name: hooks.reload(name)),
+    "reload": _reload,
     "reset": _steer(lambda hooks, name: hooks.reset(name)),
     "trust": _steer(lambda hooks, name: hooks.trust(name)),
     "test": _test,

@@ -1,40 +1,77 @@
 """`hooks check`: what is wrong with hook folders, without the gateway and without running anything of them."""
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from gateway.cli.hooks.options import is_path
 from gateway.cli.output import show_json
-from gateway.config.home import Home
+from gateway.config.home import Home, process_environment
+from gateway.config.layers import read_outside
 from gateway.errors import Exit, HookError
 from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.requirements import missing
 from gateway.hooks.folders.study import study
+from gateway.located import Finding
+
+
+class Checked(NamedTuple):
+    """What was found in a folder; `lacks` is no fault of it: it may be meant for another machine."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    folders = list(chosen(args.names, home))
-    found = {
-        folder.path.name: (*folder.findings, *study(folder).findings) for folder in folders if not folder.is_refused
-    }
-    found |= {folder.path.name: folder.findings for folder in folders if folder.is_refused}
-    wrong = any(finding.severity == "error" for findings in found.values() for finding in findings)
+    checked = [check(folder, home) for folder in chosen(args.names, home)]
     if args.json:
-        show_json({"ok": not wrong, "hooks": {name: [*map(str, findings)] for name, findings in found.items()}})
+        told = {one.name: [*map(str, one.findings)] for one in checked}
+        lacking = {one.name: one.lacks for one in checked if one.lacks}
+        show_json({"ok": not any(one.is_wrong for one in checked), "hooks": told, "missing": lacking})
     else:
-        for name, findings in found.items():
-            print(f"{name}: {'fine' if not findings else ''}".rstrip())
-            for finding in findings:
-                print(f"  {finding}")
-        if not folders:
+        for one in checked:
+            show(one)
+        if not checked:
             print(f"there are no hooks in {home.hooks}")
-    return int(Exit.FAILED if wrong else Exit.OK)
+    return int(Exit.FAILED if any(one.is_wrong for one in checked) else Exit.OK)
+
+
+def check(folder: Folder, home: Home) -> Checked:
+    if folder.is_refused:
+        return Checked(folder.path.name, folder.findings)
+    studied = study(folder)
+    lacks = tuple(lacking(studied.manifest, home)) if studied.manifest else ()
+    return Checked(folder.path.name, (*folder.findings, *studied.findings), lacks)
+
+
+def lacking(manifest: Manifest, home: Home) -> Iterator[str]:
+    """What it requires and is not here; which platforms are configured is a thing of the gateway."""
+    outside = read_outside(process_environment(), home.env)
+    packages = [str(home.hook_state / "packages" / manifest.folder), *sys.path]
+    return missing(manifest, outside.environ, manifest.needs_platforms, packages)
+
+
+def show(one: Checked) -> None:
+    print(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip())
+    for finding in one.findings:
+        print(f"  {finding}")
+    for lack in one.lacks:
+        print(f"  missing here: {lack}")
 
 
 def chosen(names: list[str], home: Home) -> Iterator[Folder]:
     if not names:
         yield from hooks_in(Source(home.hooks, "home"))
     for name in names:
-        path = Path(name).absolute() if "/" in name or name.startswith(".") else home.hooks / name
+        path = Path(name).absolute() if is_path(name) else home.hooks / name
         folder = look(Source(path.parent, "home"), path.name) if path.is_dir() else None
         if folder is None:
             raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.cli.output import note, show_fields, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
+from gateway.errors import Exit, NotRunning
 
 GOOD = {"loaded", "registered"}
 COUNTED = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
@@ -16,13 +16,16 @@ APART = ("traces", "last_error", "findings")  # `info` shows these below the res
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    match args.verb:
-        case "list":
-            show_list(args, home)
-        case "info":
-            show_info(args, home)
-        case _:
-            show_stats(args, home)
+    try:
+        match args.verb:
+            case "list":
+                show_list(args, home)
+            case "info":
+                show_info(args, home)
+            case _:
+                show_stats(args, home)
+    except NotRunning as error:
+        raise NotRunning(f"{error}\nwhat is wrong with hooks is told without it: hermes-gateway hooks check") from None
     return int(Exit.OK)
 
 

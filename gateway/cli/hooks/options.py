@@ -6,6 +6,11 @@ from typing import Any
 FOLDER = "the name of its folder"
 
 
+def is_path(name: str) -> bool:
+    """Whether a folder is meant by where it lies, not by its name."""
+    return "/" in name or name.startswith(".")
+
+
 def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     """Give the parser of this verb what the verb takes."""
     match verb:
@@ -20,6 +25,11 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
         case "dead-letters":
             _dead_letters(parser)
             return
+        case "reload":
+            parser.add_argument("name", nargs="?", default="", help=f"{FOLDER}; without one, all folders are looked at")
+        case "test":
+            parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER}, or where that lies")
+            _of_one(verb, parser)
         case _:
             parser.add_argument("name", help=FOLDER)
             _of_one(verb, parser)

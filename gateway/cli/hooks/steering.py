@@ -1,16 +1,25 @@
-"""Verbs that say a word to the running gateway about one hook: enable, disable, reload, reset, trust."""
+"""Verbs that say a word to the running gateway about a hook: enable, disable, reload (or all), reset, trust."""
 
 import argparse
 from typing import Any
 
-from gateway.cli.hooks.listing import ask
+from gateway.cli.hooks.listing import ask, chosen
 from gateway.cli.output import show_json
+from gateway.cli.waiting import waiting
 from gateway.config.home import Home
 from gateway.errors import Exit
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    show_state(args.name, ask(home, args.verb, name=args.name), as_json=args.json)
+    with waiting(f"{args.name or 'all hooks'}: {args.verb}"):
+        answer = ask(home, args.verb, name=args.name)
+    if args.name:
+        show_state(args.name, answer, as_json=args.json)
+    elif args.json:
+        show_json(answer)
+    else:
+        for hook in chosen(answer["hooks"], is_all=False):
+            show_state(hook["name"], hook, as_json=False)
     return int(Exit.OK)
 
 

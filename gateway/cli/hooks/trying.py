@@ -3,27 +3,49 @@
 import argparse
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gateway.catalogue import suggest
+from gateway.cli.hooks.alone import try_alone
 from gateway.cli.hooks.listing import ask, milliseconds
-from gateway.cli.output import show_json, styled
+from gateway.cli.hooks.options import is_path
+from gateway.cli.output import note, show_json, styled
+from gateway.cli.waiting import waiting
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError
+from gateway.errors import Exit, HookError, NotRunning
+from gateway.hooks.folders.subscription import patterns_of
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     fields = payload(args.payload)
-    if args.verb == "fire":
-        trials = [ask(home, "fire", name=args.name, event=args.event, payload=fields)]
-    else:
-        trials = ask(home, "test", name=args.name, event=args.event, payload=fields)["trials"]
+    trials = [fired(args, home, fields)] if args.verb == "fire" else tested(args, home, fields)
     if args.json:
         show_json({"trial": trials[0]} if args.verb == "fire" else {"trials": trials})
     else:
         for trial in trials:
             show_trial(trial)
     return int(Exit.OK if all(trial["ok"] for trial in trials) else Exit.FAILED)
+
+
+def fired(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
+    hook = ask(home, "info", name=args.name)
+    if not any(patterns_of([*hook["intercepts"], *hook["events"]]).match(args.event)):
+        meant = suggest(args.event)
+        hint = f"; did you mean {meant}?" if meant else ""
+        note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
+    with waiting(f"{args.name} has {args.event}"):
+        return dict(ask(home, "fire", name=args.name, event=args.event, payload=fields))
+
+
+def tested(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    with waiting(f"{args.name} is being tried"):
+        if not is_path(args.name):
+            with suppress(NotRunning):
+                return list(ask(home, "test", name=args.name, event=args.event, payload=fields)["trials"])
+            note("no gateway is running; tried without it, with the settings as they stand in the files")
+        return try_alone(args.name, home, args.event, fields)
 
 
 def show_trial(trial: dict[str, Any]) -> None:

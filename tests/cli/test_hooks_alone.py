@@ -1,0 +1,172 @@
+"""The verbs of `hooks` without a gateway: those that need none work, the others say that it is down."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+ONE = ("info", "enable", "disable", "reload", "reset", "trust")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> GatewayProcess:
+    """A home; nothing runs in it."""
+    gateway = GatewayProcess(tmp_path / "home")
+    gateway.home.root.mkdir(mode=0o700)
+    return gateway
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["stats"],
+        *([verb, "greet"] for verb in ONE),
+        ["fire", "greet", "agent:end"],
+        ["dead-letters", "list"],
+        ["dead-letters", "retry", "greet"],
+    ],
+    ids=" ".join,
+)
+def test_what_needs_the_gateway_says_that_it_is_down(gateway: GatewayProcess, words: list[str]) -> None:
+    done = gateway.cli("hooks", *words)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no gateway is running for this home" in done.stderr
+    assert "start it with: hermes-gateway run" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("python", ["--event", "agent:end"]),
+        ("python", ["--intercept", "tool:before", "--event", "command:*"]),
+        ("python", ["--intercept", "my:event"]),
+        ("sh", ["--intercept", "tool:before"]),
+        ("sh", ["--event", "agent:start"]),
+        pytest.param("node", ["--intercept", "llm:after"], marks=pytest.mark.machine),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(given),
+)
+def test_new_makes_a_hook_that_is_fine_and_works_at_once(gateway: GatewayProcess, lang: str, words: list[str]) -> None:
+    if lang == "node" and not shutil.which("node"):
+        pytest.skip("there is no node on this machine")
+    made = gateway.cli("hooks", "new", "greet", "--lang", lang, *words)
+    folder = gateway.home.hooks / "greet"
+    assert (made.returncode, made.stdout) == (0, f"{folder}\n")
+    assert "hermes-gateway hooks test greet" in made.stderr
+    assert {"HOOK.yaml", "sample.json", "test_hook.py"} < {path.name for path in folder.iterdir()}
+    assert not any(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) for path in folder.iterdir())
+    assert gateway.cli("hooks", "check", "greet").returncode == 0
+    tried = gateway.cli("hooks", "test", "greet", "--json")
+    trials = json.loads(tried.stdout)["trials"]
+    assert trials
+    assert all(trial["ok"] for trial in trials), trials
+    assert "tried without it" in tried.stderr
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("lang", ["python", "sh"])
+def test_the_test_that_new_writes_passes(gateway: GatewayProcess, lang: str) -> None:
+    gateway.cli("hooks", "new", "greet", "--lang", lang, "--intercept", "message:received")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_hook.py"]
+    where = gateway.home.hooks / "greet"
+    done = subprocess.run(command, cwd=where, env={**os.environ, **gateway.environ}, capture_output=True, text=True)
+    assert "2 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["Greet/er"], "is no name for a hook"),
+        (["greet", "--event", "tool:befor"], "did you mean 'tool:before'?"),
+        (["greet", "--intercept", "agent:step"], "observe it: --event agent:step"),
+    ],
+)
+def test_new_refuses_what_could_not_work(gateway: GatewayProcess, words: list[str], complaint: str) -> None:
+    done = gateway.cli("hooks", "new", *words)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert not gateway.home.hooks.exists()
+
+
+def test_new_never_touches_what_is_there(gateway: GatewayProcess) -> None:
+    gateway.cli("hooks", "new", "greet")
+    (gateway.home.hooks / "greet" / "handler.py").write_text("mine = 1\n")
+    done = gateway.cli("hooks", "new", "greet")
+    assert done.returncode == 1
+    assert "is there already" in done.stderr
+    assert (gateway.home.hooks / "greet" / "handler.py").read_text() == "mine = 1\n"
+
+
+def test_check_finds_all_that_is_wrong_and_runs_nothing(gateway: GatewayProcess, tmp_path: Path) -> None:
+    trace = tmp_path / "it-ran"
+    gateway.add_hook("fine", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": f"open({str(trace)!r}, 'w')\n"})
+    gateway.add_hook("typo", {"HOOK.yaml": "events: [agent:ned]\nwhne: {}\n", "handler.py": "def handle(a, b):\n"})
+    done = gateway.cli("hooks", "check")
+    assert done.returncode == 1
+    shown = done.stdout.splitlines()
+    assert any(line.startswith("  typo/HOOK.yaml:1:10: warning: ") and "agent:end" in line for line in shown)
+    assert any(line.startswith("  typo/HOOK.yaml:2:1: warning: ") and "when" in line for line in shown)
+    assert any(line.startswith("  typo/handler.py:1:") and ": error: " in line for line in shown)
+    assert not trace.exists()
+    assert json.loads(gateway.cli("hooks", "check", "--json").stdout)["ok"] is False
+
+
+def test_check_takes_a_path_and_tells_what_is_missing_here(gateway: GatewayProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "repository" / "greet"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "HOOK.yaml").write_text("events: [agent:end]\nrequires: {bins: [no-such-program], env: [NO_SUCH_KEY]}\n")
+    (folder / "handler.py").write_text("def handle(event_type, context):\n    pass\n")
+    done = gateway.cli("hooks", "check", str(folder))
+    assert done.returncode == 0
+    assert "missing here: the program no-such-program" in done.stdout
+    assert "missing here: the environment variable NO_SUCH_KEY" in done.stdout
+    assert gateway.cli("hooks", "check", "nothing-of-that-name").returncode == 1
+
+
+def test_test_tries_a_folder_wherever_it_lies(gateway: GatewayProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "repository" / "greet"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "HOOK.yaml").write_text("intercepts: [message:received]\nuses: [send]\n")
+    (folder / "handler.py").write_text(
+        "def handle(event_type, context):\n    context['text'] = 'hi'\n    context.gateway.send('terminal:a', 'hi')\n"
+    )
+    (trial,) = json.loads(gateway.cli("hooks", "test", str(folder), "--json").stdout)["trials"]
+    assert (trial["ok"], trial["changed"]) == (True, {"text": "hi"})
+    assert trial["asked"] == [{"verb": "send", "to": "terminal:a", "text": "hi"}]
+
+
+def test_test_says_why_a_hook_does_not_start(gateway: GatewayProcess) -> None:
+    gateway.add_hook("greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "raise ValueError('no')\n"})
+    done = gateway.cli("hooks", "test", "greet")
+    assert done.returncode == 1
+    assert "ValueError: no" in done.stderr
+    assert "Traceback" not in done.stderr.splitlines()[0]
+
+
+def test_logs_of_a_hook_are_there_without_the_gateway(gateway: GatewayProcess) -> None:
+    gateway.home.hook_logs.mkdir(parents=True)
+    (gateway.home.hook_logs / "greet.log").write_text("one\ntwo\nthree\n")
+    assert gateway.cli("hooks", "logs", "greet", "-n", "2").stdout == "two\nthree\n"
+    done = gateway.cli("hooks", "logs", "../gateway")
+    assert "is no name of a hook" in done.stderr
+
+
+def test_deps_that_cannot_be_installed_change_nothing(gateway: GatewayProcess) -> None:
+    manifest = "events: [agent:end]\nrequires: {python: ['no-such-package-of-ours==99']}\n"
+    gateway.add_hook("greet", {"HOOK.yaml": manifest, "handler.py": "def handle(a, b):\n    pass\n"})
+    environ = {"PIP_NO_INDEX": "1", "UV_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    with gateway.spawn("hooks", "deps", "greet", environ=environ) as done:
+        _, told = done.communicate(timeout=25)
+    assert done.returncode == 1
+    assert "could not be installed; what there was is unchanged" in told
+    assert not (gateway.home.hook_state / "packages" / "greet").exists()
