@@ -11,6 +11,7 @@ import msgspec
 
 import hooks_builtin
 from gateway import records
+from gateway.config.hermes_hooks import HermesConfig
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import Notify, Verb
@@ -23,13 +24,22 @@ from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
+SAFE_MODE = "HERMES_SAFE_MODE"
 PAGE = 200  # records that are read at once
 
 
 def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
     further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
-    return (Source(BUILT_IN, "built-in", is_opt_in=True), Source(home.hooks, "home"), *further)
+    hermes = HermesConfig(home.hermes_config, configuration.environ.get(SAFE_MODE, "") not in ("", "0", "false"))
+    plugins = (Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _plugin_places(home))
+    return (Source(BUILT_IN, "built-in", is_opt_in=True), *plugins, Source(home.hooks, "home"), *further)
+
+
+def _plugin_places(home: Home) -> list[Path]:
+    """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
+    categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
+    return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
 
 
 def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> Surroundings:
