@@ -24,10 +24,11 @@ class Command:
     urgent: bool = False
     admin: bool = False
     hidden: bool = False
+    answers: bool = False
+    run: Run | None = None
 
 
 BUILT_IN = (
-    run: Run | None = None
     Command("help", "what can be typed here", aliases=("commands",), urgent=True),
     Command("start", "say hello", hidden=True, urgent=True),
     Command("status", "what the gateway and this session are doing", urgent=True),
@@ -70,6 +71,10 @@ def typed(text: str) -> Typed | None:
     return Typed(word.partition("@")[0].replace("_", "-").lower(), args.strip())
 
 
+def no_further() -> Iterable[Command]:
+    return ()
+
+
 class CommandTable(Mapping[str, Command]):
     """Commands by name and alias; iterating gives each once. `further` are those that there are besides, just now; a
     name that is taken keeps its meaning.
@@ -80,20 +85,16 @@ class CommandTable(Mapping[str, Command]):
     ) -> None:
         self._commands = {command.name: command for command in commands}
         self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}
-def no_further() -> Iterable[Command]:
-    return ()
-
-
-
-    def __getitem__(self, word: str) -> Command:
-        return self._commands.get(word) or self._aliases[word]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
         self._further = further
 
+    def __getitem__(self, word: str) -> Command:
+        return self._commands.get(word) or self._aliases.get(word) or self._all()[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
     def __len__(self) -> int:
-        return len(self._commands)
+        return len(self._all())
 
     def _all(self) -> dict[str, Command]:
         added = {command.name: command for command in self._further() if command.name not in self._aliases}

@@ -65,6 +65,11 @@ class Agents:
         name = self._models[DEFAULT].name
         return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO else name
 
+    @property
+    def main(self) -> Agent:
+        """The one that answers where no route says otherwise."""
+        return self._agents[MAIN]
+
     def choose(self, message: Message, session: Session) -> Agent:
         """The first route that fits says which agent; the session may have a model of its own."""
         at = message.address
@@ -73,11 +78,6 @@ class Agents:
             if all(want in ("", given) for want, given in wanted):
                 return self._with_model(self._agents[route.agent], session)
         return self._with_model(self._agents[MAIN], session)
-
-    @property
-    def main(self) -> Agent:
-        """The one that answers where no route says otherwise."""
-        return self._agents[MAIN]
 
     def _with_model(self, agent: Agent, session: Session) -> Agent:
         model = self._models.get(session.model)

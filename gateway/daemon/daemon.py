@@ -29,8 +29,9 @@ from gateway.daemon.agents import Agents
 from gateway.daemon.networks import ServedNetwork, served
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
-from gateway.daemon.stopping import Stop
 from gateway.daemon.plugins import PluginGrants, Plugins
+from gateway.daemon.stopping import Stop
+from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Exit
