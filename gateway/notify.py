@@ -27,8 +27,9 @@ class Notifier:
         """A reload begins; the supervisor waits for the next `ready`."""
         return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
-    def stopping(self, status: str = "") -> bool:
-        return self._send("STOPPING=1", *_status(status))
+    def stopping(self, seconds: float, status: str = "") -> bool:
+        """The daemon drains, and may take that long: a supervisor that allows less must not end it before."""
+        return self._send("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", *_status(status))
 
     def alive(self) -> bool:
         """The loop turns: resets the watchdog."""

@@ -29,9 +29,13 @@ def test_ready_carries_the_status_in_one_datagram(supervisor: tuple[Notifier, Ca
 
 def test_each_word_is_what_systemd_expects(supervisor: tuple[Notifier, Callable[[], str]]) -> None:
     notifier, heard = supervisor
-    said = [notifier.ready(), notifier.alive(), notifier.stopping("draining")]
+    said = [notifier.ready(), notifier.alive(), notifier.stopping(1.5, "draining")]
     assert all(said)
-    assert [heard() for _ in said] == ["READY=1", "WATCHDOG=1", "STOPPING=1\nSTATUS=draining"]
+    assert [heard() for _ in said] == [
+        "READY=1",
+        "WATCHDOG=1",
+        "STOPPING=1\nEXTEND_TIMEOUT_USEC=1500000\nSTATUS=draining",
+    ]
 
 
 def test_a_status_cannot_smuggle_a_second_assignment(supervisor: tuple[Notifier, Callable[[], str]]) -> None:

@@ -21,6 +21,7 @@ from gateway.notify import Notifier
 log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
+END = 5.0  # after the drain: processes to end, files to close
 SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
 
 Load: TypeAlias = Callable[[], Configuration]
@@ -45,7 +46,7 @@ async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, annou
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             await announce(gateway)
             await stop.wait()
-            notifier.stopping(stop.reason)
+            notifier.stopping(limit + END, stop.reason)
         log.info("stopped: %s", stop.reason)
         tasks.cancel_scope.cancel()
     return stop.exit

@@ -155,6 +155,7 @@ def test_the_supervisor_hears_ready_status_watchdog_and_stopping(gateway: Gatewa
         gateway.stop()
         while b"STOPPING=1" not in heard:
             heard = supervisor.recv(1000)
+        assert b"EXTEND_TIMEOUT_USEC=35000000" in heard
 
 
 @pytest.mark.parametrize(
