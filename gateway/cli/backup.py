@@ -28,6 +28,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "restore":
         note(f"checking {args.file} ...")
         old = restore(Path(args.file), home.journal)
+        forget_index(home.search)
         said = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
         facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
     elif args.verb == "verify":
@@ -45,6 +46,12 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         print(said)
     return int(Exit.OK)
+
+
+def forget_index(search: Path) -> None:
+    """The index for searching was read from another journal; the next gateway makes it anew."""
+    for suffix in ("", "-wal", "-shm"):
+        search.with_name(search.name + suffix).unlink(missing_ok=True)
 
 
 def counted(found: Contents) -> dict[str, object]:

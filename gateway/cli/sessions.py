@@ -10,6 +10,7 @@ from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit
+from gateway.logs.text import block, one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +75,11 @@ def show_one(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         show_json(session)
         return int(Exit.OK)
-    print(styled(f"{session['session_id']}  {session['title'] or session['session_key']}", "bold"))
+    print(styled(one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
     for entry in session["entries"]:
-        print(f"\n{styled(entry['role'], 'cyan')}  {entry['content']}".rstrip())
+        print(f"\n{styled(entry['role'], 'cyan')}  {shown(entry['content'])}".rstrip())
         for call in entry.get("tool_calls", ()):
-            print(f"  calls {call['name']} {call['args']}")
+            print(f"  calls {one_line(call['name'])} {one_line(str(call['args']))}")
     return int(Exit.OK)
 
 
@@ -98,7 +99,7 @@ def export(args: argparse.Namespace, home: Home) -> int:
         Path(args.output).write_text(text, "utf-8")
         note(f"written to {args.output}")
     else:
-        print(text)
+        print(shown(text) if sys.stdout.isatty() else text)
     return int(Exit.OK)
 
 
@@ -122,6 +123,11 @@ def rebuild(args: argparse.Namespace, home: Home) -> int:
     else:
         print(f"{found['records']} records read")
     return int(Exit.OK)
+
+
+def shown(text: str) -> str:
+    """All of it, and nothing in it acts on the terminal."""
+    return block(text, len(text))
 
 
 def moment(at: float) -> str:

@@ -12,7 +12,7 @@ import anyio.abc
 import anyio.to_thread
 
 from gateway import records
-from gateway.engine.interface import Engine, Record
+from gateway.engine.interface import Engine, Put, Record
 from gateway.errors import EngineError
 from gateway.sessions.index import Index
 from gateway.sessions.removal import sweep
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 PAGE = 500
 PACE = 0.5
 PAUSE = 5.0
+MARK = "search"
 
 T = TypeVar("T")
 
@@ -90,6 +91,7 @@ class Search:
         heard = self._engine.tail(records.TURN_SUBJECTS)
         task_status.started()
         try:
+            await self._agree()
             await self._keep_up()
             async for record in heard:
                 if record.seq == 0 or record.seq > await self._ask(lambda index: index.upto):
@@ -97,6 +99,18 @@ class Search:
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
+
+    async def _agree(self) -> None:
+        """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
+        mark = records.Cursor(platform=MARK, value={})
+        try:
+            (seq,) = await self._engine.append(Put(f"gw.cur.{MARK}", records.encode(mark)))
+            await self._engine.purge(f"gw.cur.{MARK}", seq - 1)
+            if seq <= await self._ask(lambda index: index.upto):
+                log.warning("the journal is older than the search index, which is made anew")
+                await self._ask(Index.clear)
+        except (EngineError, sqlite3.Error, OSError) as error:
+            log.warning("whether the search index belongs to this journal is not known: %s", error)
 
     async def rebuild(self) -> int:
         """Throw the projection away and fold the whole journal anew; how many records were read."""

@@ -1,0 +1,99 @@
+"""`hermes-gateway backup`: copies of a journal that is being written, and one put back."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "remember", "answers": [{"text": "noted"}]})
+        gateway.start()
+        yield gateway
+
+
+def titles(gateway: GatewayProcess, word: str) -> int:
+    return len(gateway.call("sessions.search", {"query": word})["hits"])
+
+
+def test_a_copy_is_made_while_the_gateway_runs_and_verified(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.say("remember the apple")
+    made = gateway.cli("backup", "create", str(tmp_path / "copy.db"), "--json")
+    assert made.returncode == 0, made.stderr
+    facts = json.loads(made.stdout)
+    assert facts["records"] > 3
+    checked = json.loads(gateway.cli("backup", "verify", str(tmp_path / "copy.db"), "--json").stdout)
+    assert checked["records"] == facts["records"]
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert gateway.say("remember the pear")["status"] == "ok"
+
+
+def test_by_default_it_goes_into_the_home_and_the_journal_itself_is_verified(gateway: GatewayProcess) -> None:
+    gateway.say("remember the apple")
+    assert gateway.cli("backup", "create").returncode == 0
+    (copy,) = gateway.home.backups.iterdir()
+    assert "is whole" in gateway.cli("backup", "verify").stdout
+    assert gateway.cli("backup", "create", str(copy)).returncode == 1, "a copy is never overwritten"
+
+
+def test_restore_waits_for_the_end_of_the_gateway(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.say("remember the apple")
+    gateway.cli("backup", "create", str(tmp_path / "copy.db"))
+    refused = gateway.cli("backup", "restore", str(tmp_path / "copy.db"))
+    assert (refused.returncode, "is in use by process" in refused.stderr) == (1, True)
+
+
+def test_after_a_restore_all_is_as_it_was_and_can_be_searched(gateway: GatewayProcess, tmp_path: Path) -> None:
+    """What came after the copy is gone from the index too, and what comes now is found."""
+    gateway.say("remember the apple")
+    gateway.cli("backup", "create", str(tmp_path / "copy.db"))
+    for number in range(5):
+        gateway.say(f"remember the pear {number}", f"other{number}")
+    assert titles(gateway, "pear") == 5
+    gateway.stop()
+    restored = gateway.cli("backup", "restore", str(tmp_path / "copy.db"), "--json")
+    assert restored.returncode == 0, restored.stderr
+    assert Path(json.loads(restored.stdout)["replaced"]).exists()
+    gateway.start()
+    assert (titles(gateway, "apple"), titles(gateway, "pear")) == (1, 0)
+    gateway.say("remember the plum")
+    assert titles(gateway, "plum") == 1
+
+
+def test_a_journal_that_went_back_by_other_hands_is_noticed_too(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.say("remember the apple")
+    gateway.cli("backup", "create", str(tmp_path / "copy.db"))
+    for number in range(5):
+        gateway.say(f"remember the pear {number}", f"other{number}")
+    gateway.stop()
+    (tmp_path / "copy.db").replace(gateway.home.journal)
+    gateway.start()
+    gateway.say("remember the plum")
+    gateway.until(lambda: (titles(gateway, "plum"), titles(gateway, "pear"), titles(gateway, "apple")) == (1, 0, 1))
+
+
+def test_what_is_damaged_or_no_journal_is_refused(gateway: GatewayProcess, tmp_path: Path) -> None:
+    gateway.say("remember the apple")
+    copy = tmp_path / "copy.db"
+    gateway.cli("backup", "create", str(copy))
+    gateway.stop()
+    before = gateway.home.journal.read_bytes()
+    data = bytearray(copy.read_bytes())
+    data[5000:9000] = b"\xff" * 4000
+    copy.write_bytes(data)
+    (tmp_path / "text.db").write_text("no database")
+    sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE x(y)").connection.close()
+    for name, said in (("copy", "damaged"), ("text", "text.db"), ("other", "not a journal"), ("none", "no journal")):
+        done = gateway.cli("backup", "restore", str(tmp_path / f"{name}.db"))
+        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert gateway.home.journal.read_bytes() == before
+    gateway.start()
+    assert titles(gateway, "apple") == 1

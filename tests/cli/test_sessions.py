@@ -1,0 +1,121 @@
+"""`hermes-gateway sessions`: the conversations of a running gateway, from outside."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+KEY = "agent:main:terminal:dm:main"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("sessions") / "home") as gateway:
+        gateway.script(
+            {"user": "zebra", "answers": [{"text": "A striped answer."}]},
+            {"user": "colour", "answers": [{"text": "\x1b[31mred\x1b[0m"}]},
+            {"user": "", "text": "Well."},
+        )
+        gateway.start()
+        gateway.say("tell me of the zebra")
+        gateway.say("/title Animals")
+        gateway.say("the colour please", "paint")
+        yield gateway
+
+
+def asked(gateway: GatewayProcess, *words: str) -> Any:
+    done = gateway.cli("sessions", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def id_of(gateway: GatewayProcess, key: str = KEY) -> str:
+    found = asked(gateway, "list")["sessions"]
+    return str(next(one["session_id"] for one in found if one["session_key"] == key))
+
+
+def test_list_shows_them_the_last_used_first(gateway: GatewayProcess) -> None:
+    found = asked(gateway, "list")["sessions"]
+    assert [one["session_key"].rpartition(":")[2] for one in found] == ["paint", "main"]
+    assert (found[1]["title"], found[1]["turns"], found[1]["is_current"]) == ("Animals", 1, True)
+    shown = gateway.cli("sessions", "list").stdout
+    assert "Animals" in shown
+    assert id_of(gateway) in shown
+    assert len(asked(gateway, "list", "--limit", "1")["sessions"]) == 1
+    assert asked(gateway, "list", "--platform", "telegram")["sessions"] == []
+
+
+def test_show_takes_an_id_its_beginning_or_a_key(gateway: GatewayProcess) -> None:
+    whole = id_of(gateway)
+    for name in (whole, whole[:-2], KEY):
+        assert [entry["role"] for entry in asked(gateway, "show", name)["entries"]] == ["user", "assistant"]
+    assert "A striped answer." in gateway.cli("sessions", "show", KEY).stdout
+
+
+def test_what_was_said_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
+    shown = gateway.cli("sessions", "show", KEY.replace("main:dm", "main:dm").replace("dm:main", "dm:paint")).stdout
+    assert "red" in shown
+    assert "\x1b" not in shown
+
+
+def test_one_that_is_not_there_or_not_clear_is_said_and_nothing_done(gateway: GatewayProcess) -> None:
+    strange = gateway.cli("sessions", "show", "19990101")
+    assert (strange.returncode, "no session begins with '19990101'" in strange.stderr) == (1, True)
+    vague = gateway.cli("sessions", "delete", "2", "--yes")
+    assert (vague.returncode, "more than one session begins with '2'" in vague.stderr) == (1, True)
+    nobody = gateway.cli("sessions", "show", "agent:main:terminal:dm:nobody")
+    assert (nobody.returncode, "there is no session under" in nobody.stderr) == (1, True)
+    assert len(asked(gateway, "list")["sessions"]) == 2
+
+
+def test_search_finds_words_anywhere(gateway: GatewayProcess) -> None:
+    hits = asked(gateway, "search", "striped")["hits"]
+    assert [(hit["role"], hit["session_key"]) for hit in hits] == [("assistant", KEY)]
+    assert (
+        "striped" in gateway.cli("sessions", "search", "zeb").stdout
+        or "zebra" in gateway.cli("sessions", "search", "zeb").stdout
+    )
+    assert asked(gateway, "search", "elephant")["hits"] == []
+    assert "nobody said that" in gateway.cli("sessions", "search", "elephant").stdout
+
+
+def test_export_is_a_file_of_either_kind(gateway: GatewayProcess, tmp_path: Path) -> None:
+    markdown = gateway.cli("sessions", "export", KEY).stdout
+    assert markdown.startswith("# Animals")
+    assert "## Assistant\n\nA striped answer." in markdown
+    file = tmp_path / "one.json"
+    assert gateway.cli("sessions", "export", KEY, "--format", "json", "-o", str(file)).returncode == 0
+    whole = json.loads(file.read_text())
+    assert (whole["title"], whole["session_id"], len(whole["entries"])) == ("Animals", id_of(gateway), 2)
+
+
+def test_rebuild_makes_the_same_index_again(gateway: GatewayProcess) -> None:
+    before = asked(gateway, "list")
+    assert asked(gateway, "rebuild")["records"] > 0
+    assert asked(gateway, "list") == before
+
+
+def test_delete_asks_first_and_then_forgets_for_good(gateway: GatewayProcess) -> None:
+    gateway.say("the zebra once more", "secret")
+    key = "agent:main:terminal:dm:secret"
+    refused = gateway.cli("sessions", "delete", key)
+    assert (refused.returncode, "say --yes" in refused.stderr) == (2, True)
+    assert gateway.cli("sessions", "delete", id_of(gateway, key), "--yes").returncode == 0
+    assert key not in [one["session_key"] for one in asked(gateway, "list")["sessions"]]
+    assert [hit for hit in asked(gateway, "search", "once more")["hits"]] == []
+    again = gateway.cli("sessions", "delete", key, "--yes")
+    assert again.returncode in (0, 1)
+    assert gateway.say("hello again zebra", "secret")["status"] == "ok", "the conversation begins anew"
+
+
+def test_without_a_gateway_it_says_so(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        for verb in (("list",), ("show", "x"), ("rebuild",)):
+            done = gateway.cli("sessions", *verb)
+            assert (done.returncode, "no gateway is running" in done.stderr) == (3, True)
