@@ -1,10 +1,11 @@
 """Nothing that a hook does disturbs the gateway: some eighty ways to misbehave, each beside a healthy hook."""
 
+import gc
 import os
 import re
 import time
 import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +82,15 @@ async def pulse(healthy: Worker) -> AsyncIterator[Pulse]:
         yield felt
         await felt.ask()
         tasks.cancel_scope.cancel()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def light() -> Iterator[None]:
+    """What a whole run of tests has heaped up takes the collector long to walk, and is not of the gateway."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
