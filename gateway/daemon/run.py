@@ -1,5 +1,6 @@
 """`run`: one gateway for a home, until it is told to stop."""
 
+import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -9,13 +10,13 @@ import anyio
 
 from gateway import __version__
 from gateway.config.home import Home
-from gateway.config.loading import Configuration
 from gateway.daemon.daemon import Gateway, running
 from gateway.daemon.facts import in_a_line
 from gateway.daemon.lock import home_lock
+from gateway.daemon.reload import Load, Reload
 from gateway.daemon.stopping import Stop, heed_signals
 from gateway.daemon.verbs import verbs
-from gateway.errors import ConfigError, Exit
+from gateway.errors import Exit
 from gateway.notify import Notifier
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ STATUS_PAUSE = 5.0
 END = 5.0  # after the drain: processes to end, files to close
 SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
 
-Load: TypeAlias = Callable[[], Configuration]
 Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
 
 
@@ -45,32 +45,13 @@ async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, annou
             notifier.ready(in_a_line(gateway))
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             await announce(gateway)
+            gc.collect()
+            gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
             await stop.wait()
             notifier.stopping(limit + END, stop.reason)
         log.info("stopped: %s", stop.reason)
         tasks.cancel_scope.cancel()
     return stop.exit
-
-
-class Reload:
-    """Reads the configuration again; one that is wrong changes nothing but what `status` says."""
-
-    def __init__(self, gateway: Gateway, load: Load, notifier: Notifier) -> None:
-        self._gateway = gateway
-        self._load = load
-        self._notifier = notifier
-
-    async def now(self) -> None:
-        self._notifier.reloading()
-        try:
-            self._gateway.take(self._load())
-        except ConfigError as error:
-            log.error("the configuration was not reloaded, the one before goes on: %s", error)
-            self._gateway.trouble = f"the configuration was not reloaded: {error}"
-        else:
-            log.info("the configuration was reloaded")
-            self._gateway.trouble = ""
-        self._notifier.ready(in_a_line(self._gateway))
 
 
 async def report(gateway: Gateway, notifier: Notifier, watchdog: float) -> None:

@@ -133,13 +133,18 @@ def test_a_new_configuration_is_taken_at_sighup_and_a_bad_one_is_not(gateway: Ga
     assert gateway.process
     gateway.process.send_signal(signal.SIGHUP)
     gateway.until(lambda: gateway.say("hi")["reply"] == "second")
-    gateway.configure("model: {provder: demo}\n")
+    gateway.script({"user": "hi", "answers": [{"text": "third"}]}, settings="logs: {keep: 2}\n")
     gateway.process.send_signal(signal.SIGHUP)
     gateway.until(lambda: bool(gateway.call("status")["attention"]))
+    assert gateway.call("status")["attention"] == ["changed, but only from the next start on: logs.keep"]
+    assert gateway.say("hi")["reply"] == "third"
+    gateway.configure("model: {provder: demo}\n")
+    gateway.process.send_signal(signal.SIGHUP)
+    gateway.until(lambda: "not reloaded" in str(gateway.call("status")["attention"]))
     trouble = gateway.call("status")["attention"][0]
     assert "config.yaml:1:9" in trouble
     assert "provider" in trouble
-    assert gateway.say("hi")["reply"] == "second"
+    assert gateway.say("hi")["reply"] == "third"
 
 
 def test_the_supervisor_hears_ready_status_watchdog_and_stopping(gateway: GatewayProcess, tmp_path: Path) -> None:
