@@ -59,7 +59,7 @@ def test_show_takes_an_id_its_beginning_or_a_key(gateway: GatewayProcess) -> Non
 
 
 def test_what_was_said_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
-    shown = gateway.cli("sessions", "show", KEY.replace("main:dm", "main:dm").replace("dm:main", "dm:paint")).stdout
+    shown = gateway.cli("sessions", "show", "agent:main:terminal:dm:paint").stdout
     assert "red" in shown
     assert "\x1b" not in shown
 
@@ -77,10 +77,7 @@ def test_one_that_is_not_there_or_not_clear_is_said_and_nothing_done(gateway: Ga
 def test_search_finds_words_anywhere(gateway: GatewayProcess) -> None:
     hits = asked(gateway, "search", "striped")["hits"]
     assert [(hit["role"], hit["session_key"]) for hit in hits] == [("assistant", KEY)]
-    assert (
-        "striped" in gateway.cli("sessions", "search", "zeb").stdout
-        or "zebra" in gateway.cli("sessions", "search", "zeb").stdout
-    )
+    assert "tell me of the zebra" in gateway.cli("sessions", "search", "zeb").stdout
     assert asked(gateway, "search", "elephant")["hits"] == []
     assert "nobody said that" in gateway.cli("sessions", "search", "elephant").stdout
 
@@ -108,9 +105,7 @@ def test_delete_asks_first_and_then_forgets_for_good(gateway: GatewayProcess) ->
     assert (refused.returncode, "say --yes" in refused.stderr) == (2, True)
     assert gateway.cli("sessions", "delete", id_of(gateway, key), "--yes").returncode == 0
     assert key not in [one["session_key"] for one in asked(gateway, "list")["sessions"]]
-    assert [hit for hit in asked(gateway, "search", "once more")["hits"]] == []
-    again = gateway.cli("sessions", "delete", key, "--yes")
-    assert again.returncode in (0, 1)
+    assert asked(gateway, "search", "once more")["hits"] == []
     assert gateway.say("hello again zebra", "secret")["status"] == "ok", "the conversation begins anew"
 
 
