@@ -29,7 +29,13 @@ KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gatew
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES = {
-    "aiohttp": ("gateway/agent/libraries.py", "gateway/hooks/wires/http.py", "gateway/web/"),
+    "aiohttp": (
+        "gateway/adapters/discord/",
+        "gateway/adapters/slack/",
+        "gateway/agent/libraries.py",
+        "gateway/hooks/wires/http.py",
+        "gateway/web/",
+    ),
     "anthropic": ("gateway/agent/libraries.py",),
     "discord": ("gateway/adapters/discord",),
     "httpx": (),

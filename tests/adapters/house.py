@@ -16,7 +16,6 @@ from gateway.testing import GatewayProcess
 from tests.adapters.wire import ANN, BEN, Shown, Wire
 from tests.spine import until
 
-PEOPLE = {"{}_ALLOWED_USERS": f"{ANN},{BEN}"}
 SCRIPT = ({"user": "what is", "answers": [{"text": "It is 42."}]}, *({"text": "I heard you."},) * 20)
 
 
@@ -64,7 +63,7 @@ async def housed(
     """A gateway that serves the wire, up and connected; `settings` is YAML."""
     started = GatewayProcess(root)
     started.script(*(script or SCRIPT), settings=settings)
-    people = {name.format(wire.network.upper()): value for name, value in PEOPLE.items()}
+    people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(wire.known_as(one) for one in (ANN, BEN))}
     configuration = load(started.home, {**started.environ, **people, **wire.environ, **(environ or {})})
     prepare(started.home)
     events: list[tuple[str, dict[str, Any]]] = []

@@ -56,6 +56,9 @@ class TelegramWire:
             "TELEGRAM_BASE_FILE_URL": f"{self.url}/file",
         }
 
+    def known_as(self, person: str) -> str:
+        return person
+
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         app = web.Application(client_max_size=60_000_000)

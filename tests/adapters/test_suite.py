@@ -7,12 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Wire
 from tests.spine import until
 
-WIRES: dict[str, Callable[[], Wire]] = {"telegram": TelegramWire}
+WIRES: dict[str, Callable[[], Wire]] = {"telegram": TelegramWire, "discord": DiscordWire}
 LETTER = b"%PDF-1.4 a letter"
 
 
@@ -34,7 +35,7 @@ async def test_a_message_in_is_received_once_and_its_reply_is_sent_once(house: H
     (shown,) = await house.shows("It is 42.")
     assert shown.chat == ANN
     (received,) = await house.hears("message:received")
-    assert (received["user_id"], received["text"]) == (ANN, "what is it?")
+    assert (received["user_id"], received["text"]) == (house.wire.known_as(ANN), "what is it?")
     (sent,) = await house.hears("message:sent")
     assert sent["message_ids"] == [shown.id]
     assert house.presence.last_event
@@ -75,7 +76,7 @@ async def test_an_edit_comes_as_an_edit(house: House) -> None:
 
 async def test_commands_are_commands(house: House) -> None:
     await house.wire.write("/whoami")
-    (shown,) = await house.shows(f"user {ANN}")
+    (shown,) = await house.shows(f"user {house.wire.known_as(ANN)}")
     assert house.wire.network in shown.text
 
 
@@ -101,7 +102,11 @@ async def test_reactions_are_told(house: House) -> None:
     message = await house.wire.write("hello")
     await house.wire.react(message, "👍")
     (reaction,) = await house.hears("reaction:added")
-    assert (reaction["reaction"], reaction["message_id"], reaction["user_id"]) == ("👍", message, ANN)
+    assert (reaction["reaction"], reaction["message_id"], reaction["user_id"]) == (
+        "👍",
+        message,
+        house.wire.known_as(ANN),
+    )
 
 
 async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place(house: House) -> None:
@@ -113,7 +118,7 @@ async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place
     await wire.write("and you?", chat=GROUP, reply_to=shown.id)
     await house.shows("I heard you.")
     await wire.write("/whoami", chat=GROUP, by=BEN, thread="5")
-    (shown,) = await house.shows(f"user {BEN}")
+    (shown,) = await house.shows(f"user {wire.known_as(BEN)}")
     assert shown.thread == "5"
     assert len(wire.shown) == 3
 

@@ -38,6 +38,10 @@ class Wire(Protocol):
         """The variables by which a gateway finds this server."""
         ...
 
+    def known_as(self, person: str) -> str:
+        """The id by which the network knows one of our people."""
+        ...
+
     def serving(self) -> AbstractAsyncContextManager[None]: ...
 
     async def write(self, text: str, *, by: str = ANN, chat: str = "", thread: str = "", reply_to: str = "") -> str:

@@ -1,0 +1,86 @@
+"""What was said while nobody listened: read again by HTTP, in people's own chats and in channels, oldest first."""
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import discord
+
+from gateway.access import Access
+from gateway.adapters.discord.connection import PLATFORM, in_words
+from gateway.adapters.discord.marks import Mark, Marks, Since
+from gateway.adapters.discord.places import is_listened_to
+from gateway.config.platforms import Discord
+
+log = logging.getLogger(__name__)
+
+MOST = 200  # messages a channel
+MOST_CHATS = 100
+MOST_NEW_CHATS = 25  # Discord dislikes bots that open many
+
+
+class CatchUp:
+    """Reads what is behind the marks. A channel that cannot be read is passed over."""
+
+    def __init__(self, client: discord.Client, settings: Discord, marks: Marks, access: Access) -> None:
+        self._client = client
+        self._settings = settings
+        self._marks = marks
+        self._access = access
+
+    async def chats(self, since: Since) -> AsyncIterator[discord.Message]:
+        """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
+        for mark in self._marks.chats()[:MOST_CHATS]:
+            async for message in self._chat(mark.user, since):
+                yield message
+        known = {mark.user for mark in self._marks.chats()}
+        for user in sorted(self._allowed() - known)[:MOST_NEW_CHATS]:
+            async for message in self._chat(user, since):
+                yield message
+
+    async def channels(self, guild: discord.Guild, since: Since) -> AsyncIterator[discord.Message]:
+        """The channels and threads of a server in which something was said since."""
+        every: tuple[Any, ...] = (*guild.text_channels, *guild.voice_channels, *guild.threads)
+        for channel in every:
+            if not is_listened_to(self._settings, channel) or not self._is_readable(guild, channel):
+                continue
+            if (behind := since.of(channel.id)) and (channel.last_message_id or 0) > behind:
+                async for message in self._history(channel, behind):
+                    yield message
+
+    async def _chat(self, user: int, since: Since) -> AsyncIterator[discord.Message]:
+        try:
+            chat = await self._client.create_dm(discord.Object(user))
+        except discord.HTTPException as error:
+            log.info("the chat with %s cannot be read: %s", user, in_words(error))
+            return
+        if chat.id not in since.marks:
+            await self._marks.move(Mark(chat.id, user, 0))
+        if behind := since.of(chat.id):
+            async for message in self._history(chat, behind):
+                yield message
+
+    async def _history(self, channel: Any, behind: int) -> AsyncIterator[discord.Message]:
+        count = 0
+        try:
+            async for message in channel.history(limit=MOST, after=discord.Object(behind), oldest_first=True):
+                count += 1
+                yield message
+        except discord.HTTPException as error:
+            log.info("what was said in %s cannot be read: %s", channel.id, in_words(error))
+        if count == MOST:
+            log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, MOST)
+
+    def _is_readable(self, guild: discord.Guild, channel: Any) -> bool:
+        try:
+            may = channel.permissions_for(guild.me)
+        except discord.ClientException:
+            return False  # a thread whose channel we may not see
+        return bool(may.view_channel and may.read_message_history)
+
+    def _allowed(self) -> set[int]:
+        rules = self._access.rules
+        everyone: Iterable[str] = (
+            one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ())
+        )
+        return {int(one) for one in everyone if one.isdecimal()}

@@ -1,0 +1,106 @@
+"""The line to Discord: where it is, which of its news we want, and Discord's errors in our words, with what helps."""
+
+from typing import Final
+
+import aiohttp
+import discord
+import yarl
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+
+from gateway.config.platforms import Discord
+from gateway.errors import AdapterError
+
+PLATFORM: Final = "discord"
+API: Final = "https://discord.com/api/v10"
+GATEWAY: Final = "wss://gateway.discord.gg/"
+PORTAL: Final = "https://discord.com/developers/applications"
+FAULTS: Final = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
+"""All that discord.py raises where Discord is what is wrong."""
+
+UNKNOWN_TOKEN: Final = (
+    "Discord does not know the bot's token (reset, or mistyped): get the present one at "
+    f"{PORTAL}, Bot, Reset Token, and put it into DISCORD_BOT_TOKEN"
+)
+REFUSALS: Final = {
+    10003: "there is no such channel, or the bot cannot see it",
+    10008: "the message is gone",
+    50001: "the bot cannot see that channel: give its role View Channel there",
+    50007: "this person takes no messages from the bot (blocked, or no server in common)",
+    50013: (
+        "the bot lacks a right there: give its role Send Messages, Send Messages in Threads, Attach Files and "
+        "Read Message History"
+    ),
+}
+CLOSINGS: Final = {
+    4004: UNKNOWN_TOKEN,
+    4010: "Discord wants this bot in several pieces (sharding), which the gateway does not do",
+    4011: "the bot is on too many servers for one connection (sharding), which the gateway does not do",
+}
+
+
+def point_at(settings: Discord) -> None:
+    """discord.py keeps its two addresses in classes, and what it warns of; this is the one place where they are set."""
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nobody speaks here
+    Route.BASE = settings.api_url.rstrip("/") or API
+    DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings.gateway_url or GATEWAY)
+
+
+def wanted() -> discord.Intents:
+    """What we want to be told; the content of messages is a privilege that the portal must grant."""
+    return discord.Intents(
+        guilds=True,
+        guild_messages=True,
+        dm_messages=True,
+        guild_reactions=True,
+        dm_reactions=True,
+        message_content=True,
+    )
+
+
+def in_words(error: Exception) -> AdapterError:
+    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    match error:
+        case AdapterError():
+            return error
+        case discord.LoginFailure():
+            return AdapterError(UNKNOWN_TOKEN)
+        case discord.PrivilegedIntentsRequired():
+            return AdapterError(
+                f"Discord refuses to show this bot what people write: at {PORTAL}, Bot, Privileged Gateway Intents, "
+                "switch on Message Content Intent"
+            )
+        case discord.ConnectionClosed():
+            return AdapterError(CLOSINGS.get(error.code, f"Discord's gateway closed the line for good ({error.code})"))
+        case discord.RateLimited():
+            return silenced(error.retry_after)
+        case discord.DiscordServerError():
+            return AdapterError(f"Discord is ill ({error.status})")
+        case discord.HTTPException():
+            return refused(error)
+        case TimeoutError():
+            return AdapterError("Discord did not answer in time")
+        case aiohttp.ClientError() | OSError():
+            return AdapterError(f"Discord cannot be reached: {error}")
+    return AdapterError(f"Discord: {error}")
+
+
+def refused(error: discord.HTTPException) -> AdapterError:
+    """Discord answered, and said no."""
+    if error.status == 401:
+        return AdapterError(UNKNOWN_TOKEN)
+    if error.status == 429:
+        return silenced(seconds(error.response.headers.get("Retry-After", "")))
+    known = REFUSALS.get(error.code)
+    return AdapterError(f"Discord refused: {known or error.text} ({error.status}, code {error.code})", permanent=True)
+
+
+def silenced(seconds: float) -> AdapterError:
+    return AdapterError(f"Discord wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
+
+
+def seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 60.0

@@ -1,0 +1,54 @@
+"""From Markdown to what Discord shows of it, in pieces that Discord takes.
+
+Discord shows Markdown itself, but no tables, no pictures and no deep headings: a table becomes a code block with
+straight columns, a picture a link, a deep heading bold. What stands in code is left as it is.
+"""
+
+import re
+
+from gateway.adapters.network.split import FENCE, pieces
+
+LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
+ROW = re.compile(r"\s*\|.*\|\s*")
+RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
+DEEP = re.compile(r"#{4,6}\s+(.+?)\s*#*\s*")
+PICTURE = re.compile(r"!(\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\))")
+MARKS = re.compile(r"\*\*|__|`")
+
+
+def messages(markdown: str, limit: int = LIMIT) -> list[str]:
+    """The messages that show this text; none for a text of which nothing can be seen."""
+    return pieces(native(markdown), limit)
+
+
+def native(markdown: str) -> str:
+    """The same text, with what Discord does not know put into what it knows."""
+    lines, found, fence = markdown.split("\n"), list[str](), ""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if mark := FENCE.match(line):
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        elif not fence and ROW.fullmatch(line) and RULE.fullmatch("".join(lines[at + 1 : at + 2])):
+            end = at
+            while end < len(lines) and ROW.fullmatch(lines[end]):
+                end += 1
+            found += table([line, *lines[at + 2 : end]])
+            at = end
+            continue
+        elif not fence:
+            line = PICTURE.sub(r"\1", line)
+            line = f"**{deep[1]}**" if (deep := DEEP.fullmatch(line)) else line
+        found.append(line)
+        at += 1
+    return "\n".join(found)
+
+
+def table(rows: list[str]) -> list[str]:
+    """A code block, with the columns one below the other and a line under their heads."""
+    cells = [[MARKS.sub("", cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
+    count = max(len(row) for row in cells)
+    cells = [[*row, *[""] * (count - len(row))] for row in cells]
+    widths = [max(len(row[column]) for row in cells) for column in range(count)]
+    shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return ["```", shown[0], "  ".join("-" * width for width in widths), *shown[1:], "```"]
