@@ -31,7 +31,6 @@ from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
 from gateway.daemon.stopping import Stop
-from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Exit
@@ -41,6 +40,7 @@ from gateway.hooks.wires.nursery import Nursery
 from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
 from gateway.messages import Message
 from gateway.outbox import Outbox
+from gateway.schedule import Schedule
 from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
 from gateway.sessions.retention import Limits, Retention
 from gateway.sessions.search import Search
@@ -147,6 +147,7 @@ async def running(
             gateway.grants = Grants(below, dispatcher.lanes)
             async with folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
                 terminal = Terminal(engine, dispatcher.receive)
+                clock = Schedule(engine, gateway.registry, partial(hooks.planned, gateway.hooks))
                 control = ControlServer(home.socket, make_verbs(gateway, terminal))
                 await gateway.start(
                     tasks,
@@ -156,6 +157,7 @@ async def running(
                     Part("search", serving(gateway.search.run)),
                     Part("retention", serving(gateway.retention.run)),
                     Part("control", serving(control.serve)),
+                    Part("schedule", serving(clock.run)),
                 )
                 gateway.networks = served(configuration.settings.platforms, ground(gateway, below, dispatcher))
                 gateway.start_soon(tasks, *(network.part for network in gateway.networks))

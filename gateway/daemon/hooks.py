@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,16 @@ from gateway.engine import Engine, Record
 from gateway.errors import HookError
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.house import Surroundings
+from gateway.hooks.folders.record import State
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
+from gateway.schedule import Planned, Presence
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
 SAFE_MODE = "HERMES_SAFE_MODE"
+OFF: frozenset[State] = frozenset({"disabled", "refused", "pending", "shadowed"})
+AWAY: frozenset[State] = frozenset({"broken", "missing"})
 PAGE = 200  # records that are read at once
 
 
@@ -55,6 +59,13 @@ def surroundings(home: Home, configuration: Configuration, platforms: tuple[str,
 
 def plan(configuration: Configuration) -> Plan:
     return Plan(processes=configuration.settings.hooks.processes)
+
+
+def planned(hooks: FolderHooks) -> Iterator[Planned]:
+    """Those that the clock calls."""
+    for manifest, state in hooks.scheduled:
+        presence: Presence = "off" if state in OFF else "away" if state in AWAY else "there"
+        yield Planned(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
 async def counts(hooks: FolderHooks) -> dict[str, int]:

@@ -17,6 +17,7 @@ from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Guard, Keys, Manifes
 from gateway.hooks.folders.requirements import Requirement
 from gateway.hooks.folders.subjects import is_durable
 from gateway.located import Finding, Mapping, Node, Place, Scalar, Sequence, bind, plain, read_yaml
+from gateway.located.timetable import read_timetable
 from gateway.located.tree import as_number, as_truth, is_nothing, shown
 
 T = TypeVar("T")
@@ -239,9 +240,12 @@ def _reached(root: Mapping, keys: Keys) -> Iterator[Finding]:
     yield from _command_findings(root, keys)
     if keys.url and (wrong := _wrong_url(keys.url)):
         yield Finding(_place(root, "url"), wrong, "write http://host:port/path or https://...")
-    if keys.schedule and len(keys.schedule.split()) != 5:
-        remedy = 'write minute, hour, day, month and weekday: "0 9 * * 1-5"'
-        yield Finding(_place(root, "schedule"), "`schedule` has not five fields", remedy)
+    if keys.schedule:
+        try:
+            read_timetable(keys.schedule)
+        except ValueError as error:
+            remedy = 'write minute, hour, day, month and weekday, "0 9 * * 1-5"; or @daily; or every 15m'
+            yield Finding(_place(root, "schedule"), f"`schedule` {error}", remedy)
 
 
 def _command_findings(root: Mapping, keys: Keys) -> Iterator[Finding]:

@@ -26,8 +26,9 @@ from gateway.hooks.folders.dead import DeadLetters
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import Grant, House, Surroundings
+from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.offering import Offering
-from gateway.hooks.folders.record import HookStatus
+from gateway.hooks.folders.record import HookStatus, State
 from gateway.hooks.folders.roster import Roster
 from gateway.hooks.folders.scribe import Scribe
 from gateway.hooks.folders.status import status_of
@@ -89,6 +90,12 @@ class FolderHooks:
     def trouble(self) -> str:
         """What stands against noticing changes of hooks, if anything does."""
         return self._roster.watcher.trouble if self._roster.watcher else ""
+
+    @property
+    def scheduled(self) -> list[tuple[Manifest, State]]:
+        """Those that the clock calls, and how each is."""
+        hooks = [(hook.current.manifest, hook.runner.state) for hook in self._roster.hooks.values() if hook.current]
+        return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
 
     async def settled(self) -> None:
         """Until all that was found at the start has been started, or has said why not."""

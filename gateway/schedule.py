@@ -1,0 +1,146 @@
+"""The hooks that the clock calls: `schedule:<hook>` is told when a hook's `schedule:` is due.
+
+What was told last stands in the journal before it is told, so that a restart tells nobody twice; for a durable hook
+the event stands there in the same append, so that a crash in between loses nothing either. Times at which nobody
+could be told (the gateway was down, the machine asleep, the hook broken) are made up for by one event, which says how
+late it is. Those at which the hook was switched off are passed over.
+
+The wall clock decides, and is looked at again every few seconds, since people and time servers set it. Put forward,
+it makes things due; put back a little, nothing is told again until it is where it was. Where it was wrong by more
+than an hour, the count begins anew.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway import records
+from gateway.engine import Engine, Put
+from gateway.errors import Duplicate
+from gateway.hooks import HookRegistry
+from gateway.located.timetable import Timetable, read_timetable
+
+LOOK = 5.0  # seconds between two looks at the wall clock, at most
+JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
+KEY = "schedule"  # its name in the registry
+
+log = logging.getLogger(__name__)
+
+Presence = Literal["there", "away", "off"]
+
+
+class Planned(NamedTuple):
+    """A hook with a timetable. `away`: it cannot be told now, and wants to be; `off`: it does not."""
+
+    hook: str
+    timetable: str
+    presence: Presence
+    is_durable: bool
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Up to when a hook has been told, by which timetable."""
+
+    timetable: str
+    at: float
+
+
+class Schedule:
+    """`planned` says at any time which hooks there are."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        registry: HookRegistry,
+        planned: Callable[[], Iterable[Planned]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._planned = planned
+        self._clock = clock
+        self._marks: dict[str, Mark] = {}
+        self._woken = anyio.Event()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        leave = self._registry.watch(("hook:loaded", "hook:failed"), self._wake, key=KEY)
+        task_status.started()
+        try:
+            while True:
+                self._woken = anyio.Event()
+                pause = await self.look()
+                with anyio.move_on_after(min(pause, LOOK)):
+                    await self._woken.wait()
+        finally:
+            leave()
+
+    def _wake(self, _name: str, _event: Any) -> None:
+        self._woken.set()
+
+    async def look(self) -> float:
+        """Tell whom it is time for; the seconds until the next one."""
+        planned = list(self._planned())
+        for hook in self._marks.keys() - {plan.hook for plan in planned}:
+            del self._marks[hook]
+            await self._engine.purge(subject(hook))
+        return min([await self._look_at(plan) for plan in planned], default=LOOK)
+
+    async def _look_at(self, plan: Planned) -> float:
+        now, timetable = self._clock(), read_timetable(plan.timetable)
+        mark = self._marks.get(plan.hook) or await self._read(plan.hook)
+        if mark is None or mark.timetable != plan.timetable or mark.at > now + JUMP:
+            mark = Mark(plan.timetable, now)
+            await self._write(plan, mark)
+        self._marks[plan.hook] = mark
+        due = None if plan.presence == "away" else timetable.latest(mark.at, now)
+        if due is not None:
+            mark = Mark(plan.timetable, due)
+            await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
+            self._marks[plan.hook] = mark
+        return _wait(timetable, mark, now, plan)
+
+    async def _tell(self, plan: Planned, mark: Mark, now: float) -> None:
+        name = f"schedule:{plan.hook}"
+        fields = {
+            "id": f"{name}:{mark.at:.3f}",
+            "time": now,
+            "cause": None,
+            "due": mark.at,
+            "late_by": round(max(0.0, now - mark.at), 3),
+        }
+        await self._write(plan, mark, *([_owed(name, fields)] if plan.is_durable else []))
+        self._registry.emit(name, **fields)
+
+    async def _read(self, hook: str) -> Mark | None:
+        record = await self._engine.last(subject(hook))
+        kept = records.decode(record.data) if record else None
+        return msgspec.convert(kept.value, Mark) if isinstance(kept, records.Stored) else None
+
+    async def _write(self, plan: Planned, mark: Mark, *owed: Put) -> None:
+        where = subject(plan.hook)
+        kept = records.Stored(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
+        put = Put(where, records.encode(kept))
+        try:
+            seq = (await self._engine.append(put, *owed))[0]
+        except Duplicate:  # the event stands there already
+            seq = (await self._engine.append(put))[0]
+        await self._engine.purge(where, seq - 1)
+
+
+def _wait(timetable: Timetable, mark: Mark, now: float, plan: Planned) -> float:
+    return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
+
+
+def _owed(name: str, fields: dict[str, Any]) -> Put:
+    """The event as a record, under the name that it has wherever it is written."""
+    emitted = records.Emitted(name=name, fields=fields)
+    return Put(records.event_subject(name), records.encode(emitted), f"ev:{fields['id']}", ttl=records.EVENT_TTL)
+
+
+def subject(hook: str) -> str:
+    return f"gw.schedule.{records.token(hook)}"
