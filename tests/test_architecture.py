@@ -39,7 +39,7 @@ LIBRARIES = {
     "anthropic": ("gateway/agent/libraries.py",),
     "discord": ("gateway/adapters/discord",),
     "httpx": (),
-    "mcp": ("gateway/agent/mcp.py",),
+    "mcp": ("gateway/agent/libraries.py",),
     "nats": ("gateway/engine/nats.py",),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),

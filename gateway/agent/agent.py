@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
+from gateway.agent.sources import ToolSource
 from gateway.agent.tools import Tool
 
 
@@ -22,6 +23,8 @@ class Limits:
 class Agent:
     """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope.
 
+    `sources`: further tools, which are asked for anew at the beginning of each turn.
+
     `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
     conversation is summed up.
     """
@@ -31,6 +34,7 @@ class Agent:
     instructions: str = ""
     description: str = ""
     tools: tuple[Tool, ...] = ()
+    sources: tuple[ToolSource, ...] = ()
     skills: tuple[Skill, ...] = ()
     agents: tuple["Agent", ...] = ()
     limits: Limits = Limits()

@@ -7,6 +7,7 @@ from typing import Any
 from gateway.errors import ConfigError
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "httpx2"),
     "openai": ("openai", "httpx2"),
     "web": ("aiohttp", "yarl"),
 }

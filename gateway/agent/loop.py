@@ -15,6 +15,7 @@ from gateway.agent.load_skill import skill_tools
 from gateway.agent.model import Answer, ModelRequest
 from gateway.agent.run import Finish, Run
 from gateway.agent.skills import skills_prompt
+from gateway.agent.sources import gather
 from gateway.agent.tools import Tool
 from gateway.records import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
@@ -26,7 +27,8 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 
 async def converse(run: Run, start: Start) -> Finish:
     """Ask the model, run its tools, ask again; what ends it is returned."""
-    tools = (*run.agent.tools, *skill_tools(run), *agent_tools(run, start))
+    further, run.missing = await gather(run.agent.sources)
+    tools = (*run.agent.tools, *further, *skill_tools(run), *agent_tools(run, start))
     first = run.hop
     while run.finish is None:
         last = _why_last(run, run.hop - first + 1)
@@ -124,7 +126,7 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
 
 def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:
     said = (*run.view, *run.entries[run.base :])
-    parts = [run.agent.instructions, skills_prompt(run.agent.skills), run.note]
+    parts = [run.agent.instructions, skills_prompt(run.agent.skills), run.note, *run.missing]
     parts += [entry.content for entry in said if entry.role == "system"]
     return ModelRequest(
         messages=_with_context(run, tuple(entry for entry in said if entry.role != "system")),

@@ -39,7 +39,9 @@ class Agent(Struct, frozen=True, kw_only=True):
     description: Annotated[str, means("what it is for; other agents read it before they call it")] = ""
     instructions: Annotated[str, means("what stands before every conversation")] = ""
     model: Annotated[str, means("a name under `models`; by default the one of `model`")] = ""
-    tools: Annotated[tuple[str, ...] | None, means("the tools it has, by name; by default all")] = None
+    tools: Annotated[
+        tuple[str, ...] | None, means("the tools it has, by name; `mcp_NAME` are all of that server; by default all")
+    ] = None
     skills: Annotated[tuple[str, ...] | None, means("the skills it may load, by name; by default all")] = None
     hooks: Annotated[tuple[str, ...], means("hooks that see this agent's turns alone, by name")] = ()
     agents: Annotated[tuple[str, ...], means("the agents that it may call, and hand over to")] = ()

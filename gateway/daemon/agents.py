@@ -11,11 +11,13 @@ from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.resilient import Patience
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
+from gateway.agent.sources import ToolSource, choose
 from gateway.agent.toolbox.files import file_tools
 from gateway.agent.toolbox.memory import FileMemory, memory_tools
 from gateway.agent.toolbox.shell import Shell, shell_tool
 from gateway.agent.toolbox.web import Web, web_tool
 from gateway.agent.toolbox.workspace import inside
+from gateway.agent.tools import find_tool
 from gateway.config.agents import Model as ModelSettings
 from gateway.config.home import Home
 from gateway.config.providers import OFFERS
@@ -38,11 +40,18 @@ class Agents:
     """
 
     def __init__(
-        self, settings: Settings, home: Home, environ: Mapping[str, str], registry: HookRegistry, list_hooks: ListHooks
+        self,
+        settings: Settings,
+        home: Home,
+        environ: Mapping[str, str],
+        registry: HookRegistry,
+        list_hooks: ListHooks,
+        sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._settings = settings
         self._home = home
         self._registry = registry
+        self._sources = sources
         self._models = {DEFAULT: self._model(DEFAULT, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.ours / "memory")
@@ -88,25 +97,33 @@ class Agents:
         wanted = self._named[name]
         model = wanted.model or DEFAULT
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
-        tools, skills, agents = self._tools, self._skills, below
+        tools, skills, agents, sources = self._tools, self._skills, below, choose(self._sources, wanted.tools)
         if self._is_demo(model):
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
+            if self._settings_of(model).script:
+                tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
+            else:
+                sources = ()
         return Agent(
             name,
             self._models[model],
             instructions=wanted.instructions,
             description=wanted.description,
             tools=chosen(tools, wanted.tools),
+            sources=sources,
             skills=chosen(skills, wanted.skills),
             agents=agents,
             limits=Limits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
+            context_window=self._settings_of(model).context_window,
             transfers=wanted.transfers,
         )
 
     def _is_demo(self, model: str) -> bool:
         """The demo model knows its own tools alone."""
-        settings = self._settings.model if model == DEFAULT else self._settings.models[model]
-        return settings.provider == DEMO
+        return self._settings_of(model).provider == DEMO
+
+    def _settings_of(self, model: str) -> ModelSettings:
+        return self._settings.model if model == DEFAULT else self._settings.models[model]
 
     def _model(self, name: str, model: ModelSettings) -> Model:
         if model.provider == DEMO and model.script:

@@ -18,6 +18,7 @@ from gateway.access import INTERNAL, Access
 from gateway.adapters.network import Ground
 from gateway.adapters.terminal import PLATFORM, JournalCarrier, Terminal
 from gateway.agent import Agent
+from gateway.agent.mcp import McpServers
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
@@ -31,6 +32,7 @@ from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
 from gateway.daemon.stopping import Stop
+from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Exit
@@ -67,6 +69,7 @@ class Gateway:
         self.search = Search(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits)
         self.access = Access(rules_from(self.settings.access))
+        self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)
         deliveries = Deliveries(self.registry)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
@@ -94,7 +97,8 @@ class Gateway:
         return Limits(journal.retention, journal.max_size)
 
     def _agents(self, configuration: Configuration) -> Agents:
-        return Agents(configuration.settings, self.home, configuration.environ, self.registry, self.hooks_in_words)
+        settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
+        return Agents(settings, self.home, configuration.environ, self.registry, self.hooks_in_words, tools)
 
     def choose(self, message: Message, session: Session) -> Agent:
         """The agent that answers, by the configuration and the plugins as they are now."""
@@ -128,6 +132,7 @@ class Gateway:
 
     def take(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
+        self.tool_servers.follow(mcp_specs(configuration.settings, self.home))
         self.agents = self._agents(configuration)
         self.access.rules = rules_from(configuration.settings.access)
         self.configuration = configuration
@@ -155,6 +160,7 @@ async def running(
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
+                    Part("tool servers", serving(gateway.tool_servers.run)),
                     Part("retention", serving(gateway.retention.run)),
                     Part("control", serving(control.serve)),
                     Part("schedule", serving(clock.run)),

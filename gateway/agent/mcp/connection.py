@@ -1,0 +1,222 @@
+"""One connection to a server of tools, through the official library, as long as it lasts.
+
+The library's client must be entered and left by one task: `connected` is used by the task that keeps the server, and
+calls come from the tasks of turns. A call that is cancelled is cancelled at the server too; that is the library's work.
+"""
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from math import inf
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from gateway import __version__
+from gateway.agent.libraries import load
+from gateway.agent.mcp.results import described, is_repeatable, text_of, tool_name
+from gateway.agent.mcp.spec import McpSpec
+from gateway.agent.tools import Tool, ToolContext
+from gateway.errors import AgentError
+
+log = logging.getLogger(__name__)
+
+CONNECT = 30.0
+MOST_TOOLS = 1000
+LONGEST_LINE = 2000
+CLOSED = -32000  # the library's code for a connection that ended under a call
+
+
+class Connection:
+    """What can be done with a server while it is connected; `ended` is set once nothing can any more."""
+
+    def __init__(self, spec: McpSpec, client: Any) -> None:
+        self.ended = anyio.Event()
+        self._spec = spec
+        self._client = client
+        self._tools: tuple[Tool, ...] | None = None
+
+    def forget_tools(self) -> None:
+        """The server says that it has others now."""
+        self._tools = None
+
+    async def tools(self) -> tuple[Tool, ...]:
+        """The server's tools, asked for once, and again when it says that they changed."""
+        if self._tools is None:
+            found: list[Any] = []
+            cursor = None
+            while len(found) < MOST_TOOLS:
+                page = await self._client.list_tools(cursor=cursor)
+                found += page.tools
+                if not (cursor := page.next_cursor):
+                    break
+            wanted = self._spec.tools
+            self._tools = tuple(self._tool(one) for one in found[:MOST_TOOLS] if wanted is None or one.name in wanted)
+        return self._tools
+
+    async def call(self, name: str, args: dict[str, Any]) -> str:
+        """What the tool gives. Raises AgentError in words for the model, whatever goes wrong."""
+        result = None
+        try:
+            with anyio.move_on_after(self._spec.timeout):
+                result = await self._client.call_tool(name, args)
+        except Exception as error:
+            raise self._failure(error) from error
+        if result is None:
+            raise AgentError(f"{self._spec.name} took longer than {self._spec.timeout:g} seconds; it was told to stop")
+        text = text_of(result, self._spec.output_limit)
+        if result.is_error:
+            raise AgentError(text or f"{name} failed, and did not say why")
+        return text
+
+    def _failure(self, error: Exception) -> AgentError:
+        if getattr(error, "code", None) == CLOSED or not hasattr(error, "code"):
+            self.ended.set()
+            return AgentError(
+                f"the tool server {self._spec.name} broke off: {error}. Whether this took effect is unknown; it is "
+                "being started again"
+            )
+        return AgentError(str(error))
+
+    def _tool(self, found: Any) -> Tool:
+        own = found.name
+
+        async def call(args: dict[str, Any], _: ToolContext) -> str:
+            return await self.call(own, args)
+
+        return Tool(tool_name(self._spec.name, own), described(found), found.input_schema, call, is_repeatable(found))
+
+
+@asynccontextmanager
+async def connected(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator[Connection]:
+    """The connection, while inside. `hear` gets what a program says on its standard error, by line."""
+    sdk, stdio, http, httpx2 = await anyio.to_thread.run_sync(load, "mcp")
+    connection: Connection | None = None
+
+    async def heed(message: Any) -> None:
+        if connection and getattr(message, "method", "") == "notifications/tools/list_changed":
+            connection.forget_tools()
+
+    async with anyio.create_task_group() as tasks:
+        transport = _program(spec, stdio, hear, tasks) if spec.command else _address(spec, http, httpx2)
+        ended = anyio.Event()
+        client = sdk.Client(
+            _watched(transport, ended),
+            client_info=sdk.Implementation(name="hermes-gateway", version=__version__),
+            message_handler=heed,
+            cache=None,
+        )
+        with anyio.CancelScope(deadline=anyio.current_time() + CONNECT) as scope:
+            async with client:
+                scope.deadline = inf
+                connection = Connection(spec, client)
+                connection.ended = ended
+                tasks.start_soon(_listen, client, connection)
+                try:
+                    yield connection
+                finally:
+                    tasks.cancel_scope.cancel()
+        if scope.cancelled_caught and connection is None:
+            raise AgentError(f"no answer within {CONNECT:g} seconds")
+        tasks.cancel_scope.cancel()
+
+
+async def _listen(client: Any, connection: Connection) -> None:
+    """Newer servers tell of other tools on a stream that one asks for."""
+    try:
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                connection.forget_tools()
+    except Exception as error:  # noqa: BLE001 - the library's many ways to say that this server has no such stream
+        log.debug("the tool server tells of no changes: %s", error)
+
+
+@asynccontextmanager
+async def _program(
+    spec: McpSpec, stdio: Any, hear: Callable[[str], None], tasks: anyio.abc.TaskGroup
+) -> AsyncIterator[Any]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as said, os.fdopen(writing, "w") as errors:
+        os.set_blocking(reading, False)
+        tasks.start_soon(_read_lines, said, hear)
+        parameters = stdio.StdioServerParameters(
+            command=spec.command, args=list(spec.args), env=dict(spec.env), cwd=spec.folder
+        )
+        async with stdio.stdio_client(parameters, errlog=errors) as streams:
+            yield streams
+
+
+@asynccontextmanager
+async def _address(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[Any]:
+    times = httpx2.Timeout(CONNECT, read=max(spec.timeout, 300.0))
+    async with (
+        httpx2.AsyncClient(headers=dict(spec.headers), timeout=times) as client,
+        http.streamable_http_client(spec.url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+async def _read_lines(said: Any, hear: Callable[[str], None]) -> None:
+    """Until cancelled; whoever writes without end is read, and heard in lines of bounded length."""
+    rest = b""
+    while True:
+        await anyio.wait_readable(said)
+        piece = said.read(65_536)
+        if not piece:
+            return
+        *lines, rest = (rest + piece).split(b"\n")
+        rest = rest[-LONGEST_LINE:]
+        for line in lines:
+            if text := line[:LONGEST_LINE].decode("utf-8", "replace").strip():
+                hear(text)
+
+
+@asynccontextmanager
+async def _watched(
+    transport: AbstractAsyncContextManager[Any], ended: anyio.Event
+) -> AsyncIterator[tuple["_Watched", Any]]:
+    async with transport as (reading, writing):
+        yield _Watched(reading, ended), writing
+
+
+class _Watched:
+    """The stream that is read from, and notes its end: a program that dies while nobody calls it is noticed."""
+
+    def __init__(self, inner: Any, ended: anyio.Event) -> None:
+        self._inner = inner
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        try:
+            return await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._ended.set()
+            raise
+
+    def __aiter__(self) -> "_Watched":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    def close(self) -> None:
+        self._inner.close()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> "_Watched":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        with suppress(anyio.ClosedResourceError):
+            await self.aclose()

@@ -1,0 +1,149 @@
+"""The configured servers of tools: each started when a turn first wants it, and again, with back-off, when it ends.
+
+A server belongs to a task of its own for as long as it is configured. A turn that wants its tools waits a while for its
+start, and is told why when there are none.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import anyio
+import anyio.abc
+
+from gateway.agent.mcp.connection import Connection, connected
+from gateway.agent.mcp.results import prefix_of
+from gateway.agent.mcp.spec import McpSpec
+from gateway.agent.tools import Tool
+from gateway.errors import AgentError
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 20.0  # how long a turn waits for a server that is being started
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+CALM = 60.0  # a server that was up for so long begins with the small pauses again
+
+State: TypeAlias = Literal["idle", "starting", "up", "down"]
+
+
+class McpServer:
+    """One of them. `state` and `reason` are for whoever shows it."""
+
+    def __init__(self, spec: McpSpec, patience: float = PATIENCE) -> None:
+        self.spec = spec
+        self.state: State = "idle"
+        self.reason = ""
+        self.scope = anyio.CancelScope()
+        self._patience = patience
+        self._connection: Connection | None = None
+        self._wanted = anyio.Event()
+        self._tried = anyio.Event()
+        self._said = ""
+
+    @property
+    def prefix(self) -> str:
+        return prefix_of(self.spec.name)
+
+    async def tools(self) -> Sequence[Tool]:
+        """Its tools; the first wish starts it. Raises AgentError when there are none now."""
+        self._wanted.set()
+        with anyio.move_on_after(self._patience):
+            await self._tried.wait()
+        connection = self._connection
+        if connection is None or connection.ended.is_set():
+            why = self.reason or "it is still being started"
+            raise AgentError(f"The tools of {self.spec.name} cannot be used now: {why}.")
+        try:
+            with anyio.fail_after(self._patience):
+                return await connection.tools()
+        except Exception as error:
+            connection.ended.set()
+            raise AgentError(f"The tools of {self.spec.name} cannot be used now: {in_words(error)}.") from error
+
+    async def serve(self) -> None:
+        """Keep it, until it is not configured any more."""
+        pause = FIRST_PAUSE
+        with self.scope:
+            while True:
+                await self._wanted.wait()
+                begun = time.monotonic()
+                was_up = await self._once()
+                pause = FIRST_PAUSE if was_up and time.monotonic() - begun > CALM else pause
+                log.warning("the tool server %s: %s; again in %.1f s", self.spec.name, self.reason, pause)
+                await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+                pause = min(pause * 2, LONGEST_PAUSE)
+                self._tried = anyio.Event()
+                if not was_up:
+                    self._wanted = anyio.Event()
+        self.scope = anyio.CancelScope()
+
+    async def _once(self) -> bool:
+        """From its start to its end; whether it was up."""
+        self.state, self._said, was_up = "starting", "", False
+        try:
+            async with connected(self.spec, self._hear) as connection:
+                await connection.tools()
+                was_up = True
+                self._connection, self.state, self.reason = connection, "up", ""
+                self._tried.set()
+                log.info("the tool server %s is up", self.spec.name)
+                await connection.ended.wait()
+            self.reason = self._with_last_words("it ended")
+        except Exception as error:  # noqa: BLE001 - a server is foreign, and so is the library that reaches it
+            self.reason = self._with_last_words(in_words(error))
+        finally:
+            self._connection, self.state = None, "down"
+            self._tried.set()
+        return was_up
+
+    def _hear(self, line: str) -> None:
+        self._said = line
+        log.info("%s says: %s", self.spec.name, line)
+
+    def _with_last_words(self, reason: str) -> str:
+        return f"{reason} (its last words: {self._said[:300]})" if self._said else reason
+
+
+class McpServers:
+    """All of them. `run` keeps them; `follow` says which there are from now on."""
+
+    def __init__(self, specs: Iterable[McpSpec] = ()) -> None:
+        self.servers: Mapping[str, McpServer] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self.follow(specs)
+
+    def follow(self, specs: Iterable[McpSpec]) -> None:
+        """Those that did not change go on; the others end, and what is new waits to be wanted."""
+        before = self.servers
+        self.servers = {
+            spec.name: before[spec.name] if spec.name in before and before[spec.name].spec == spec else McpServer(spec)
+            for spec in specs
+        }
+        for name, server in before.items():
+            if self.servers.get(name) is not server:
+                server.scope.cancel()
+        for name, server in self.servers.items():
+            if self._tasks and before.get(name) is not server:
+                self._tasks.start_soon(server.serve, name=f"mcp {name}")
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep the servers until cancelled; then all of them end."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                for name, server in self.servers.items():
+                    self._tasks.start_soon(server.serve, name=f"mcp {name}")
+                task_status.started()
+                await anyio.sleep_forever()
+        finally:
+            self._tasks = None
+
+
+def in_words(error: BaseException) -> str:
+    """The error that counts; a group with one error in it is that error."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {error.filename}"
+    return str(error) or type(error).__name__

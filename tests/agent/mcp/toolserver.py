@@ -1,0 +1,78 @@
+"""A server of tools as others write them, with the official library: a process of its own, by stdio or by HTTP.
+
+python toolserver.py stdio NOTES | python toolserver.py http PORT NOTES
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import mcp.server.mcpserver
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+server = mcp.server.mcpserver.MCPServer("shop")
+NOTES = Path(sys.argv[-1])
+
+
+def note(text: str) -> None:
+    with NOTES.open("a") as notes:
+        notes.write(f"{text}\n")
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def price(article: str, pieces: int = 1) -> str:
+    """What an article costs."""
+    return f"{article}: {pieces * 5} francs"
+
+
+@server.tool()
+def refuse() -> str:
+    """Refuse."""
+    raise ToolError("we are closed")
+
+
+@server.tool()
+def environment() -> str:
+    """Which of some variables are set."""
+    return ", ".join(name for name in ("GIVEN", "SECRET_OF_THE_GATEWAY", "PATH") if name in os.environ)
+
+
+@server.tool()
+async def wait() -> str:
+    """Wait for a long time."""
+    note("waiting")
+    try:
+        await anyio.sleep(60)
+    except anyio.get_cancelled_exc_class():
+        note("cancelled")
+        raise
+    return "over"
+
+
+@server.tool()
+def die() -> str:
+    """End the server."""
+    os.write(2, b"I am out of memory\n")
+    os._exit(1)
+
+
+@server.tool()
+async def grow(context: mcp.server.mcpserver.Context) -> str:
+    """Offer another tool."""
+
+    def grown() -> str:
+        """The new one."""
+        return "I am new"
+
+    server.add_tool(grown)
+    await context.notify_tools_changed()
+    return "grown"
+
+
+note(f"started {os.getpid()}")
+if sys.argv[1] == "stdio":
+    server.run("stdio")
+else:
+    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
