@@ -24,8 +24,16 @@ MOST_ARGUMENTS = 7
 EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
 PLATFORM_NAMES = re.compile(r"telegram|discord|slack", re.IGNORECASE)
+HERMES_SHAPES = "gateway/hooks/wires/process/hermes/"  # has Hermes's own list of networks, as handlers import it
 # `logs` knows the shapes of their tokens, and how talkative their libraries are.
-KNOW_PLATFORMS = ("gateway/adapters/", "gateway/config/", "gateway/cli/", "gateway/testing", "gateway/logs/")
+KNOW_PLATFORMS = (
+    "gateway/adapters/",
+    "gateway/config/",
+    "gateway/cli/",
+    "gateway/testing",
+    "gateway/logs/",
+    HERMES_SHAPES,
+)
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
 LIBRARIES = {
@@ -65,6 +73,7 @@ LOADED_BY_NAME = {
     "gateway/daemon/networks.py": "the chat networks that are switched on",
     "gateway/hooks/wires/http.py": "the HTTP library, for the first hook that is a URL",
     "gateway/hooks/wires/process/boot.py": "the part that this process is to play",
+    "gateway/hooks/wires/process/offered/hooks.py": "Hermes's registry, for the handler that asks for it",
     "gateway/hooks/wires/process/nursery.py": "what handlers import most, before they are forked",
 }
 FOR_HANDLERS = {"gateway.hooks"}

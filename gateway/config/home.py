@@ -64,6 +64,9 @@ class Home:
         self.plugins = root / "plugins"
         self.skills = root / "skills"
         self.boot_md = root / "BOOT.md"
+        self.hermes_logs = root / "logs"  # of Hermes and of hooks written for it
+        self.hermes_state = root / "state.db"  # there where Hermes has run
+        self.hermes_sessions = root / "sessions" / "sessions.json"
         self.hermes_config = root / "config.yaml"  # Hermes's own: read where it names hooks and plugins, never written
 
         self.ours = ours = root / OURS

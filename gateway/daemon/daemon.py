@@ -146,6 +146,7 @@ async def running(
     limit = configuration.settings.gateway.shutdown_timeout
     async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
         gateway = Gateway(home, configuration, stop, engine)
+        hooks.make_room(home)
         async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
             below = house(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)

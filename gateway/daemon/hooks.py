@@ -57,6 +57,11 @@ def surroundings(home: Home, configuration: Configuration, platforms: tuple[str,
     )
 
 
+def make_room(home: Home) -> None:
+    """What hooks written for Hermes find there before they are imported; real ones open a log file at once."""
+    home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def plan(configuration: Configuration) -> Plan:
     return Plan(processes=configuration.settings.hooks.processes)
 

@@ -94,7 +94,8 @@ class Grants:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
         address, key = await self._place(asked.to)
         reply = Reply(uuid.uuid4().hex, address, asked.text)
-        return {"seq": await self._house.outbox.post(reply, key), "id": reply.id}
+        seq = await self._house.outbox.post(reply, key)
+        return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
     async def _submit(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Submit)

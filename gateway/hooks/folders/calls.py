@@ -8,6 +8,7 @@ from typing import Any
 from gateway.events import Event, Pause
 from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE, Target, ask_all, tell_all
+from gateway.hooks.folders.hermes import decision_of
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.record import Record, outcome_word
@@ -53,6 +54,7 @@ class Calls:
             with self._runner.relay.using(wire):
                 self._rights.remember(event)
                 answer = await ask_all(wire, self._targets(event.name), event, timeout)
+            answer = decision_of(answer) if manifest.hermes else answer
         except Pause:
             self._answered(event.name, begun, "ask")
             raise

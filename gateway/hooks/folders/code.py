@@ -24,7 +24,12 @@ READ = 4_000_000
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
-_SENDS = re.compile(rb"\bsend_message_tool\b")
+# What of Hermes's modules acts, and the right that it takes here.
+_ACTS = {
+    "send": re.compile(rb"\bsend_message_tool\b"),
+    "submit": re.compile(rb"\bAIAgent\b"),
+    "emit": re.compile(rb"\bHookRegistry\b"),
+}
 _DECIDES = re.compile(rb"""["']decision["']""")
 
 
@@ -97,12 +102,13 @@ def _syntax(folder: str, name: str, source: bytes) -> Finding | None:
     return None
 
 
-def as_hermes(manifest: Manifest, source: bytes) -> Manifest:
+def as_hermes(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
     """The manifest of a folder written for Hermes, with what its source shows: there is no key there to declare it."""
+    source = b"\n".join(text for name, text in files.items() if name.endswith(".py"))
     env = ()
     if _READS_ENVIRON.search(source):
         env = tuple(dict.fromkeys(name.decode() for name in _LITERAL_NAME.findall(source)))
-    uses: tuple[str, ...] = ("send",) if _SENDS.search(source) else ()
+    uses = tuple(verb for verb, words in _ACTS.items() if words.search(source))
     decides = _DECIDES.search(source) is not None
     commands = tuple(name for name in manifest.events if decides and name.partition(":")[0] == "command")
     return msgspec.structs.replace(

@@ -11,6 +11,7 @@ from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.wires.wire import Capability
 
+OPEN = "facts"  # how the gateway is set up: there is no secret in it
 REMEMBERED = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
 
 
@@ -31,7 +32,7 @@ class Rights:
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
             word = verb.partition(".")[0]
-            if word not in manifest.uses:
+            if word not in manifest.uses and word != OPEN:
                 raise HookError(f"{self._name} may not {word}: add `uses: [{word}]` to its HOOK.yaml")
             with caused_by(self._causes.get(during)):
                 if verb == "emit":

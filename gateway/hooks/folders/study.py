@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.hooks.folders.code import as_hermes, code_findings, own_words, read_code
 from gateway.hooks.folders.discovery import CodeFile, Folder, Source, label_of, look
-from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Guard, Manifest
+from gateway.hooks.folders.manifest import MANIFEST, Guard, Manifest
 from gateway.hooks.folders.plugins import as_plugin, guard_of, read_plugin
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.switches import write_atomically
@@ -70,7 +70,7 @@ def study(folder: Folder) -> Study:
         manifest = as_plugin(manifest, code.files)
         guard = guard_of(manifest)
     elif manifest.hermes:
-        manifest = as_hermes(manifest, code.files.get(HANDLER, b""))
+        manifest = as_hermes(manifest, code.files)
     findings = (*surveyed.findings, *code_findings(folder, manifest, code))
     return Study(manifest=manifest, guard=guard, digest=code.digest, findings=findings)
 

@@ -61,6 +61,7 @@ def _worker(assessment: Assessment, manifest: Manifest, house: House) -> WorkerS
         modules=around.modules,
         memory=house.settings.memory,
         plugin=_plugin(assessment, manifest) if manifest.kind == "plugin" else None,
+        label=manifest.name if manifest.hermes else "",
     )
 
 

@@ -44,6 +44,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = 512 << 20  # bytes of data; None: no limit
     nice: int = 5
     plugin: Mapping[str, Any] | None = None  # what a Hermes plugin finds as its manifest; None: it is a hook
+    label: str = ""  # another name for the module, where the manifest gives the hook one
 
 
 class Marked(msgspec.Struct, frozen=True):

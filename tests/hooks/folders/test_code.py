@@ -79,7 +79,7 @@ def test_a_program_must_be_in_the_folder_and_executable(tmp_path: Path) -> None:
 
 
 def hermes(source: str, *events: str) -> Manifest:
-    return as_hermes(Manifest(folder="x", name="x", events=events, hermes=True), source.encode())
+    return as_hermes(Manifest(folder="x", name="x", events=events, hermes=True), {"handler.py": source.encode()})
 
 
 @pytest.mark.row("T26")

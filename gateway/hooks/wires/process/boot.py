@@ -23,10 +23,24 @@ OFFERED: Mapping[str, Path | None] = {
     "gateway.events": HERE.parents[2] / "events.py",
     "gateway.hooks": HERE / "offered" / "hooks.py",
     "gateway.session_context": HERE / "offered" / "session_context.py",
+    "gateway.config": HERE / "offered" / "config.py",
+    "gateway.platforms": None,
+    "gateway.platforms.base": HERE / "offered" / "platforms.py",
+    "gateway.run": HERE / "offered" / "run.py",
+    "gateway.session": HERE / "offered" / "session.py",
+    "gateway.whatsapp_identity": HERE / "offered" / "whatsapp_identity.py",
+    "hermes_constants": HERE / "offered" / "hermes_constants.py",
+    "hermes_cli": None,
+    "hermes_cli.config": HERE / "offered" / "cli_config.py",
+    "run_agent": HERE / "offered" / "run_agent.py",
+    "tools": None,
+    "tools.send_message_tool": HERE / "offered" / "send_message_tool.py",
     "gateway.hooks.wires": None,
     INSIDE: HERE,
 }
 PACKAGES = frozenset({"gateway.hooks"})
+# Modules of Hermes's gateway in which there are classes that people patch.
+PATCHED = ("gateway.platforms.", "gateway.stream_consumer", "gateway.delivery", "gateway.slash_commands")
 
 
 class Offer(MetaPathFinder):
@@ -34,6 +48,7 @@ class Offer(MetaPathFinder):
 
     def __init__(self, modules: Mapping[str, Path | None]) -> None:
         self._modules = dict(modules)
+        self._path = frozenset(sys.path)
 
     def add(self, modules: Mapping[str, Path | None]) -> None:
         self._modules |= modules
@@ -45,11 +60,19 @@ class Offer(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         if name in self._modules:
-            return _spec(name, self._modules[name])
+            return None if self._is_the_hooks_own(name) else _spec(name, self._modules[name])
+        if name.startswith(PATCHED):
+            return _spec(name, HERE / "offered" / "elsewhere.py")
         if name.startswith("gateway.") and not name.startswith(f"{INSIDE}."):
             offered = ", ".join(sorted(m for m in self._modules if m.startswith("gateway.") and "wires" not in m))
             raise ModuleNotFoundError(f"{name} is not there for hooks; of the gateway they may import {offered}")
         return None
+
+    def _is_the_hooks_own(self, name: str) -> bool:
+        """A module called `tools` that lies where the hook itself has said to look is meant, not Hermes's."""
+        top = name.partition(".")[0]
+        added = (Path(entry) for entry in sys.path if entry not in self._path)
+        return top != "gateway" and any((at / f"{top}.py").is_file() or (at / top).is_dir() for at in added)
 
 
 def _spec(name: str, file: Path | None) -> ModuleSpec | None:

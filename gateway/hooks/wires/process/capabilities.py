@@ -12,7 +12,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -40,7 +40,10 @@ class Reply:
 class Requests:
     """The requests of this worker that the gateway has not answered yet."""
 
+    own: "ClassVar[Requests | None]" = None  # for modules that a handler imports: nobody can hand them anything
+
     def __init__(self, link: Link) -> None:
+        Requests.own = self
         self._link = link
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[Any]] = {}
@@ -57,6 +60,14 @@ class Requests:
             self._in_plain_code = False
 
     def make(self, verb: str, params: dict[str, Any]) -> Any:
+        reply = self._begin(verb, params)
+        return reply.result() if self._must_wait() else reply
+
+    def ask(self, verb: str, params: dict[str, Any]) -> Any:
+        """The answer itself, also where that holds up a coroutine."""
+        return self._begin(verb, params).result()
+
+    def _begin(self, verb: str, params: dict[str, Any]) -> Reply:
         if not self._link.grip.is_ours():
             raise RuntimeError("a process that the hook forked cannot ask the gateway; ask in the hook itself")
         number, future = next(self._numbers), Future[Any]()
@@ -67,8 +78,7 @@ class Requests:
         except BaseException:
             del self._open[number]
             raise
-        reply = Reply(future, self)
-        return reply.result() if self._must_wait() else reply
+        return Reply(future, self)
 
     def _must_wait(self) -> bool:
         if not self._link.in_loop_thread():

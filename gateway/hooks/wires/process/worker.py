@@ -55,6 +55,7 @@ class Spec(msgspec.Struct):
     memory: int | None
     nice: int
     plugin: dict[str, Any] | None
+    label: str
 
     @property
     def folder(self) -> Path:
@@ -149,7 +150,7 @@ class Worker:
 
     def _load(self, spec: Spec, file: Path) -> Handlers:
         if spec.plugin is None:
-            return load(spec.name, file)
+            return load(spec.label or spec.name, file)
         return load_plugin(file, spec.plugin, spec.options, self._requests, partial(self._tell, "$trouble"))
 
     def _read(self) -> None:

@@ -1,1 +1,1 @@
-"""What a handler finds under the names `gateway.hooks` and `gateway.session_context`."""
+"""What a handler finds under the names that it may import: `gateway.hooks`, and those of Hermes's modules."""

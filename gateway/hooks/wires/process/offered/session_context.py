@@ -1,5 +1,10 @@
 """`gateway.session_context`, as a handler sees it."""
 
-from gateway.hooks.wires.process.session import get_session_env
+from gateway.hooks.wires.process.session import (
+    async_delivery_supported,
+    clear_session_vars,
+    get_session_env,
+    set_session_vars,
+)
 
-__all__ = ["get_session_env"]
+__all__ = ["async_delivery_supported", "clear_session_vars", "get_session_env", "set_session_vars"]

@@ -1,0 +1,22 @@
+"""Put in by globals()."""
+
+import json, os, pathlib
+
+SEEN = pathlib.Path(os.environ["HERMES_HOME"]) / "seen"
+
+
+def note(name, *what):
+    SEEN.mkdir(exist_ok=True)
+    with (SEEN / f"{name}.jsonl").open("a") as file:
+        file.write(json.dumps(what) + "\n")
+
+
+
+def make(prefix):
+    def inner(event_type, context):
+        note("by-globals", prefix, event_type)
+
+    return inner
+
+
+globals()["handle"] = make("made")
