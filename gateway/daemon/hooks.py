@@ -37,7 +37,10 @@ def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
     hermes = HermesConfig(home.hermes_config, configuration.environ.get(SAFE_MODE, "") not in ("", "0", "false"))
     plugins = (Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _plugin_places(home))
-    return (Source(BUILT_IN, "built-in", is_opt_in=True), *plugins, Source(home.hooks, "home"), *further)
+    shell = Source(home.hermes_config, "config.yaml", kind="shell", hermes=hermes)
+    outbound = Source(home.hermes_config, "config.yaml", kind="outbound", hermes=hermes)
+    built_in = Source(BUILT_IN, "built-in", is_opt_in=True)
+    return (built_in, *plugins, shell, outbound, Source(home.hooks, "home"), *further)
 
 
 def _plugin_places(home: Home) -> list[Path]:

@@ -75,7 +75,8 @@ def _verdict(
 ) -> tuple[State, str]:
     if wrong := _first(findings):
         return "broken", wrong
-    if house.settings.trust == "pinned" and not switches.is_trusted(manifest.folder, digest):
+    must_be_trusted = house.settings.trust == "pinned" or manifest.kind == "shell"
+    if must_be_trusted and not switches.is_trusted(manifest.folder, digest):
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {manifest.folder}"
     around = house.surroundings
     packages = (str(around.packages_of(manifest.folder)), *around.packages)
@@ -94,6 +95,8 @@ def _off(folder: Folder, manifest: Manifest | None, house: House, switches: Swit
     decided = switches.is_enabled(name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
+    if folder.source.kind in ("shell", "outbound"):
+        return ""
     if folder.source.kind == "plugin":
         return _plugin_off(folder, manifest)
     if folder.source.is_opt_in:

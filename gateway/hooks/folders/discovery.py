@@ -41,7 +41,7 @@ class Source:
     @property
     def meant(self) -> frozenset[str]:
         """A folder with one of these files is meant as a hook of this kind."""
-        return _MEANT[self.kind]
+        return _MEANT.get(self.kind, frozenset())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from gateway.hooks.folders.configured import KINDS
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import House
@@ -99,7 +100,8 @@ class Roster:
             await hook.take(assessment, eager=False)
 
     async def _watch(self) -> None:
-        self.watcher = Watcher([source.path for source in self.places.sources], self._touched)
+        watched = [source.path for source in self.places.sources if source.kind not in KINDS]
+        self.watcher = Watcher(watched, self._touched)
         self._scope = anyio.CancelScope()
         self._house.tasks.start_soon(self._follow, self.watcher, self._scope)
         await self.watcher.is_watching.wait()

@@ -5,13 +5,16 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from gateway.config.hermes_hooks import ShellEntry
 from gateway.errors import HookError
 from gateway.hooks.folders.assessment import Assessment
+from gateway.hooks.folders.configured import digest_of, entries_in
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.inside import Inside
 from gateway.hooks.folders.manifest import HANDLER, Manifest
 from gateway.hooks.wires.command import CommandSpec
 from gateway.hooks.wires.executable import Executable
+from gateway.hooks.wires.hermes import Outbound, ShellDialect
 from gateway.hooks.wires.http import Remote, RemoteSpec
 from gateway.hooks.wires.oneshot import Oneshot
 from gateway.hooks.wires.signing import key_of
@@ -30,10 +33,14 @@ async def open_wire(assessment: Assessment, house: House, serve: Capability, log
     manifest, path = assessment.manifest, assessment.folder.path
     assert manifest
     log = log or house.surroundings.log_of(manifest.folder)
+    if manifest.kind == "outbound":
+        return await _outbound(assessment, manifest, house)
     if manifest.url:
         return await Remote.open(_remote(assessment, manifest, house), time.time, _message_id)
     if manifest.command:
         spec = _command(assessment, manifest, house, log)
+        if manifest.kind == "shell":
+            return Oneshot(spec, _shell_dialect(assessment, manifest))
         return Oneshot(spec) if manifest.oneshot else await Executable.start(spec, serve, house.tasks)
     if is_inside(assessment, house):
         return Inside.open(manifest.folder, path / HANDLER, assessment.options, serve)
@@ -43,6 +50,8 @@ async def open_wire(assessment: Assessment, house: House, serve: Capability, log
 def is_inside(assessment: Assessment, house: House) -> bool:
     """Whether the handler runs in the gateway's own process: the configuration's word, or that of a hook of ours."""
     manifest = assessment.manifest
+    if manifest is not None and manifest.kind != "hook":
+        return False
     configured = house.settings_of(assessment.folder.name).isolation
     if configured is not None:
         return configured == "none"
@@ -83,7 +92,7 @@ def _command(assessment: Assessment, manifest: Manifest, house: House, log: Path
     return CommandSpec(
         name=manifest.folder,
         command=manifest.command,
-        folder=assessment.folder.path,
+        folder=house.surroundings.home if manifest.kind == "shell" else assessment.folder.path,
         log=log,
         env=house.surroundings.for_hook(manifest),
         options=assessment.options,
@@ -101,6 +110,26 @@ def _remote(assessment: Assessment, manifest: Manifest, house: House) -> RemoteS
             raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
     is_local = assessment.folder.source.is_local
     return RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local)
+
+
+def _shell_dialect(assessment: Assessment, manifest: Manifest) -> ShellDialect:
+    source, folder = assessment.folder.source, assessment.folder.name
+
+    def stands() -> str:
+        entry = entries_in(source).get(folder)
+        return digest_of(entry, source.path.parent) if isinstance(entry, ShellEntry) else ""
+
+    options = manifest.options
+    return ShellDialect(folder, options["event"], options["matcher"], assessment.digest, stands)
+
+
+async def _outbound(assessment: Assessment, manifest: Manifest, house: House) -> Outbound:
+    key = house.surroundings.environ.get(manifest.secret_env, "").encode() if manifest.secret_env else None
+    if key == b"":
+        raise HookError(f"{manifest.folder}: {manifest.secret_env} is not set; write it into .env")
+    spec = RemoteSpec(manifest.folder, manifest.url, is_local=assessment.folder.source.is_local)
+    remote = await Remote.open(spec, time.time, _message_id)
+    return Outbound(remote, manifest.options["events"], manifest.options["matcher"], key)
 
 
 def _message_id() -> str:

@@ -130,7 +130,9 @@ class Remote:
         request["params"] = method.params(sent) if method else sent
         if not method and (said := msgspec.to_builtins(meta)):
             request["meta"] = said
-        reply = await self._post(msgspec.json.encode({**request, "id": number}), timeout)
+        body = msgspec.json.encode({**request, "id": number})
+        headers = sign(self._spec.key, self._ids(), self._clock(), body) if self._spec.key else {}
+        reply = await self.post(body, headers, timeout)
         result = self._result(reply, number)
         if not meta.decides or result is None:
             return Answer()
@@ -145,8 +147,10 @@ class Remote:
         if self._session is not None:
             await self._session.close()
 
-    async def _post(self, body: bytes, timeout: float) -> bytes:
-        headers = sign(self._spec.key, self._ids(), self._clock(), body) if self._spec.key else {}
+    async def post(self, body: bytes, headers: Mapping[str, str], timeout: float) -> bytes:
+        """The body of a good answer. HookFailed for any other, and for none."""
+        if self.gone:
+            raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         self._in_flight += 1
         try:
             with anyio.fail_after(timeout):

@@ -5,7 +5,7 @@ It reads one object from stdin, and answers by its exit code and by what stands 
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import msgspec
@@ -68,11 +68,34 @@ class Run(asyncio.SubprocessProtocol):
         hang_up(self._transport)
 
 
+class Dialect(Protocol):
+    """What a program reads and what its end means, where it was not written for us. `given` is None: not this time."""
+
+    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes | None: ...
+
+    def meant(self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]) -> Answer: ...
+
+
+class Ours:
+    """Our own events, with the names beside them that scripts written for Claude Code read."""
+
+    def __init__(self, is_guard: bool) -> None:
+        self._is_guard = is_guard
+
+    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
+        return _encode(input_for(name, fields, folder, answers))
+
+    def meant(self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]) -> Answer:  # noqa: ARG002
+        code, stdout, stderr = ended
+        return verdict(name, code, stdout, stderr, self._is_guard)
+
+
 class Oneshot:
     """The wire to a program that is started for every event."""
 
-    def __init__(self, spec: CommandSpec) -> None:
+    def __init__(self, spec: CommandSpec, dialect: Dialect | None = None) -> None:
         self._spec = spec
+        self._dialect: Dialect = dialect or Ours(spec.is_guard)
         self._running: set[Run] = set()
         self._idle = anyio.Event()
         self._output = Output(spec.log)
@@ -82,7 +105,9 @@ class Oneshot:
         if self.gone:
             raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         plain = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
-        given = _encode(input_for(name, plain, str(self._spec.folder), meta.answers or {}))
+        given = self._dialect.given(name, plain, str(self._spec.folder), meta.answers or {})
+        if given is None:
+            return Answer()
         try:
             with anyio.fail_after(timeout):
                 code, stdout, stderr = await self._run(given)
@@ -91,7 +116,7 @@ class Oneshot:
         text = stderr.decode("utf-8", "replace")
         if text:
             self._output.note(text)
-        answer = verdict(name, code, stdout, text, self._spec.is_guard)
+        answer = self._dialect.meant(name, plain, meta, (code, stdout, text))
         if stdout.strip() and answer == Answer():
             self._output.note(stdout.decode("utf-8", "replace"))
         return answer if meta.decides else Answer()
