@@ -1,0 +1,164 @@
+"""Nothing that a hook does disturbs the gateway: every misbehaviour in one home, all at once, and the chat goes on."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.hooks.wires.process.census import descendants
+from gateway.testing import GatewayProcess
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
+
+PROMPT = 3.0  # seconds for an answer and for a healthy hook, on a busy machine
+STOP = 8  # seconds that the gateway has to stop
+HEALTHY = """
+import os, time
+async def handle(event_type, context):
+    with open(os.environ["HERMES_HOME"] + "/healthy", "a") as file:
+        file.write(f"{time.time()} {context['text']}\\n")
+"""
+HANDLER = """
+import os, signal, subprocess, time
+me = os.getpid()
+{kind} handle(event_type, context):
+    if context["text"] == "now":
+        {do}
+"""
+# What each hook does when it is told "now", and what is said of it afterwards.
+CASES = {
+    "sleeps": ("time.sleep(60)", "over its 0.5 s"),
+    "sleeps-in-async": ("async time.sleep(60)", "over its 0.5 s"),
+    "spins": ("while True: pass", "over its 0.5 s"),
+    "hoards": ("bytearray(2 << 30)", "MemoryError"),
+    "exits-hard": ("os._exit(1)", "exit code 1"),
+    "exits": ("raise SystemExit(4)", "SystemExit: 4"),
+    "interrupts": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "ends-a-generator": ("async raise GeneratorExit", "GeneratorExit"),
+    "crashes": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    "forks": ("[os.fork() or time.sleep(60) for _ in range(100) if os.getpid() == me]; time.sleep(60)", "over its"),
+    "prints-a-gigabyte": ("[os.write(1, b'x' * 65535 + b'\\n') for _ in range(16_384)]", "over its 0.5 s"),
+    "closes-0-to-2": ("os.closerange(0, 3); print('x', flush=True)", "Bad file descriptor"),
+    "ignores-signals": (
+        "[signal.signal(n, 1) for n in range(1, 65) if n not in (9, 19, 32, 33)]; time.sleep(60)",
+        "over",
+    ),
+    "leaves-daemons": (
+        "subprocess.run('setsid setsid sleep 3600 &', shell=True); time.sleep(60)",
+        "over its",
+    ),
+    "answers-100-mb": ("return {'text': 'x' * 100_000_000}", "95 MB are more"),
+    "answers-no-json": ("return {'text': object()}", "no JSON"),
+}
+IMPORTS = {
+    "exits-at-import": ("import sys; sys.exit(3)", "SystemExit: 3"),
+    "crashes-at-import": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    "hangs-at-import": ("import time; time.sleep(3600)", "import was not done after"),
+}
+
+
+class Home:
+    """A gateway with hooks, and what can be seen of it from outside."""
+
+    def __init__(self, gateway: GatewayProcess) -> None:
+        self.gateway = gateway
+        assert gateway.process
+        self.pid = gateway.process.pid
+
+    def hooks(self) -> dict[str, Any]:
+        listed = json.loads(self.gateway.cli("hooks", "list", "--json").stdout)["hooks"]
+        return {hook["name"]: hook for hook in listed if hook["origin"] == "home"}
+
+    def says(self, text: str) -> float:
+        """Seconds until it was answered."""
+        begun = time.monotonic()
+        assert self.gateway.say(text)["reply"] == "well"
+        return time.monotonic() - begun
+
+    def told(self, text: str) -> float | None:
+        """When the healthy hook was told of it first."""
+        noted = self.gateway.home.root / "healthy"
+        lines = [line.split(maxsplit=1) for line in noted.read_text().splitlines()] if noted.exists() else []
+        return next((float(at) for at, what in lines if what == text), None)
+
+    def strays(self) -> set[int]:
+        """Processes that are nobody's: neither the nursery nor a hook that is up."""
+        own = {hook["pid"] for hook in self.hooks().values()}
+        return {kin.pid for kin in descendants({self.pid}) if kin.parent != self.pid and kin.pid not in own}
+
+
+def handler(do: str) -> str:
+    is_async = do.startswith("async ")
+    return HANDLER.format(kind="async def" if is_async else "def", do=do.removeprefix("async "))
+
+
+@contextmanager
+def serving(root: Path, names: Iterable[str]) -> Iterator[Home]:
+    with GatewayProcess(root / "home") as gateway:
+        turns = [{"user": text, "answers": [{"text": "well"}]} for text in ("now", "hello", "and now")]
+        gateway.script(*turns, settings=f"gateway:\n  shutdown_timeout: {STOP}s\n")
+        gateway.add_hook("healthy", {"HOOK.yaml": "events: [message:received]\n", "handler.py": HEALTHY})
+        for name in names:
+            if name in CASES:
+                do, what = CASES[name]
+                limit = "0.5s" if what.startswith("over") else "20s"
+                manifest = f"{'intercepts' if 'return' in do else 'events'}: [message:received]\ntimeout: {limit}\n"
+                gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler(do)})
+            else:
+                source = f"{IMPORTS[name][0]}\ndef handle(event_type, context): pass\n"
+                gateway.add_hook(name, {"HOOK.yaml": "events: [message:received]\n", "handler.py": source})
+        gateway.start()
+        yield Home(gateway)
+
+
+def until(home: Home, what: Callable[[], object]) -> None:
+    home.gateway.until(lambda: bool(what()))
+
+
+def test_sixteen_that_misbehave_at_once_hurt_themselves_alone(tmp_path: Path) -> None:
+    with serving(tmp_path, CASES) as home:
+        assert home.says("hello") < PROMPT
+        until(home, lambda: all(hook["calls"] for hook in home.hooks().values()))
+        begun = time.time()
+        assert home.says("now") < PROMPT
+        assert home.says("and now") < PROMPT
+        until(home, lambda: home.told("and now"))
+        assert (home.told("now") or 0) - begun < PROMPT
+        until(home, lambda: all(home.hooks()[name]["last_error"] for name in CASES))
+        hooks = home.hooks()
+        for name, (_, what) in CASES.items():
+            assert what in hooks[name]["last_error"]["message"], name
+        until(home, lambda: not home.strays())
+        until(home, lambda: all(hook["state"] == "loaded" for hook in home.hooks().values()))
+        assert home.says("hello") < PROMPT
+        healthy = home.hooks()["healthy"]
+        assert (healthy["failures"], healthy["restarts"], healthy["dropped"]) == (0, 0, 0)
+
+
+def test_while_hooks_fail_and_hang_at_their_import_the_chat_is_answered_and_others_are_told(tmp_path: Path) -> None:
+    with serving(tmp_path, IMPORTS) as home:
+        assert home.says("hello") < PROMPT
+        until(home, lambda: home.told("hello"))
+        until(home, lambda: all(home.hooks()[name]["state"] == "broken" for name in IMPORTS))
+        hooks = home.hooks()
+        for name, (_, what) in IMPORTS.items():
+            assert what in hooks[name]["reason"], name
+        until(home, lambda: not home.strays())
+
+
+def test_the_stop_keeps_within_its_limit_whatever_hooks_are_at(tmp_path: Path) -> None:
+    at_it = ["sleeps", "spins", "ignores-signals", "forks", "leaves-daemons"]
+    with serving(tmp_path, [*at_it, "hangs-at-import"]) as home:
+        home.says("hello")
+        until(home, lambda: all(home.hooks()[name]["calls"] for name in at_it))
+        home.says("now")
+        below = [kin.pid for kin in descendants({home.pid})]
+        begun = time.monotonic()
+        code, _, _ = home.gateway.stop()
+        assert time.monotonic() - begun < STOP
+        assert code == 0
+        assert not [pid for pid in below if Path(f"/proc/{pid}/exe").exists()]
