@@ -22,7 +22,7 @@ from gateway.hooks.wires.wire import Answer, CallMeta, Gone, HookFailed
 SIGNATURE = "X-Hermes-Signature-256"
 
 _TOOL_NAMES = frozenset({"pre_tool_call", "post_tool_call"})
-_TOP = frozenset({"tool_name", "args", "session_id", "parent_session_id"})
+_TOP = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
 _encode = msgspec.json.Encoder().encode
 
 

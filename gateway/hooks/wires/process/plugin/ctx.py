@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gateway.hooks.wires.process.capabilities import Gateway, Reply, Requests
+from gateway.hooks.wires.process.capabilities import Requests
 from gateway.hooks.wires.process.plugin.llm import Llm
 from gateway.hooks.wires.process.plugin.names import TABLE, why_never
 from gateway.hooks.wires.process.session import get_session_env
@@ -40,20 +40,20 @@ class State:
     """A plugin's own values by key, which last; whatever JSON can hold."""
 
     def __init__(self, requests: Requests, prefix: str) -> None:
-        self._store = Gateway(requests).store
+        self._ask = requests.ask
         self._prefix = prefix
 
     def get(self, key: str, default: Any = None) -> Any:
-        return answered(self._store.get(self._prefix + key, default))
+        return self._ask("store.get", {"key": self._prefix + key, "default": default})
 
     def set(self, key: str, value: Any) -> None:
-        answered(self._store.set(self._prefix + key, value))
+        self._ask("store.set", {"key": self._prefix + key, "value": value})
 
     def delete(self, key: str) -> bool:
-        return bool(answered(self._store.delete(self._prefix + key)))
+        return bool(self._ask("store.delete", {"key": self._prefix + key}))
 
     def keys(self) -> list[str]:
-        found = answered(self._store.keys())
+        found = self._ask("store.keys", {})
         return [key.removeprefix(self._prefix) for key in found if key.startswith(self._prefix)]
 
     def __getitem__(self, key: str) -> Any:
@@ -80,12 +80,12 @@ class PluginContext:
         self.plugin_id: str = manifest["key"]
         self.profile_name = "default"
         self.state = State(requests, STATE)
-        self.llm = Llm(lambda params: answered(requests.make("llm", params)))
+        self.llm = Llm(lambda params: requests.ask("llm", params))
         self.registered = Registered()
         self.session_key: ContextVar[str] = ContextVar("session_key", default="")
         self._config = State(requests, CONFIG)
         self._options = options
-        self._make = requests.make
+        self._ask = requests.ask
 
     def register_hook(self, hook_name: str, callback: Callable[..., Any]) -> None:
         if not callable(callback):
@@ -139,7 +139,7 @@ class PluginContext:
 
     def dispatch_tool(self, tool_name: str, args: Mapping[str, Any] | None = None, **_: Any) -> str:
         """Use a tool of the agent: what it gave, as the model would see it."""
-        return str(answered(self._make("tool", {"name": tool_name, "args": dict(args or {})})))
+        return str(self._ask("tool", {"name": tool_name, "args": dict(args or {})}))
 
     def inject_message(self, content: str, role: str = "user", session_key: str = "") -> bool:
         """Say something in a conversation, in a person's place: this one's, or that of the key."""
@@ -147,7 +147,7 @@ class PluginContext:
         if not key:
             return False
         text = content if role == "user" else f"[{role}] {content}"
-        answered(self._make("submit", {"text": text, "session": key}))
+        self._ask("submit", {"text": text, "session": key})
         return True
 
     def get_config(self, key: str | None = None, default: Any = None) -> Any:
@@ -174,11 +174,6 @@ class PluginContext:
             raise AttributeError(name)
         self.registered.remark(f"ctx.{name} is not offered here; the rest of the plugin works")
         return lambda *_args, **_more: None
-
-
-def answered(value: Any) -> Any:
-    """The gateway's answer itself, also where it could be awaited."""
-    return value.result() if isinstance(value, Reply) else value
 
 
 def _last(callback: Callable[[], Any]) -> None:

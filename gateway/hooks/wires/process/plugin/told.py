@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.events import Event
+from gateway.hooks.wires.process.hermes.sessions import SessionStore
 from gateway.hooks.wires.process.plugin.shapes import message_event
 
 FILES = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
@@ -245,7 +246,7 @@ def sub_stop(event: Event) -> dict[str, Any] | None:
 
 
 def dispatch(event: Event) -> dict[str, Any]:
-    return {"event": message_event(event), "gateway": None, "session_store": None}
+    return {"event": message_event(event), "gateway": None, "session_store": SessionStore()}
 
 
 def approval(event: Event) -> dict[str, Any]:
