@@ -121,6 +121,8 @@ def remove(wire: "DiscordWire", body: Any, query: Any, number: str, message: str
 
 def make_thread(wire: "DiscordWire", body: Any, query: Any, number: str, message: str) -> Any:
     one_message(wire, body, query, number, message)
+    if wire.no_threads:
+        raise Refused(403, 50013, "Missing Permissions")
     if message in wire.channels:
         raise Refused(400, 160004, "A thread has already been created for this message")
     if not 0 < len(body["name"]) <= 100:

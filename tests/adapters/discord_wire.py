@@ -70,6 +70,7 @@ class DiscordWire:
     auto_thread: bool = False
     intents_granted: bool = True
     is_deaf: bool = False
+    no_threads: bool = False
     heartbeat: int = 41_250
     roles: dict[str, list[str]] = field(default_factory=dict)
     _open: set[asyncio.Transport] = field(default_factory=set)

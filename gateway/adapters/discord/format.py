@@ -38,7 +38,7 @@ def native(markdown: str) -> str:
             continue
         elif not fence:
             line = PICTURE.sub(r"\1", line)
-            line = f"**{deep[1]}**" if (deep := DEEP.fullmatch(line)) else line
+            line = f"**{deep[1].replace('**', '')}**" if (deep := DEEP.fullmatch(line)) else line
         found.append(line)
         at += 1
     return "\n".join(found)

@@ -1,0 +1,256 @@
+"""What is Discord's own: sessions that are resumed, threads, slash commands, buttons, and what can be wrong."""
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.adapters.discord.adapter import DiscordAdapter, Times
+from gateway.adapters.network import Presence
+from gateway.daemon.daemon import ground, house
+from gateway.errors import AdapterError
+from gateway.messages import Address, Attachment, Button, Reply
+from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, dm_of, known_as
+from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.house import House, housed
+from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
+from tests.spine import until
+
+IN_GROUP = Address("discord", CHANNEL, "group")
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[DiscordWire]:
+    wire = DiscordWire()
+    async with wire.serving():
+        yield wire
+
+
+@pytest.fixture
+async def home(wire: DiscordWire, tmp_path: Path) -> AsyncIterator[House]:
+    async with housed(wire, tmp_path / "home") as home:
+        yield home
+
+
+async def say(home: House, address: Address, text: str, **more: Any) -> None:
+    await home.gateway.outbox.post(Reply(uuid.uuid4().hex, address, text, **more))
+
+
+async def test_a_broken_line_is_resumed_with_all_that_was_said_meanwhile(home: House, wire: DiscordWire) -> None:
+    wire.hang_up()
+    for number in range(3):
+        await wire.write(f"hello {number}")
+    await wire.react(await wire.write("and you?"), "👍")
+    await home.hears("reaction:added")
+    said = [f"hello {number}" for number in range(3)]
+    await until(lambda: all(one in str(home.told("message:received")) for one in said), "all that was said")
+    assert (wire.identified, wire.resumed) == (1, 1)
+
+
+async def test_a_session_that_discord_forgot_is_begun_anew_and_what_it_lacks_is_read(
+    home: House, wire: DiscordWire
+) -> None:
+    await wire.write("and you?")
+    await home.shows("I heard you.")
+    wire.sessions.clear()
+    wire.hang_up()
+    await wire.write("what is it?")
+    await home.shows("It is 42.")
+    assert wire.identified == 2
+    assert len(home.with_text("I heard you.")) == 1
+
+
+async def test_what_was_said_in_channels_while_nobody_listened_is_answered_once_and_commands_are_not_run_again(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.mention("!whoami")
+        await home.shows("user")
+        await wire.mention("and you?", by=BEN)
+        await home.shows("I heard you.")
+    await wire.mention("what is it?")
+    await wire.write("chatter", chat=GROUP)
+    async with housed(wire, tmp_path / "home") as home:
+        await home.shows("It is 42.")
+        await wire.mention("what is this?")
+        await home.shows("It is 42.", 2)
+        assert len(wire.shown) == 4
+
+
+async def test_a_mention_is_answered_in_a_thread_of_its_own_where_nobody_need_mention_again(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    wire.auto_thread = True
+    async with housed(wire, tmp_path / "home") as home:
+        mention = await wire.mention("what is it?")
+        (shown,) = await home.shows("It is 42.")
+        assert (shown.thread, wire.channels[mention]["name"]) == (mention, "what is it?")
+        await wire.write("and you?", chat=GROUP, thread=mention, by=BEN)
+        (shown,) = await home.shows("I heard you.")
+        assert shown.thread == mention
+        keys = {one["session_key"] for one in home.told("message:received")}
+        assert len(keys) == 1, "a thread is one conversation"
+
+
+async def test_where_no_thread_can_be_made_the_channel_is_answered(wire: DiscordWire, tmp_path: Path) -> None:
+    wire.auto_thread = True
+    async with housed(wire, tmp_path / "home") as home:
+        wire.no_threads = True
+        await wire.mention("what is it?")
+        (shown,) = await home.shows("It is 42.")
+        assert (shown.chat, shown.thread) == (GROUP, "")
+
+
+async def test_a_slash_command_is_acknowledged_and_answered_as_one(home: House, wire: DiscordWire) -> None:
+    number = await wire.write("/whoami")
+    (shown,) = await home.shows(known_as(ANN))
+    assert wire.interactions[number]["answer"] == 5
+    assert len(wire.asked("POST", "webhooks/")) == 1
+    assert shown.chat == ANN
+
+
+async def test_the_menu_is_the_table_of_commands(home: House, wire: DiscordWire) -> None:
+    await until(lambda: bool(wire.asked("PUT", "commands")), "the menu")
+    (menu,) = wire.asked("PUT", "commands")
+    by_name = {one["name"]: one for one in menu["all"]}
+    assert {"help", "new", "stop", "hooks", "approve"} <= set(by_name)
+    assert "start" not in by_name
+    assert by_name["model"]["options"][0]["name"] == "arguments"
+
+
+async def test_a_stranger_who_calls_or_presses_is_told_so_alone(home: House, wire: DiscordWire) -> None:
+    await wire.write("/status", by=STRANGER, chat=GROUP)
+    await say(home, IN_GROUP, "Really?", buttons=(Button("Yes", "/whoami"),))
+    (shown,) = await home.shows("Really?")
+    await wire.press(shown, "Yes", by=STRANGER)
+    await until(lambda: len(wire.whispers) == 2, "two whispers")
+    assert len(wire.shown) == 1
+
+
+async def test_a_button_is_for_whoever_is_asked_and_dead_after_use(home: House, wire: DiscordWire) -> None:
+    asked = await wire.mention("and you?", by=BEN)
+    await home.shows("I heard you.")
+    await say(home, IN_GROUP, "Really?", buttons=(Button("Yes", "!whoami"),), reply_to=asked)
+    (shown,) = await home.shows("Really?")
+    await wire.press(shown, "Yes", by=ANN)
+    await until(lambda: bool(wire.whispers), "the whisper")
+    assert "somebody else" in wire.whispers[0]
+    await wire.press(shown, "Yes", by=BEN)
+    await home.shows(known_as(BEN))
+    await until(lambda: not shown.buttons, "the buttons' end")
+
+
+async def test_an_answer_grows_while_it_is_written(wire: DiscordWire, tmp_path: Path) -> None:
+    slow = {"chunks": ["one ", "two ", "three"], "delay": "450ms"}
+    async with housed(wire, tmp_path / "home", slow) as home:
+        await wire.write("count")
+        await home.hears("message:sent")
+        assert [one.text for one in wire.shown] == ["one two three"]
+        assert wire.asked("PATCH", "messages"), "it was edited on its way"
+
+
+async def test_nobody_is_pinged_and_no_link_is_opened(home: House, wire: DiscordWire) -> None:
+    """The wire refuses what would."""
+    await say(home, IN_GROUP, "@everyone <@&3001> see https://example.com")
+    (shown,) = await home.shows("@everyone")
+    assert shown.chat == GROUP
+
+
+async def test_files_go_out_and_what_is_too_large_is_told(home: House, wire: DiscordWire, tmp_path: Path) -> None:
+    small, large = tmp_path / "a.txt", tmp_path / "large.bin"
+    small.write_bytes(b"a file")
+    await anyio.Path(large).write_bytes(b"x" * 11_000_000)
+    await say(home, IN_GROUP, "here", attachments=(Attachment("document", str(small), "letter.txt"),))
+    await until(lambda: len(wire.shown) == 2, "text and file")
+    assert (wire.shown[1].file, wire.shown[1].file_name) == (b"a file", "letter.txt")
+    await say(home, IN_GROUP, "", attachments=(Attachment("document", str(large)),))
+    (failed,) = await home.hears("message:failed")
+    assert "11 MB" in failed["error"]
+
+
+async def test_forwarded_and_quoted_words_are_marked(home: House, wire: DiscordWire) -> None:
+    snapshot = {**wire.message(BEN, dm_of(ANN), "secret words"), "type": 0}
+    wire.told(
+        wire.message(
+            ANN,
+            dm_of(ANN),
+            "",
+            message_reference={"type": 1, "message_id": "1", "channel_id": CHANNEL},
+            message_snapshots=[{"message": snapshot}],
+        )
+    )
+    (received,) = await home.hears("message:received")
+    assert received["text"] == "[forwarded from elsewhere]\nsecret words"
+    first = await wire.write("the red one", by=BEN, chat=GROUP)
+    wire.told(
+        wire.message(
+            ANN,
+            CHANNEL,
+            f"<@&{BOT_ROLE}> what is this?",
+            type=19,
+            message_reference={"message_id": first, "channel_id": CHANNEL},
+            referenced_message=wire.messages[first],
+        )
+    )
+    _, received = await home.hears("message:received", 2)
+    assert received["text"] == "[in reply to: the red one]\nwhat is this?"
+
+
+async def test_only_the_listed_channels_are_heard(wire: DiscordWire, tmp_path: Path) -> None:
+    others = {"DISCORD_ALLOWED_CHANNELS": "123456789012345678"}
+    async with housed(wire, tmp_path / "home", environ=others) as home:
+        await wire.mention("what is it?")
+        await wire.write("/status", chat=GROUP)
+        await until(lambda: bool(wire.whispers), "the whisper")
+        await wire.write("and you?")
+        await home.shows("I heard you.")
+        assert len(wire.shown) == 1
+
+
+async def test_in_a_free_channel_everything_is_answered(wire: DiscordWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", environ={"DISCORD_FREE_RESPONSE_CHANNELS": CHANNEL}) as home:
+        await wire.write("what is it?", chat=GROUP)
+        await home.shows("It is 42.")
+
+
+async def test_a_missing_intent_is_said_with_the_remedy(home: House, wire: DiscordWire) -> None:
+    wire.intents_granted = False
+    wire.sessions.clear()
+    wire.hang_up()
+    await until(lambda: not home.presence.up, "the news")
+    assert "Message Content Intent" in home.presence.detail
+
+
+async def test_a_person_is_a_place_too(home: House, wire: DiscordWire) -> None:
+    """`send --to discord:<person>`: the number of a person stands for their own chat with the bot."""
+    await say(home, Address("discord", known_as(BEN)), "good morning")
+    (shown,) = await home.shows("good morning")
+    assert shown.chat == BEN
+
+
+async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire) -> None:
+    """Heartbeats that nobody answers prove nothing, however open the connection looks."""
+    wire.heartbeat = 20
+    gateway = home.gateway
+    assert gateway.dispatcher
+    stands_on = replace(ground(gateway, house(gateway), gateway.dispatcher))
+    adapter = DiscordAdapter(
+        gateway.settings.platforms.discord, stands_on, Times(look=0.02, broken=0.1, silence=0.3, alive=60)
+    )
+    seen: list[str] = []
+    presence = Presence("other", gateway.registry, seen.append)
+
+    async def make_deaf() -> None:
+        await until(lambda: bool(seen), "the line")
+        await anyio.sleep(0.04)
+        assert presence.facts.last_probe
+        wire.is_deaf = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(make_deaf)
+        with pytest.raises(AdapterError, match="has not answered"):
+            await adapter.serve(presence)
