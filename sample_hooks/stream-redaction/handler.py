@@ -1,10 +1,11 @@
-"""Holds a chunk back until a blank shows that its last word is whole, so that nothing slips through in pieces."""
+"""Holds back the last word of a chunk, or its last number, until what follows shows that it is whole."""
 
 import re
 
 from gateway.hooks import on
 
-PRIVATE = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|\b(?:\d[ -]?){13,16}\b")
+PRIVATE = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|\b\d(?:[ -]?\d){12,15}\b")
+UNFINISHED = re.compile(r"\S*\d[\d -]*\Z|\S*\Z")
 
 
 def clean(text):
@@ -14,7 +15,7 @@ def clean(text):
 @on("llm:chunk")
 def redact_chunk(context):
     held = context.own.get("held", "") + context["chunk"]
-    cut = max(held.rfind(" "), held.rfind("\n")) + 1
+    cut = len(held) - len(UNFINISHED.findall(held)[0])
     context.own["held"] = held[cut:]
     context["chunk"] = clean(held[:cut]) or None
 
