@@ -46,6 +46,7 @@ BUILT_IN = (
     Command("queue", "messages that wait in this session", urgent=True),
     Command("hooks", "the hooks there are, and how they fare", urgent=True),
     Command("approve", "say yes to the question that is open", usage="[session|always]", urgent=True),
+    Command("approvals", "what tools may do without asking", usage="[revoke NUMBER]"),
     Command("deny", "say no to the question that is open", urgent=True),
     Command("platform", "the platforms, and how they fare", urgent=True, admin=True),
     Command("restart", "start the gateway again", urgent=True, admin=True),

@@ -17,6 +17,7 @@ from gateway.access import INTERNAL, Scope
 from gateway.agent import Ports, run_turn
 from gateway.commands import Typed, typed
 from gateway.dispatcher import speech
+from gateway.dispatcher.approvals import approvals
 from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.reception import Reception
@@ -105,6 +106,9 @@ class Dispatcher:
     async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> Outcome:
         agent = self._house.choose(message, session)
         stream = self._stream(turn, message)
+        granted = approvals(self._house.engine, message, session)
+        known = await granted.known()
+        allowed = dict(known)
         async with Live(self._house.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
                 run=view.run,
@@ -119,11 +123,13 @@ class Dispatcher:
                 asked=turn.asked,
                 resumed=turn.resumed,
                 stop=turn.scope,
+                approvals=allowed,
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,
             )
             result = await run_turn(agent, session.entries, Entry("user", message.text), ports)
+        await granted.keep(known, allowed)
         if result.questions:
             return asking(turn, message, result.questions)
         assert result.status != "paused"

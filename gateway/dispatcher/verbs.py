@@ -12,6 +12,7 @@ from typing import TypeAlias
 from gateway import records
 from gateway.access import Scope
 from gateway.commands import Typed
+from gateway.dispatcher import approvals as standing
 from gateway.dispatcher.house import House
 from gateway.errors import SessionError
 from gateway.lanes import Lanes
@@ -105,6 +106,10 @@ async def resume(call: Call) -> Ran:
     return Ran(f"Back in {opened.session_id}: {found[0].title or first_words(found[0])}", (opened,))
 
 
+async def approvals(call: Call) -> Ran:
+    return Ran(await standing.listed(standing.approvals(call.house.engine, call.message, call.session), call.args))
+
+
 async def branch(call: Call) -> Ran:
     opened = verbs.branch(call.session, call.session, time.time(), call.args)
     return Ran(f"This is a copy now, {opened.session_id}; /resume {call.session.session_id} goes back.", (opened,))
@@ -119,6 +124,7 @@ IN_LANE: Mapping[str, Verb] = {
     "sessions": sessions,
     "resume": resume,
     "branch": branch,
+    "approvals": approvals,
 }
 
 

@@ -1,0 +1,75 @@
+"""What a person allows for longer than once: kept in the journal, listed, taken back, and nobody else's."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.agent import tool
+from tests.dispatcher.room import KEY, Chat, chat
+from tests.spine import until
+
+RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls"}}]}
+TURN = {"user": "list", "answers": [RAN, {"text": "done"}]}
+
+
+@tool(asks=True, subject=lambda args: str(args["command"]))
+async def run(command: str) -> str:
+    """Run a command."""
+    return f"ran {command}"
+
+
+async def asked(room: Chat) -> None:
+    """Until the question is open, and not only on its way."""
+    with anyio.fail_after(5):
+        while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
+            await anyio.sleep(0.005)
+
+
+@pytest.mark.parametrize(("how", "next_session"), [("session", "May I run"), ("always", "done")])
+async def test_an_approval_holds_as_long_as_was_said_and_can_be_taken_back(how: str, next_session: str) -> None:
+    async with chat(TURN, tools=(run,)) as room:
+        await room.write("list")
+        assert (await room.hear(1)).startswith("May I run run: ls")
+        await asked(room)
+        await room.write(f"/approve {how}")
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        count = len(room.net.sent)
+        await room.write("list again")
+        assert await room.hear(count + 1) == "done"
+        await room.write("/approvals")
+        assert f"1. run:ls ({how})" in await room.hear(count + 2)
+        await room.write("/new")
+        await room.hear(count + 3)
+        await room.write("list in a new session")
+        assert (await room.hear(count + 4)).startswith(next_session)
+
+
+async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_person() -> None:
+    async with chat(TURN, tools=(run,)) as room:
+        await room.write("list")
+        await room.hear(1)
+        await asked(room)
+        await room.write("/approve always")
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        count = len(room.net.sent)
+        await room.write("/approvals", user="8")
+        assert await room.hear(count + 1) == "Nothing is allowed for good."
+        await room.write("/approvals revoke 7")
+        assert "takes one back" in await room.hear(count + 2)
+        await room.write("/approvals revoke 1")
+        assert await room.hear(count + 3) == "I ask again before run:ls."
+        await room.write("list")
+        assert (await room.hear(count + 4)).startswith("May I run run: ls")
+
+
+async def test_what_nobody_allowed_is_not_run() -> None:
+    async with chat(TURN, tools=(run,)) as room:
+        await room.write("list")
+        await room.hear(1)
+        await asked(room)
+        await room.write("/deny")
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        told = await room.told("tool:after")
+        assert told[-1]["denied"] == "The person did not allow run to run."
+        assert await room.house.engine.read("gw.keep.>") == []
