@@ -216,10 +216,10 @@ def _refuse(unknown: Mapping[str, Any]) -> None:
 
 def _patterns(names: Names) -> tuple[str, ...]:
     """Each once, as given."""
-    patterns = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
+    patterns = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
     if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
         raise ValueError(f"a hook needs the name of an event, as in 'tool:before', not {names!r}")
-    return patterns
+    return tuple(dict.fromkeys(patterns))
 
 
 def _or_decorator(subscribe: Callable[[Handler], Remove], fn: Handler | None) -> Any:
