@@ -7,9 +7,10 @@ port, and serves until it is ended. GET /count: how many requests of each model 
 import asyncio
 import json
 from collections import Counter
+from typing import Any
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-COUNT: Counter = Counter()
+COUNT: Counter[str] = Counter()
 
 
 def event(delta, finish=None, usage=None):
@@ -30,7 +31,7 @@ def stream(*pieces, call=False):
 
 
 def whole(request):
-    message = {"role": "assistant", "content": "Hello from the model."}
+    message: dict[str, Any] = {"role": "assistant", "content": "Hello from the model."}
     if wants_tool(request):
         call = {"id": "call_1", "type": "function", "function": {"name": "noop", "arguments": "{}"}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
