@@ -53,6 +53,14 @@ async def test_its_run_is_told_between_the_events_of_the_handoff_with_its_own_na
     assert (before["input"], after["result"], after["error"]) == ("Add one and one.", "Two.", None)
 
 
+@pytest.mark.row("EDG-38")
+async def test_the_trace_of_a_turn_is_carried_into_sub_agents(stage, family):
+    stage.on("*")(lambda event: None)
+    await stage.play(family(delegating(), "ok"))
+    traced = {fields["agent"]: fields["turn_id"] for name, fields in stage.told if "turn_id" in fields}
+    assert traced == {"main": stage.turn_id, "helper": stage.turn_id}
+
+
 @pytest.mark.row("EDG-69")
 @pytest.mark.row("EDG-32")
 @pytest.mark.row("STR-64")

@@ -120,6 +120,7 @@ async def test_an_outcome_at_any_point_leaves_the_transcript_whole_and_the_event
 
 
 @pytest.mark.row("SHE-39")
+@pytest.mark.row("EDG-40")
 async def test_a_stopped_turn_is_paired_and_tells_the_model_next_time(stage):
     """Cancelling the turn's own scope is an interruption: a result, with what was said so far."""
     ports = stage.ports()
@@ -134,6 +135,9 @@ async def test_a_stopped_turn_is_paired_and_tells_the_model_next_time(stage):
     assert (result.status, result.reply) == ("interrupted", "one two three ")
     assert "stopped this answer" in result.entries[-1].content
     assert stage.fields("agent:end")["interrupted"] is True
+    assert stage.fields("agent:end")["stop"] == "interrupted"
+    await stage.play(stage.agent("I see."), history=result.entries)
+    assert "stopped this answer" in stage.sent().messages[-2].content
     assert stage.fields("llm:after")["error"] is None
     assert unpaired(stage) == {}
 
