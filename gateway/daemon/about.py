@@ -1,5 +1,6 @@
 """What hooks may know of how the gateway is set up, and what they find in their environment of it."""
 
+from gateway.config.home import Home
 from gateway.config.platforms import Network as NetworkSettings
 from gateway.config.providers import OFFERS
 from gateway.config.settings import Settings
@@ -7,11 +8,12 @@ from gateway.daemon.networks import why_off
 from gateway.dispatcher import About, Network
 
 
-def about(settings: Settings) -> About:
+def about(home: Home, settings: Settings) -> About:
     """Without any secret."""
     platforms, model, sessions = settings.platforms, settings.model, settings.sessions
     offer = OFFERS.get(model.provider)
     return About(
+        home=str(home.root),
         networks=tuple(_network(name, getattr(platforms, name)) for name in platforms.__struct_fields__),
         model=model.name or model.provider,
         provider=model.provider,

@@ -126,7 +126,8 @@ async def _list(hooks: FolderHooks, _params: dict[str, Any]) -> Any:
 
 
 async def _info(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    return msgspec.to_builtins(await hooks.info(params["name"]))
+    status = await hooks.info(params["name"])
+    return {**msgspec.to_builtins(status), "kept": await hooks.kept(status.name)}
 
 
 def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]]) -> Asked:

@@ -33,6 +33,7 @@ class Network(msgspec.Struct, frozen=True):
 class About(msgspec.Struct, frozen=True):
     """What hooks may know of how the gateway is set up."""
 
+    home: str = ""  # the directory
     networks: tuple[Network, ...] = ()
     model: str = ""
     provider: str = ""

@@ -120,7 +120,7 @@ async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> No
 
 async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:
     networks = (Network("off", False, "1"), Network("none", True), Network("net", True, "room", "Home"))
-    async with chat(about=lambda: About(networks)) as room:
+    async with chat(about=lambda: About(networks=networks)) as room:
         grant = await grants(room)
         for to in ("home", "net"):
             await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")

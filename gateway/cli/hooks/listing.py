@@ -9,10 +9,11 @@ from gateway.cli.output import note, show_fields, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit, NotRunning
+from gateway.logs.text import one_line
 
 GOOD = {"loaded", "registered"}
 COUNTED = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
-APART = ("traces", "last_error", "findings")  # `info` shows these below the rest
+APART = ("traces", "last_error", "findings", "kept")  # `info` shows these below the rest
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -85,6 +86,9 @@ def show_info(args: argparse.Namespace, home: Home) -> None:
     shown = {key: value for key, value in hook.items() if key not in APART and value}
     show_fields((key.replace("_", " "), in_words(key, value)) for key, value in shown.items())
     show_findings([hook])
+    for key, value in hook.get("kept", {}).items():
+        lines = value if isinstance(value, list) else [value]
+        print(f"\nkept as {key}:", *(one_line(str(line)) for line in lines), sep="\n  ")
     if error := hook["last_error"]:
         print(f"\nlast error, {ago(error['at'])} at {error['event']}: {error['message']}")
         print(error.get("traceback", ""))

@@ -99,7 +99,7 @@ def _off(folder: Folder, manifest: Manifest | None, house: House, switches: Swit
         return ""
     if folder.source.kind == "plugin":
         return _plugin_off(folder, manifest)
-    if folder.source.is_opt_in:
+    if folder.source.is_opt_in and not (manifest and manifest.enabled):
         return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {name}"
     return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
 

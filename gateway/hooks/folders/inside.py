@@ -22,12 +22,36 @@ from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFai
 _encode = msgspec.json.Encoder().encode
 
 
+class InsideStore:
+    """A small key-value store of this hook alone, which lasts."""
+
+    def __init__(self, serve: Capability, during: str) -> None:
+        self._serve = serve
+        self._during = during
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        return await self._serve("store.get", {"key": key, "default": default}, self._during)
+
+    async def set(self, key: str, value: Any) -> Any:
+        return await self._serve("store.set", {"key": key, "value": value}, self._during)
+
+    async def delete(self, key: str) -> Any:
+        return await self._serve("store.delete", {"key": key}, self._during)
+
+    async def keys(self) -> Any:
+        return await self._serve("store.keys", {}, self._during)
+
+
 class InsideGateway:
     """What `uses:` grants, for code on the gateway's own loop: every call is to be awaited."""
 
     def __init__(self, serve: Capability, during: str) -> None:
         self._serve = serve
         self._during = during
+        self.store = InsideStore(serve, during)
+
+    async def facts(self) -> Any:
+        return await self._serve("facts", {}, self._during)
 
     async def send(self, to: str, text: str, **more: Any) -> Any:
         return await self._serve("send", {"to": to, "text": text, **more}, self._during)
@@ -37,10 +61,6 @@ class InsideGateway:
 
     async def emit(self, name: str, /, **fields: Any) -> Any:
         return await self._serve("emit", {"name": name, "fields": fields}, self._during)
-
-    async def store(self, verb: str, **params: Any) -> Any:
-        """`await store("get", key=...)`, and so on: get, set, delete, keys."""
-        return await self._serve(f"store.{verb}", params, self._during)
 
 
 class Inside:

@@ -55,12 +55,17 @@ async def test_the_configuration_has_the_first_word(home: Home) -> None:
 async def test_hooks_of_the_gateway_itself_are_off_until_switched_on_and_may_be_replaced(home: Home) -> None:
     (home.root / "builtin").mkdir()
     for name in ("boot", "other"):
-        home.note(name).rename(home.root / "builtin" / name)
+        home.note(name, manifest="events: ['my:*']\nenabled: false\n").rename(home.root / "builtin" / name)
+    home.note("always").rename(home.root / "builtin" / "always")
     home.note("other", version="mine")
     registry = HookRegistry()
     async with home.serving(registry) as service:
         states = {status.name: (status.state, status.origin) for status in await service.status()}
-        assert states == {"boot": ("disabled", "built in"), "other": ("loaded", "home")}
+        assert states == {
+            "always": ("loaded", "built in"),
+            "boot": ("disabled", "built in"),
+            "other": ("loaded", "home"),
+        }
         await service.switch("boot", True)
         assert (await service.info("boot")).state == "loaded"
 

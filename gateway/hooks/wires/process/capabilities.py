@@ -135,6 +135,10 @@ class Gateway:
         self._make = requests.make
         self.store = Store(requests)
 
+    def facts(self) -> Any:
+        """How the gateway is set up; everybody may know that, for there is no secret in it."""
+        return self._make("facts", {})
+
     def send(self, to: str, text: str, **more: Any) -> Any:
         """Say something in a chat."""
         return self._make("send", {"to": to, "text": text} | more)

@@ -1,0 +1,152 @@
+"""BOOT.md, carried out by the agent when the gateway starts: in the background, and never in the way."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(90)]
+
+GOOD = {"user": "boot.md", "answers": [{"text": "All disks are fine."}]}
+HANGS = {"user": "boot.md", "answers": [{"text": "never", "delay": 300}]}
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        yield gateway
+
+
+def prepare(gateway: GatewayProcess, *turns: Any, boot: str = "Look at the disks.", **options: Any) -> None:
+    hooks = json.dumps({"boot-md": {"options": options}})
+    gateway.script(*(turns or (GOOD,)), settings=f"hooks: {hooks}\ngateway: {{shutdown_timeout: 1}}\n")
+    gateway.home.boot_md.write_text(boot)
+
+
+def runs(gateway: GatewayProcess) -> list[str]:
+    """What the ledger says of each run, without its time."""
+    kept = gateway.call("hooks.info", {"name": "boot-md"})["kept"]
+    return [re.sub(r"^.{19}  |[0-9.]+ s", "", line) for line in kept.get("runs", [])]
+
+
+def wait(gateway: GatewayProcess, count: int) -> list[str]:
+    gateway.until(lambda: len(runs(gateway)) >= count)
+    return runs(gateway)
+
+
+def test_the_agent_carries_it_out_in_a_session_of_its_own_and_the_answer_goes_where_it_should(
+    gateway: GatewayProcess,
+) -> None:
+    prepare(gateway, deliver="terminal:ops")
+    gateway.start()
+    assert wait(gateway, 1) == ["ok,   sent to terminal:ops: All disks are fine."]
+    shown = gateway.cli("hooks", "info", "boot-md").stdout
+    assert "kept as runs:" in shown
+    assert "sent to terminal:ops: All disks are fine." in shown
+    assert "boot-md-" in gateway.cli("sessions", "list").stdout
+
+
+def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: GatewayProcess) -> None:
+    prepare(gateway)
+    gateway.start()
+    (run,) = wait(gateway, 1)
+    assert run.startswith("ok,   told nobody")
+    assert "home_channel in config.yaml: All disks are fine." in run
+
+
+def test_an_answer_of_silence_is_told_nobody(gateway: GatewayProcess) -> None:
+    prepare(gateway, {"user": "boot.md", "answers": [{"text": "*no_reply*"}]}, deliver="terminal:ops")
+    gateway.start()
+    assert wait(gateway, 1) == ["ok,   silent: *no_reply*"]
+
+
+def test_ten_restarts_in_a_minute_carry_it_out_once(gateway: GatewayProcess) -> None:
+    prepare(gateway, deliver="")
+    for number in range(10):
+        gateway.start()
+        wait(gateway, number + 1)
+        if number < 9:
+            gateway.kill()
+    told = runs(gateway)
+    assert told[0] == "ok,   told nobody: All disks are fine."
+    assert [run[:20] for run in told[1:]] == ["skipped,   it was be"] * 9
+
+
+def test_a_crash_in_the_middle_does_not_get_around_the_interval(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS)
+    gateway.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    gateway.kill()
+    gateway.start()
+    (run,) = wait(gateway, 1)
+    assert run.startswith("skipped")
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+
+
+def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS)
+    gateway.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    begun = time.monotonic()
+    code, _, _ = gateway.stop()
+    assert (code, time.monotonic() - begun < 3) == (0, True)
+
+
+def test_a_model_that_hangs_is_given_up_after_the_time_limit(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS, time_limit=0.2)
+    gateway.start()
+    assert wait(gateway, 1) == ["timeout,   it was not done within "]
+
+
+def test_a_model_that_is_not_there_is_a_run_that_failed(gateway: GatewayProcess) -> None:
+    gateway.configure("model: {provider: openai, name: x, base_url: 'http://127.0.0.1:9/v1', retries: 0}\n")
+    gateway.home.boot_md.write_text("Look at the disks.")
+    gateway.start()
+    (run,) = wait(gateway, 1)
+    assert run.startswith("failed")
+
+
+def test_an_edit_while_it_runs_counts_for_the_next_start(gateway: GatewayProcess) -> None:
+    slow = {"user": "boot.md", "answers": [{"text": "Done.", "delay": "300ms"}]}
+    prepare(gateway, slow, policy="once-per-change", min_interval=0, deliver="")
+    gateway.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    gateway.home.boot_md.write_text("Look at the weather.")
+    for count, begin in ((1, "ok"), (2, "ok"), (3, "skipped")):
+        assert wait(gateway, count)[-1].startswith(begin)
+        if count < 3:
+            gateway.stop()
+            gateway.start()
+
+
+def test_two_gateways_of_one_home_carry_it_out_once(gateway: GatewayProcess) -> None:
+    prepare(gateway, deliver="")
+    gateway.start()
+    wait(gateway, 1)
+    second = gateway.spawn("run")
+    second.communicate(timeout=20)
+    assert second.returncode != 0
+    assert len(runs(gateway)) == 1
+
+
+def test_nothing_happens_without_the_file_or_with_a_blank_one(gateway: GatewayProcess) -> None:
+    prepare(gateway, boot="  \n\n")
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "boot-md"})["calls"] == 1)
+    assert runs(gateway) == []
+
+
+def test_a_dry_run_shows_what_would_be_done_and_does_nothing(gateway: GatewayProcess) -> None:
+    prepare(gateway, boot="")
+    gateway.start()
+    gateway.home.boot_md.write_text("Look at the disks.")
+    shown = gateway.cli("hooks", "test", "boot-md").stdout
+    assert '"verb": "submit"' in shown
+    assert "Look at the disks." in shown
+    assert runs(gateway) == []
