@@ -15,7 +15,10 @@ Run: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane."""
+    """One command. `urgent` ones act at once, also while a turn runs; the others wait for their place in the lane.
+
+    Those that answer a question are for whoever is asked, and for admins.
+    """
 
     name: str
     summary: str
@@ -45,10 +48,13 @@ BUILT_IN = (
     Command("usage", "tokens that this session has used", urgent=True),
     Command("queue", "messages that wait in this session", urgent=True),
     Command("hooks", "the hooks there are, and how they fare", urgent=True),
-    Command("approve", "say yes to the question that is open", usage="[session|always]", urgent=True),
+    Command("approve", "say yes to the question that is open", usage="[session|always]", urgent=True, answers=True),
     Command("approvals", "what tools may do without asking", usage="[revoke NUMBER]"),
-    Command("deny", "say no to the question that is open", urgent=True),
-    Command("platform", "the platforms, and how they fare", urgent=True, admin=True),
+    Command("deny", "say no to the question that is open", urgent=True, answers=True),
+    Command(
+        "platform", "the platforms, and how they fare", usage="[pause|resume|restart NAME]", urgent=True, admin=True
+    ),
+    Command("pairing", "who asks to be let in", usage="[approve CODE|revoke ID]", urgent=True, admin=True),
     Command("restart", "start the gateway again", urgent=True, admin=True),
 )
 

@@ -58,6 +58,10 @@ class SessionError(GatewayError):
     """What was asked of a session cannot be done; the person is told this text."""
 
 
+class AccessError(GatewayError):
+    """Somebody cannot be let in, or shut out; who asked for it is told this text."""
+
+
 class AdapterError(GatewayError):
     """A chat network refused or could not be reached; `permanent` when trying again cannot help."""
 

@@ -50,6 +50,8 @@ WRITTEN = {
         records.Dead
     ),
     b'{"kind":"cursor","v":1,"at":0.0,"platform":"net","value":{"offset":5}}': records.Cursor,
+    b'{"kind":"paired","v":1,"at":0.0,"people":[{"platform":"net","user_id":"7","user_name":"Ann","chat_id":"7","at":1.0,'
+    b'"mark":""}],"asking":[{"platform":"net","user_id":"8","mark":"x"}]}': records.Paired,
     b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.Stored,
     b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.Emitted,
 }

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.access import INTERNAL, Access
+from gateway.access import INTERNAL, Access, Pairings
 from gateway.adapters.network import Ground
 from gateway.adapters.terminal import PLATFORM, JournalCarrier, Terminal
 from gateway.agent import Agent
@@ -27,7 +27,8 @@ from gateway.control.server import ControlServer, Verb
 from gateway.daemon import hooks
 from gateway.daemon.about import about
 from gateway.daemon.agents import Agents
-from gateway.daemon.networks import ServedNetwork, served
+from gateway.daemon.alerts import Alerts
+from gateway.daemon.networks import ServedNetwork, served, steer
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
@@ -35,7 +36,7 @@ from gateway.daemon.stopping import Stop
 from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
-from gateway.errors import Exit
+from gateway.errors import AdapterError, Exit
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.wires.nursery import Nursery
@@ -68,7 +69,7 @@ class Gateway:
         self.sessions = Sessions(engine)
         self.search = Search(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits)
-        self.access = Access(rules_from(self.settings.access))
+        self.access = Access(rules_from(self.settings.access), pairings=Pairings(engine))
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)
         deliveries = Deliveries(self.registry)
@@ -78,6 +79,7 @@ class Gateway:
         self.folder_hooks: FolderHooks | None = None
         self.parts: list[Part] = []
         self.networks: list[ServedNetwork] = []
+        self.alerts = Alerts(lambda: self.networks, self.outbox)
         self.state: State = "starting"
         self.since = time.time()
         self.trouble = ""
@@ -148,6 +150,7 @@ async def running(
         gateway = Gateway(home, configuration, stop, engine)
         hooks.make_room(home)
         async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
+            await gateway.access.load()
             below = house(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)
             gateway.grants = Grants(below, dispatcher.lanes)
@@ -161,6 +164,7 @@ async def running(
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
+                    Part("alerts", serving(partial(gateway.alerts.run, gateway.registry))),
                     Part("tool servers", serving(gateway.tool_servers.run)),
                     Part("retention", serving(gateway.retention.run)),
                     Part("control", serving(control.serve)),
@@ -220,7 +224,8 @@ def house(gateway: Gateway) -> House:
             platforms=lambda: parts_in_words(gateway),
             models=lambda: gateway.agents.models,
             restart=partial(restart, gateway.stop),
-            about=lambda: about(gateway.home, gateway.settings),
+            steer=partial(steer_in_words, gateway),
+            about=lambda: about(gateway.settings),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
         too_old=sessions.too_old or math.inf,
@@ -256,6 +261,13 @@ def lanes(gateway: Gateway, work: Work) -> Lanes:
 
 def parts_in_words(gateway: Gateway) -> str:
     return "\n".join(f"{part.facts.name}: {part.facts.state} {part.facts.detail}".rstrip() for part in gateway.parts)
+
+
+async def steer_in_words(gateway: Gateway, verb: str, name: str) -> str:
+    try:
+        return steer(gateway.networks, verb, name)
+    except AdapterError as error:
+        return f"{str(error)[:1].upper()}{str(error)[1:]}."
 
 
 async def restart(stop: Stop) -> None:

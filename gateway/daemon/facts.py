@@ -61,9 +61,13 @@ def platforms_off(gateway: Gateway) -> dict[str, str]:
 
 def attention(gateway: Gateway) -> list[str]:
     """What somebody should look at."""
-    return [f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"] + (
-        list(filter(None, [gateway.trouble, gateway.retention.trouble]))
-    )
+    asking = gateway.access.pairings.asking if gateway.access.pairings else ()
+    return [
+        *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
+        *(f"{one.name}: {what}" for one in gateway.networks for what in one.presence.facts.complaints),
+        *(f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list" for one in asking),
+        *filter(None, [gateway.trouble, gateway.retention.trouble]),
+    ]
 
 
 def memory_kb() -> int:

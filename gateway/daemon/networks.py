@@ -3,6 +3,7 @@
 A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,9 @@ from gateway.adapters import NETWORKS
 from gateway.adapters.network import Adapter, Ground, Presence
 from gateway.config.platforms import Network, Platforms
 from gateway.daemon.parts import Part, single
+from gateway.errors import AdapterError
+
+PAUSED = "paused"
 
 
 class ServedNetwork:
@@ -21,17 +25,20 @@ class ServedNetwork:
         self.name = name
         self.part = Part(name, self._serve)
         self.presence = Presence(name, ground.registry, self.part.up)
-        self._settings = settings
+        self.settings = settings
         self._ground = ground
 
     async def _serve(self, _part: Part) -> None:
         module: Any = await to_thread.run_sync(import_module, NETWORKS[self.name])
-        adapter: Adapter = module.adapter(self._settings, self._ground)
+        adapter: Adapter = module.adapter(self.settings, self._ground)
         try:
             await adapter.serve(self.presence)
         except Exception as error:
             self.presence.down(str(single(error)))
             raise
+        finally:
+            if self.part.is_paused:
+                self.presence.down(PAUSED)
 
 
 def served(platforms: Platforms, ground: Ground) -> list[ServedNetwork]:
@@ -48,3 +55,28 @@ def why_off(name: str, network: Network) -> str:
     if tokens:
         return f"no {' and no '.join(tokens)}".replace("_", " ")
     return "" if name in NETWORKS else "not offered by this version"
+
+
+def steer(networks: Sequence[ServedNetwork], verb: str, name: str) -> str:
+    """Pause, resume or restart one network, and no other; what was done, in words.
+
+    Raises:
+        AdapterError: there is no such network, or nothing of that kind can be done with it.
+    """
+    network = next((one for one in networks if one.name == name), None)
+    if network is None:
+        there = ", ".join(one.name for one in networks)
+        raise AdapterError(
+            f"there is no network {name!r} here; " + (f"there is {there}" if there else "none is served")
+        )
+    match verb:
+        case "pause":
+            network.part.pause()
+            return f"{name} is paused: nothing is read or sent there; what is owed waits."
+        case "resume":
+            network.part.resume()
+            return f"{name} goes on."
+        case "restart":
+            network.part.restart()
+            return f"{name} is connected anew."
+    raise AdapterError(f"a network can be paused, resumed and restarted, not {verb!r}")

@@ -16,7 +16,7 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 CALM = 60.0  # a part that ran this long has recovered: its pauses start small again
 
-PartState: TypeAlias = Literal["starting", "up", "restarting", "stopped"]
+PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
 Serve: TypeAlias = Callable[["Part"], Awaitable[None]]
 
 
@@ -42,6 +42,13 @@ class Part:
         self._since = time.time()
         self._first = anyio.Event()
         self._is_wanted = True
+        self._is_paused = False
+        self._news = anyio.Event()
+        self._serving: anyio.CancelScope | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        return self._is_paused
 
     @property
     def facts(self) -> PartFacts:
@@ -59,22 +66,51 @@ class Part:
         """Its next end is the last one."""
         self._is_wanted = False
 
+    def pause(self) -> None:
+        """Serve no more until `resume`."""
+        self._is_paused = True
+        self.restart()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, and at once, whatever it is doing."""
+        self._news.set()
+        if self._serving is not None:
+            self._serving.cancel()
+
     async def keep(self) -> None:
         """Serve until cancelled, and again after every end that was not asked for."""
         pause = FIRST_PAUSE
         try:
             while True:
                 begun = time.monotonic()
-                await self._once()
+                self._news = anyio.Event()
+                with anyio.CancelScope() as self._serving:
+                    await self._once()
+                self._serving = None
                 self._first.set()
                 if not self._is_wanted:
                     return
-                pause = FIRST_PAUSE if time.monotonic() - begun > CALM else pause
-                await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+                if self._news.is_set() or time.monotonic() - begun > CALM:
+                    pause = FIRST_PAUSE
+                await self._rest(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
                 self._restarts += 1
         finally:
             self._enter("stopped", self._detail)
+
+    async def _rest(self, seconds: float) -> None:
+        """The pause before the next try; somebody may want it sooner, or not before they say so."""
+        while self._is_paused:
+            self._enter("paused", "until somebody resumes it")
+            self._news = anyio.Event()
+            await self._news.wait()
+        if not self._news.is_set():
+            with anyio.move_on_after(seconds):
+                await self._news.wait()
 
     async def _once(self) -> None:
         try:

@@ -19,6 +19,7 @@ def rules_from(access: AccessSettings) -> Rules:
         group_users=by_platform(access.group_users),
         chats=by_platform(access.chats),
         everybody=frozenset(access.everybody),
+        strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
         rate=access.rate,
     )

@@ -22,7 +22,7 @@ from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.reception import Reception
 from gateway.dispatcher.streaming import Live
-from gateway.dispatcher.verbs import Call
+from gateway.dispatcher.verbs import MARK, Call, marked
 from gateway.dispatcher.waiting import AWAITED
 from gateway.engine import Put
 from gateway.events import Deny, End, Pause, Question
@@ -33,7 +33,6 @@ from gateway.outbox import Stream
 from gateway.sessions import Session, apply, turnover
 from gateway.transcript import Entry
 
-ANSWERS = (Button("Yes", "/approve"), Button("No", "/deny"))
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
 
@@ -165,9 +164,17 @@ def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) ->
     prompts: Mapping[str, str] = {question.id: question.prompt for question in questions}
     replies = tuple(
         Reply(
-            f"{turn.turn_id}:ask:{records.token(name)}", message.address, prompt, buttons=ANSWERS, reply_to=message.id
+            f"{turn.turn_id}:ask:{records.token(name)}",
+            message.address,
+            prompt,
+            buttons=choices(marked(turn.turn_id, name)),
+            reply_to=message.id,
         )
         for name, prompt in prompts.items()
     )
     wait = 0.0 if message.address.platform == INTERNAL else HOUR  # where nobody can answer, it is no at once
     return Outcome(replies=replies, questions=prompts, wait=wait)
+
+
+def choices(mark: str) -> tuple[Button, ...]:
+    return Button("Yes", f"/approve {MARK}{mark}"), Button("No", f"/deny {MARK}{mark}")

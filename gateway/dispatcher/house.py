@@ -21,6 +21,10 @@ Choose: TypeAlias = Callable[[Message, Session], Agent]
 Report: TypeAlias = Callable[[], str]
 
 
+async def nothing_to_steer(_verb: str, _name: str) -> str:
+    return "There is no chat network here."
+
+
 class Network(msgspec.Struct, frozen=True):
     """A chat network, as hooks may know it: no secret is in it."""
 
@@ -58,6 +62,7 @@ class Reports:
     models: Callable[[], Sequence[str]]
     restart: Callable[[], Awaitable[None]]
     about: Callable[[], About] = About
+    steer: Callable[[str, str], Awaitable[str]] = nothing_to_steer
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import uuid
 from gateway import records
 from gateway.access import Scope
 from gateway.commands import Command
-from gateway.dispatcher import speech
+from gateway.dispatcher import admission, speech
 from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.verbs import Call
@@ -21,6 +21,7 @@ from gateway.sessions import Session, session_key
 log = logging.getLogger(__name__)
 
 TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
+NOT_YOURS = "That question is for somebody else to decide."
 SLOWED_PAUSE = 60.0  # seconds between two such answers to one person
 
 
@@ -37,12 +38,20 @@ class Reception:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         scope = self._house.access.scope(message)
         if scope is None:
-            return self._turn_away(message)
+            return await self._turn_away(message)
         key = session_key(message, self._house.keys)
         if self._house.access.is_too_fast(message):
             return await self._slow_down(key, message)
         session = await self._house.sessions.open(key)
         command = self._orders.find(message.text, scope)
+        if (
+            command
+            and command[1].answers
+            and session.is_waiting
+            and not await self._may_answer(session, message, scope)
+        ):
+            await self._say(key, message, NOT_YOURS)
+            return Receipt(key, settled=NOT_YOURS)
         if command and command[1].urgent:
             return await self._settle(Call(command[0], message, scope, session, self._house), command[1])
         if session.is_waiting and not command and await self._may_answer(session, message, scope):
@@ -97,14 +106,11 @@ class Reception:
             await self._say(key, message, TOO_FAST)
         return Receipt(key, settled=TOO_FAST)
 
-    def _turn_away(self, message: Message) -> Receipt:
+    async def _turn_away(self, message: Message) -> Receipt:
         at = message.address
-        log.info("%s user %s may not speak here", at.platform, message.user_id)
+        why = await admission.turn_away(self._house, message)
+        log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
         self._house.registry.emit(
-            "access:denied",
-            platform=at.platform,
-            user_id=message.user_id,
-            chat_id=at.chat_id,
-            reason="no rule names this person",
+            "access:denied", platform=at.platform, user_id=message.user_id, chat_id=at.chat_id, reason=why
         )
         return Receipt("", settled="")

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from gateway import records
 from gateway.access import Scope
 from gateway.commands import Typed
+from gateway.dispatcher import admission
 from gateway.dispatcher import approvals as standing
 from gateway.dispatcher.house import House
 from gateway.errors import SessionError
@@ -22,6 +23,7 @@ from gateway.sessions import Session, verbs
 MORE = 20
 KEPT_SETTINGS = ("model", "approvals")
 YES_FOR = {"": "once", "once": "once", "session": "session", "always": "always"}
+MARK = "#"  # before what tells one question from another, in the value of a button
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ class Urgent:
             "approve": self.approve,
             "deny": self.deny,
             "platform": self.platform,
+            "pairing": self.pairing,
             "restart": self.restart,
         }
 
@@ -186,28 +189,45 @@ class Urgent:
         return Ran(await call.house.reports.hooks())
 
     async def platform(self, call: Call) -> Ran:
-        return Ran(call.house.reports.platforms())
+        if not call.args:
+            return Ran(call.house.reports.platforms())
+        verb, _, name = call.args.partition(" ")
+        return Ran(await call.house.reports.steer(verb, name.strip()))
+
+    async def pairing(self, call: Call) -> Ran:
+        at = call.message.address
+        by = f"{at.platform}:{call.message.user_id}"
+        return Ran(await admission.command(call.house, call.args, by, at.platform))
 
     async def restart(self, call: Call) -> Ran:
         await call.house.reports.restart()
         return Ran("The gateway starts again; what is running is finished or taken up afterwards.")
 
     async def approve(self, call: Call) -> Ran:
-        if call.args not in YES_FOR:
-            return Ran(f"/approve takes nothing, `session` or `always`, not {call.args!r}")
-        return await self._answer(call, YES_FOR[call.args], "Approved.")
+        args, _, mark = call.args.partition(MARK)
+        if args.strip() not in YES_FOR:
+            return Ran(f"/approve takes nothing, `session` or `always`, not {args.strip()!r}")
+        return await self._answer(call, mark, YES_FOR[args.strip()], "Approved.")
 
     async def deny(self, call: Call) -> Ran:
-        return await self._answer(call, "deny", "Denied.")
+        return await self._answer(call, call.args.partition(MARK)[2], "deny", "Denied.")
 
-    async def _answer(self, call: Call, answer: str, said: str) -> Ran:
+    async def _answer(self, call: Call, mark: str, answer: str, said: str) -> Ran:
+        """The question that is open; where a button carries the mark of one, that one alone."""
         turn = call.session.turn
-        names = list(turn.questions) if turn else []
+        names = [name for name in (turn.questions if turn else ()) if turn and mark in ("", marked(turn.turn_id, name))]
+        if not names and mark:
+            return Ran("That question is no longer open.")
         if not names:
             raise SessionError("no question is open in this session")
         by = f"{call.message.address.platform}:{call.message.user_id}"
         answered = [await self._lanes.answer(call.session.key, name, answer, by) for name in names]
         return Ran(said if any(answered) else "That question is no longer open.")
+
+
+def marked(turn_id: str, question: str) -> str:
+    """What tells a question from all others: a button that was left standing must not answer the next one."""
+    return records.token(f"{turn_id}:{question}")[:12]
 
 
 def first_words(session: Session) -> str:

@@ -10,6 +10,7 @@ from gateway.adapters.network import PresenceFacts
 from gateway.config.guard import prepare
 from gateway.config.loading import load
 from gateway.daemon.daemon import Gateway, running
+from gateway.daemon.parts import PartFacts
 from gateway.daemon.stopping import Stop
 from gateway.daemon.verbs import verbs
 from gateway.testing import GatewayProcess
@@ -30,6 +31,10 @@ class House:
     @property
     def presence(self) -> PresenceFacts:
         return next(one.presence.facts for one in self.gateway.networks if one.name == self.wire.network)
+
+    @property
+    def part(self) -> PartFacts:
+        return next(one.part.facts for one in self.gateway.networks if one.name == self.wire.network)
 
     def told(self, name: str) -> list[dict[str, Any]]:
         """The events of a name, of this network."""

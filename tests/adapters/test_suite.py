@@ -1,5 +1,7 @@
 """What holds for every chat network, shown on each with its real library against a server on loopback."""
 
+import dataclasses
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -7,6 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway.daemon.networks import steer
+from gateway.errors import AdapterError
+from gateway.events import Event
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import TelegramWire
@@ -51,20 +56,105 @@ async def test_what_the_network_delivers_twice_is_answered_once(house: House) ->
     assert len(await house.shows("It is 42.")) == 1
 
 
+@pytest.mark.row("T16", "T17")
 async def test_a_stranger_is_denied_by_every_way_in(house: House) -> None:
+    """Each way ends at the one gate; all that comes of it is one pairing code, in the stranger's own chat."""
     wire = house.wire
     message = await wire.write("hello", by=STRANGER)
     await wire.write("/status", by=STRANGER)
+    await wire.write("hello", by=STRANGER, reply_to=message)
     await wire.edit(message, "hello!", by=STRANGER)
     await wire.upload(("letter.pdf", LETTER), by=STRANGER)
     await wire.react(message, "👍", by=STRANGER)
     await wire.mention("hello", by=STRANGER)
-    await until(lambda: len(house.told("access:denied")) == 6, "six denials")
+    await wire.write("/whoami", by=STRANGER, chat=GROUP)
+    await until(lambda: len(house.told("access:denied")) == 8, "eight denials")
     await wire.write("what is it?")
     await house.shows("It is 42.")
-    assert {one.chat for one in wire.shown} == {ANN}
+    assert len([one for one in wire.shown if one.chat == STRANGER]) == len(house.with_text("pairing code")) == 1
+    assert {one.chat for one in wire.shown} == {ANN, STRANGER}
     assert len(house.told("message:received")) == 1
+    assert not house.told("reaction:added")
     assert not list(house.gateway.home.files.rglob("*.pdf"))
+
+
+@pytest.mark.row("T18")
+async def test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else(wire: Wire, tmp_path: Path) -> None:
+    admins = f"access: {{admins: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
+    async with housed(wire, tmp_path / "home", settings=admins) as house:
+        await wire.write("hello", by=STRANGER)
+        (told,) = await house.shows("pairing code")
+        code = told.text.split("code is ")[1][:8]
+        await wire.write(f"/pairing approve {code}", by=BEN)
+        await house.shows("no command /pairing for you")
+        await wire.write(f"/pairing approve {code}")
+        await house.shows("You are let in")
+        assert len(await house.hears("access:paired")) == 1
+        await wire.write("what is it?", by=STRANGER)
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == STRANGER
+        denied = len(house.told("access:denied"))
+        await wire.mention("what is it?", by=STRANGER)
+        await until(lambda: len(house.told("access:denied")) == denied + 1, "the denial")
+        await wire.write("/pairing approve NOTACODE")
+        await house.shows("Nobody has this code")
+
+
+@pytest.mark.row("T34")
+async def test_who_writes_too_fast_is_slowed_down(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings="access: {rate: 2}\n") as house:
+        for count in (1, 2):
+            await wire.write("what is it?")
+            await house.shows("It is 42.", count)
+        for _ in range(3):
+            await wire.write("what is it?")
+        await house.shows("more than I can take")
+        await wire.write("what is it?", by=BEN)
+        await house.shows("It is 42.", 3)
+        assert len(house.told("message:received")) == 3
+
+
+ASKS = (
+    {
+        "user": "do it",
+        "answers": [{"tool_calls": [{"name": "shell", "args": {"command": "echo x"}}]}, {"text": "Did."}],
+    },
+    *({"text": "I heard you."},) * 20,
+)
+MAY_ASK = "tools: {shell: ask}\n"
+
+
+async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+        await wire.write("do it")
+        await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
+        (question,) = [one for one in wire.shown if one.buttons]
+        left_standing = dataclasses.replace(question, buttons=dict(question.buttons))
+        await wire.press(question, "Yes")
+        await house.shows("Did.")
+        await until(lambda: not question.buttons, "the end of the buttons")
+        await wire.write("do it")
+        await until(lambda: any(one.buttons for one in wire.shown), "the next question")
+        await wire.press(left_standing, "Yes")
+        await house.shows("no longer open")
+        assert len(house.with_text("Did.")) == 1
+
+
+@pytest.mark.row("T17", "T18")
+async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+        await wire.mention("do it", chat=GROUP)
+        await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
+        (question,) = [one for one in wire.shown if one.buttons]
+        await wire.press(question, "Yes", by=BEN)
+        await wire.press(question, "Yes", by=STRANGER)
+        await until(lambda: len(house.told("access:denied")) == 1, "the denial")
+        await wire.write("and you?", by=BEN)
+        await house.shows("I heard you.")
+        assert question.buttons
+        assert not house.with_text("Did.")
+        await wire.press(question, "Yes")
+        await house.shows("Did.")
 
 
 async def test_an_edit_comes_as_an_edit(house: House) -> None:
@@ -200,3 +290,63 @@ async def test_the_network_sees_that_somebody_is_at_work(wire: Wire, tmp_path: P
         await wire.write("hello")
         await until(lambda: wire.signs(ANN) > 0, "the sign")
         await house.shows("slow answer")
+
+
+async def test_an_answer_is_shown_while_it_grows_and_stays_one_message(wire: Wire, tmp_path: Path) -> None:
+    slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "150ms"}
+    async with housed(wire, tmp_path / "home", slow) as house:
+        await wire.write("hello")
+        await house.shows("word0")
+        assert "word11" not in wire.shown[0].text
+        await house.shows("word11")
+        (sent,) = await house.hears("message:sent")
+        assert sent["message_ids"] == [one.id for one in wire.shown] == [wire.shown[0].id]
+
+
+async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
+    wire: Wire, tmp_path: Path
+) -> None:
+    slow = {"chunks": [f"word{number} " for number in range(12)], "delay": "150ms"}
+    async with housed(wire, tmp_path / "home", slow) as house:
+        await wire.write("hello")
+        await house.shows("word0")
+        wire.hang_up()
+        await house.shows("word11")
+        await house.hears("message:sent")
+        assert len(wire.shown) == 1
+
+
+async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House, tmp_path: Path) -> None:
+    data = random.Random(1).randbytes(8_000_000)
+    path = tmp_path / "large.bin"
+    await anyio.Path(path).write_bytes(data)
+
+    async def attach(event: Event) -> None:
+        event["attachments"] = [{"kind": "document", "path": str(path), "name": "large.pdf"}]
+
+    house.gateway.registry.on("message:sending", attach)
+    await house.wire.upload(("large.pdf", data), caption="what is this?")
+    await until(lambda: any(one.file for one in house.wire.shown), "the file")
+    (shown,) = [one for one in house.wire.shown if one.file]
+    assert (shown.file == data, shown.file_name) == (True, "large.pdf")
+    (received,) = await house.hears("message:received")
+    assert await anyio.Path(received["attachments"][0]["path"]).read_bytes() == data
+    await house.hears("message:sent")
+
+
+async def test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile(house: House) -> None:
+    wire = house.wire
+    steer(house.gateway.networks, "pause", wire.network)
+    await until(lambda: house.part.state == "paused", "the pause")
+    assert not house.presence.up
+    await wire.write("what is it?")
+    await anyio.sleep(0.05)
+    assert not wire.shown
+    steer(house.gateway.networks, "resume", wire.network)
+    await house.shows("It is 42.")
+    steer(house.gateway.networks, "restart", wire.network)
+    await house.is_up()
+    await wire.write("and you?")
+    await house.shows("I heard you.")
+    with pytest.raises(AdapterError, match="there is no network 'telegraph'"):
+        steer(house.gateway.networks, "pause", "telegraph")

@@ -1,4 +1,4 @@
-"""Who may speak to the gateway, and with what rights. Nobody may, unless a rule names them; ids alone count.
+"""Who may speak, and with what rights. Nobody may, unless a rule or a pairing names them; ids alone count.
 
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from gateway.access.pairing import Pairings
 from gateway.messages import Message
 
 Scope: TypeAlias = Literal["owner", "admin", "user"]
@@ -29,6 +30,7 @@ class Rules:
     group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
     everybody: frozenset[str] = frozenset()
+    strangers: Literal["pair", "ignore"] = "ignore"
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     rate: int = 30  # messages a minute, for one person
 
@@ -36,8 +38,11 @@ class Rules:
 class Access:
     """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
 
-    def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rules: Rules, clock: Callable[[], float] = time.monotonic, pairings: Pairings | None = None
+    ) -> None:
         self.rules = rules
+        self.pairings = pairings
         self._clock = clock
         self._came: dict[tuple[str, str], deque[float]] = {}
 
@@ -55,6 +60,17 @@ class Access:
         if len(self._came) > PEOPLE:
             self._came = {person: times for person, times in self._came.items() if times and times[-1] > now - MINUTE}
         return False
+
+    async def load(self) -> None:
+        """Read who was let in before; until then only the rules count."""
+        if self.pairings is not None:
+            await self.pairings.load()
+
+    async def invite(self, message: Message) -> str:
+        """A pairing code for a stranger; empty where there is none."""
+        if self.pairings is None or self.rules.strangers == "ignore":
+            return ""
+        return await self.pairings.invite(message)
 
     def may_use(self, command: str, scope: Scope, *, for_admins: bool) -> bool:
         """Whether somebody of this standing may use the command of this name."""
@@ -78,6 +94,8 @@ class Access:
         if user and user in self.rules.users.get(platform, ()):
             return "user"
         in_group = message.address.chat_type != "dm"
+        if not in_group and user and self.pairings and self.pairings.has(platform, user):
+            return "user"
         if in_group and user and user in self.rules.group_users.get(platform, ()):
             return "user"
         if in_group and message.address.chat_id in self.rules.chats.get(platform, ()):

@@ -1,0 +1,138 @@
+"""Pairing: a code that a stranger shows, good once and for an hour, for direct messages alone; nobody can try many."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.access import Access, Pairings, Rules
+from gateway.access.pairing import LIFE, MOST_ASKING, MOST_WRONG, PAUSE, SUBJECT
+from gateway.engine import MemoryEngine
+from gateway.errors import AccessError
+from gateway.messages import Address, ChatType, Message, MessageKind
+from tests.spine import SetClock
+
+pytestmark = pytest.mark.row("T18")
+
+
+def asked(
+    user: str = "3", chat_type: ChatType = "dm", kind: MessageKind = "text", platform: str = "net", name: str = "Cy"
+) -> Message:
+    return Message("1", Address(platform, f"chat{user}", chat_type), user, "hello", user_name=name, kind=kind)
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(1_000_000.0)
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[MemoryEngine]:
+    async with MemoryEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+async def pairings(engine: MemoryEngine, clock: SetClock) -> Pairings:
+    return Pairings(engine, clock)
+
+
+async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairings) -> None:
+    access = Access(Rules(strangers="pair"), pairings=pairings)
+    code = await access.invite(asked())
+    assert access.scope(asked()) is None
+    guest = await pairings.approve(f" {code.lower()} ")
+    assert (guest.platform, guest.user_id, guest.chat_id) == ("net", "3", "chat3")
+    assert access.scope(asked()) == "user"
+
+
+async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(pairings: Pairings) -> None:
+    access = Access(Rules(strangers="pair"), pairings=pairings)
+    await pairings.approve(await access.invite(asked()))
+    for elsewhere in (asked(chat_type="group"), asked(chat_type="thread"), asked(platform="other"), asked("4")):
+        assert access.scope(elsewhere) is None
+    assert access.scope(asked("4", name="Cy")) is None
+
+
+async def test_a_code_counts_once(pairings: Pairings) -> None:
+    code = await pairings.invite(asked())
+    await pairings.approve(code)
+    with pytest.raises(AccessError, match="nobody has this code"):
+        await pairings.approve(code)
+
+
+async def test_a_code_is_good_for_an_hour(pairings: Pairings, clock: SetClock) -> None:
+    code = await pairings.invite(asked())
+    clock.now += LIFE + 1
+    assert not pairings.asking
+    with pytest.raises(AccessError, match="more than an hour"):
+        await pairings.approve(code)
+
+
+async def test_a_new_code_takes_the_place_of_the_old_one_and_comes_once_in_a_while(
+    pairings: Pairings, clock: SetClock
+) -> None:
+    old = await pairings.invite(asked())
+    assert await pairings.invite(asked()) == ""
+    clock.now += PAUSE
+    new = await pairings.invite(asked())
+    assert len(pairings.asking) == 1
+    with pytest.raises(AccessError):
+        await pairings.approve(old)
+    await pairings.approve(new)
+
+
+async def test_only_so_many_can_ask(pairings: Pairings, clock: SetClock) -> None:
+    for number in range(MOST_ASKING):
+        assert await pairings.invite(asked(str(number)))
+    assert await pairings.invite(asked("one more")) == ""
+    assert await pairings.invite(asked("elsewhere", platform="other"))
+    clock.now += LIFE
+    assert await pairings.invite(asked("one more"))
+
+
+async def test_wrong_codes_cannot_be_tried_for_long(pairings: Pairings, clock: SetClock) -> None:
+    code = await pairings.invite(asked())
+    for _ in range(MOST_WRONG):
+        with pytest.raises(AccessError, match="nobody"):
+            await pairings.approve("WRONG")
+    with pytest.raises(AccessError, match="too many wrong codes"):
+        await pairings.approve(code)
+    clock.now += LIFE
+    await pairings.approve(await pairings.invite(asked()))
+
+
+@pytest.mark.parametrize("message", [asked(chat_type="group"), asked(kind="edit"), asked(kind="button"), asked("")])
+async def test_nobody_gets_a_code_in_a_group_or_for_what_is_no_message(pairings: Pairings, message: Message) -> None:
+    assert await pairings.invite(message) == ""
+
+
+async def test_nobody_gets_a_code_where_strangers_are_ignored(pairings: Pairings) -> None:
+    assert await Access(Rules(strangers="ignore"), pairings=pairings).invite(asked()) == ""
+
+
+async def test_who_was_let_in_and_who_asks_is_known_after_a_restart(
+    pairings: Pairings, engine: MemoryEngine, clock: SetClock
+) -> None:
+    await pairings.approve(await pairings.invite(asked("3")))
+    code = await pairings.invite(asked("4"))
+    again = Pairings(engine, clock)
+    await again.load()
+    assert again.has("net", "3")
+    assert (await again.approve(code)).user_id == "4"
+
+
+async def test_who_is_shut_out_may_speak_no_more(pairings: Pairings) -> None:
+    await pairings.approve(await pairings.invite(asked()))
+    await pairings.revoke("net", "3")
+    assert not pairings.has("net", "3")
+    with pytest.raises(AccessError, match="configuration"):
+        await pairings.revoke("net", "3")
+
+
+async def test_no_code_stands_in_the_journal_and_only_one_record_does(
+    pairings: Pairings, engine: MemoryEngine, clock: SetClock
+) -> None:
+    codes = [await pairings.invite(asked(str(number))) for number in range(3)]
+    kept = await engine.read(SUBJECT)
+    assert len(kept) == 1
+    assert not [code for code in codes if code.encode() in kept[0].data]
