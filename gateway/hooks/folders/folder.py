@@ -52,6 +52,12 @@ class FolderHook:
         return wire is not None and not wire.gone
 
     @property
+    def label(self) -> str:
+        """What it is called, for people; folders may share it."""
+        assessment = self.current or self.latest
+        return assessment.manifest.name if assessment and assessment.manifest else ""
+
+    @property
     def waits(self) -> bool:
         """Whether it is known, and was not needed yet."""
         return self.runner.state == "registered" and self.current is not None

@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.configured import KINDS
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.folder import FolderHook
@@ -30,6 +31,7 @@ class Roster:
         self._house = house
         self._scope = anyio.CancelScope()
         self._dirty: dict[str, None] = {}
+        self._starting: set[str] = set()
         self._woken = anyio.Event()
 
     async def begin(self) -> None:
@@ -53,7 +55,7 @@ class Roster:
         """Look at this one again, now."""
         assessment = self.places.assess(name)
         if assessment is not None:
-            await self._hook(name).take(assessment, eager=self._may_start())
+            await self._take(self._hook(name), assessment)
         elif hook := self.hooks.pop(name, None):
             log.info("%s is gone", name)
             await hook.end()
@@ -77,8 +79,16 @@ class Roster:
             self.hooks[name] = FolderHook(name, self._house, self.places.assess)
         return self.hooks[name]
 
-    def _may_start(self) -> bool:
-        return sum(hook.is_up for hook in self.hooks.values()) < self._house.settings.eager
+    async def _take(self, hook: FolderHook, assessment: Assessment) -> None:
+        """Many that come at once may not start all at once."""
+        up = {each.name for each in self.hooks.values() if each.is_up}
+        eager = len(up | self._starting) < self._house.settings.eager
+        if eager:
+            self._starting.add(hook.name)
+        try:
+            await hook.take(assessment, eager)
+        finally:
+            self._starting.discard(hook.name)
 
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)

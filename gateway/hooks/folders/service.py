@@ -10,13 +10,12 @@ before a hook is up waits for it. Listing and checking never import a handler.
 
 import difflib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
-import msgspec
 
 from gateway.config.settings import Hooks
 from gateway.engine.interface import Engine
@@ -106,19 +105,14 @@ class FolderHooks:
         dead: dict[str, int] = {}
         for letter in await self._letters.list() if self._letters else ():
             dead[letter.hook] = dead.get(letter.hook, 0) + 1
-        hooks, labels = sorted(self._roster.hooks.items()), self._labels()
-        return [await self._status(hook, dead.get(name, 0), labels) for name, hook in hooks]
+        called, hooks = self._called(), sorted(self._roster.hooks.items())
+        return [await self._status(hook, dead.get(name, 0), called) for name, hook in hooks]
 
     async def info(self, name: str) -> HookStatus:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(name)) if self._letters else 0
-        return await self._status(hook, dead, self._labels())
-
-    async def kept(self, name: str) -> dict[str, Any]:
-        """What this hook keeps in its store."""
-        keys = await self._house.grant(name, "store.keys", {}, "")
-        return {key: await self._house.grant(name, "store.get", {"key": key}, "") for key in keys or ()}
+        return await self._status(hook, dead, self._called())
 
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
@@ -205,29 +199,16 @@ class FolderHooks:
             raise HookError(f"the folder of {name} is gone")
         return assessment
 
-    async def _status(self, hook: FolderHook, dead: int, labels: dict[str, list[str]]) -> HookStatus:
+    def _called(self) -> dict[str, list[str]]:
+        """The folders of each label: they all run, and people may take one for another."""
+        called: dict[str, list[str]] = {}
+        for name, hook in self._roster.hooks.items():
+            called.setdefault(hook.label or name, []).append(name)
+        return called
+
+    async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
         engine = self._house.engine
         manifest = hook.current.manifest if hook.current else None
         owed = await engine.depth(token(hook.name)) if engine and manifest and manifest.delivery == "durable" else 0
-        alike = [name for name in labels[_label(hook)] if name != hook.name]
-        status = status_of(hook, owed, dead)
-        return msgspec.structs.replace(status, findings=(*status.findings, *_alike(hook, alike)))
-
-    def _labels(self) -> dict[str, list[str]]:
-        """What hooks call themselves, and which do."""
-        labels: dict[str, list[str]] = {}
-        for hook in self._roster.hooks.values():
-            labels.setdefault(_label(hook), []).append(hook.name)
-        return labels
-
-
-def _label(hook: FolderHook) -> str:
-    manifest = hook.current and hook.current.manifest
-    return manifest.name if manifest else hook.name
-
-
-def _alike(hook: FolderHook, others: list[str]) -> Iterator[str]:
-    """All of them run, since what counts is the folder's name; but people may mean one when they see the other."""
-    if others:
-        what = f"{', '.join(others[:5])} has the name {_label(hook)!r} too"
-        yield f"{hook.name}/HOOK.yaml: warning: {what}; choose another `name`"
+        namesakes = [name for name in called.get(hook.label or hook.name, ()) if name != hook.name]
+        return status_of(hook, owed, dead, namesakes)

@@ -1,5 +1,7 @@
 """All that is known of a hook, in one value."""
 
+from collections.abc import Sequence
+
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.record import HookStatus, State
@@ -8,7 +10,7 @@ from gateway.hooks.wires.facts import memory_of
 from gateway.hooks.wires.worker import Worker
 
 
-def status_of(hook: FolderHook, owed: int = 0, dead: int = 0) -> HookStatus:
+def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
     """`owed`: how many events the journal still holds for it; `dead`: how many it could not be told of."""
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
@@ -32,7 +34,7 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0) -> HookStatus:
         schedule=manifest.schedule,
         hermes=manifest.hermes,
         found=manifest.found,
-        findings=(*map(str, latest.findings), *hook.remarks()),
+        findings=(*map(str, latest.findings), *hook.remarks(), *_taken_for(hook, namesakes)),
         digest=current.digest if current else "",
         loaded_at=hook.runner.loaded_at,
         restarts=hook.runner.restarts,
@@ -54,6 +56,11 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0) -> HookStatus:
         memory=memory,
         hangs=hangs,
     )
+
+
+def _taken_for(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
+    said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
+    return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
 
 
 def _state(hook: FolderHook) -> State:

@@ -1,14 +1,18 @@
 """Folders become hooks, live: dropped, changed, renamed, removed, broken and mended, while events flow."""
 
 import shutil
+import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from gateway.config.settings import Hooks
 from gateway.hooks import HookRegistry
-from tests.hooks.folders.workshop import Home, Yard, until
+from gateway.hooks.folders.service import FolderHooks
+from tests.hooks.folders.workshop import Home, Yard, comes, until
 
 pytestmark = pytest.mark.process
 
@@ -127,12 +131,13 @@ async def test_a_change_while_it_starts_gives_the_start_up(yard: Yard) -> None:
     await until(lambda: yard.seen("twice") == [["2", "my:event", 1]])
 
 
-async def test_two_folders_of_one_label_both_run(yard: Yard) -> None:
+async def test_two_folders_of_one_label_both_run_with_a_warning(yard: Yard) -> None:
     for name in ("one", "two"):
         yard.note(name, manifest="name: same\nevents: ['my:*']\n")
         await yard.state(name, "loaded")
     yard.registry.emit("my:event", n=1)
     await until(lambda: yard.seen("one") == yard.seen("two") == [["1", "my:event", 1]])
+    assert any("one is also called 'same'" in finding for finding in (await yard.status("two")).findings)
 
 
 async def test_a_hook_that_writes_into_its_own_folder_does_not_reload_itself(yard: Yard) -> None:
@@ -190,3 +195,46 @@ async def test_the_index_makes_a_second_start_read_nothing(home: Home, tmp_path:
     (home.root / "state" / "index.json").write_text("nonsense")
     async with home.serving(HookRegistry()) as service:
         assert (await service.info("one")).state == "loaded"
+
+
+async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home: Home) -> None:
+    plain = "events: ['my:*']\n", "def handle(event_type, context): ...\n"
+    registry, lags = HookRegistry(), [0.0]
+    async with home.serving(registry, settings=Hooks(eager=2)) as service, anyio.create_task_group() as tasks:
+        tasks.start_soon(note_lags, lags)
+        await anyio.to_thread.run_sync(lambda: [home.plant(f"h{n}", *plain) for n in range(1000)])
+        await comes(lambda: are_there(service, 1000), 20)
+        states = [status.state for status in await service.status()]
+        assert states.count("loaded") <= 2
+        assert set(states) <= {"loaded", "registered"}
+        for n in range(0, 1000, 2):
+            shutil.rmtree(home.hooks / f"h{n}")
+            await anyio.lowlevel.checkpoint()
+        await comes(lambda: are_there(service, 500), 20)
+        tasks.cancel_scope.cancel()
+    assert max(lags) < 0.5
+
+
+async def are_there(service: FolderHooks, count: int) -> bool:
+    return len(service._roster.hooks) == count
+
+
+async def note_lags(lags: list[float]) -> None:
+    while True:
+        begun = time.perf_counter()
+        await anyio.sleep(0.001)
+        lags.append(time.perf_counter() - begun)
+
+
+async def test_folders_that_go_while_they_are_looked_at_leave_nothing_behind(home: Home) -> None:
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        for n in range(40):
+            folder = home.plant(f"h{n}", "events: ['my:*']\n", "import time\ntime.sleep(0.05)\ndef handle(e, c): ...\n")
+            await anyio.sleep(0.002 * (n % 10))
+            shutil.rmtree(folder)
+        home.note("last")
+        await until(lambda: list(service._roster.hooks) == ["last"])
+        assert [status.name for status in await service.status()] == ["last"]
+        registry.emit("my:event", n=1)
+        await until(lambda: home.seen("last") == [["1", "my:event", 1]])
