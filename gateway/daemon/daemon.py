@@ -225,7 +225,7 @@ def house(gateway: Gateway) -> House:
             models=lambda: gateway.agents.models,
             restart=partial(restart, gateway.stop),
             steer=partial(steer_in_words, gateway),
-            about=lambda: about(gateway.settings),
+            about=lambda: about(gateway.home, gateway.settings),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
         too_old=sessions.too_old or math.inf,
