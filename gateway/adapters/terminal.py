@@ -20,15 +20,20 @@ from gateway.sessions import session_key
 
 PLATFORM = "terminal"
 OWNER = "owner"
+PAGE = 200
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
 
 class Say(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One message typed by a person."""
+    """One message typed by a person. Under the same `id` it is one message, however often it is said.
+
+    So a program that lost its connection says it again, and gets the one answer.
+    """
 
     text: str
     session: str = "main"
+    id: str = ""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -59,7 +64,17 @@ class Terminal:
         receipt = await self._receive(message)
         if receipt.settled is not None:
             return Said(typed.session, receipt.settled, "command")
+        if not receipt.seq:
+            receipt = await self._said_before(message, receipt.session_key)
         return await Watcher(self._engine, receipt, message, notify).until_done(heard)
+
+    async def _said_before(self, message: Message, key: str) -> Receipt:
+        """The receipt of a message that is in the journal already."""
+        async for record in every(self._engine, records.subject("in", key)):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.Inbound) and kept.message.id == message.id:
+                return Receipt(key, record.seq)
+        raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
 
 
 class JournalCarrier:
@@ -98,6 +113,10 @@ class Watcher:
         self._shown: dict[str, records.Outbound] = {}
 
     async def until_done(self, heard: AsyncIterator[Record]) -> Said:
+        async for record in every(self._engine, records.subject("turn", self._receipt.session_key), self._receipt.seq):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.Done) and kept.upto >= self._receipt.seq:
+                return await self._said(kept.status, kept.turn_id, kept.error)
         async for record in heard:
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
@@ -128,9 +147,16 @@ class Watcher:
             await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
 
 
+async def every(engine: Engine, subject: str, after: int = 0) -> AsyncIterator[Record]:
+    while page := await engine.read(subject, after, PAGE):
+        for record in page:
+            yield record
+        after = page[-1].seq
+
+
 def message_of(typed: Say) -> Message:
     address = Address(PLATFORM, typed.session)
-    return Message(uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=time.time())
+    return Message(typed.id or uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=time.time())
 
 
 def live_subjects(message: Message) -> tuple[str, ...]:

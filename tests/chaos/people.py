@@ -1,0 +1,60 @@
+"""The people of a besieged gateway: those on the terminal say a thing again until it is answered, by the same id."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+GLANCE = 0.05
+PATIENCE = 90.0
+
+
+@dataclass
+class Typist:
+    """Somebody at the control socket, in a session of their own: one thing after the other."""
+
+    number: int
+    socket: Path
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tries: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def session(self) -> str:
+        return f"typist{self.number}"
+
+    async def talk(self, texts: list[str], pause: float) -> None:
+        for at, text in enumerate(texts):
+            name = f"{self.session}-{at}"
+            with anyio.fail_after(PATIENCE):
+                while name not in self.answers:
+                    await self._try(name, text)
+            await anyio.sleep(pause)
+
+    async def _try(self, name: str, text: str) -> None:
+        try:
+            async with await anyio.connect_unix(str(self.socket)) as line:
+                said = {"id": 1, "method": "chat.say", "params": {"text": text, "session": self.session, "id": name}}
+                await line.send(json.dumps(said).encode() + b"\n")
+                self.tries[name] += 1
+                self._hear(name, await _answer(line))
+        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
+            await anyio.sleep(GLANCE)
+
+    def _hear(self, name: str, answer: dict[str, Any]) -> None:
+        if "result" in answer:
+            self.answers[name] = answer["result"]
+
+
+async def _answer(line: anyio.abc.SocketStream) -> dict[str, Any]:
+    """The answer among what is told meanwhile."""
+    data = b""
+    while True:
+        data += await line.receive()
+        *lines, data = data.split(b"\n")
+        for one in lines:
+            message: dict[str, Any] = json.loads(one)
+            if message.get("id") == 1:
+                return message

@@ -1,0 +1,55 @@
+"""The real daemon, killed, stopped, crowded and filled up while two hundred people talk to it."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.daemon import Plan, Siege, besiege
+
+pytestmark = pytest.mark.process
+
+
+def judged(siege: Siege) -> None:
+    """Everything is answered once and in order; what the network has twice is explained."""
+    plan = siege.plan
+    assert siege.found.faults == []
+    assert siege.found.inbound == plan.said
+    assert siege.unanswered() == []
+    assert siege.given_up() <= plan.kills / 3
+    assert sum(len(typist.answers) for typist in siege.typists) == plan.typists * plan.each
+    assert siege.unexplained() == []
+    assert siege.done["kills"] == plan.kills
+    # Telegram can neither be asked nor told a nonce: a kill leaves a doubt about the calls that were under way.
+    assert siege.twice() <= plan.kills * 8
+
+
+@pytest.mark.timeout(240)
+async def test_killed_at_random_instants_it_answers_everybody_once(tmp_path: Path) -> None:
+    siege = await besiege(tmp_path / "home", Plan(chats=60, typists=140, each=10, kills=20, seed=11, longest_life=1.0))
+    judged(siege)
+    assert siege.done["stops"] == siege.done["jumps"] == siege.done["crowds"] == 4
+    assert siege.found.retries > 0, "no kill cut a turn off: it meant nothing"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root can mount a small disk: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.machine
+@pytest.mark.timeout(120)
+async def test_on_a_disk_that_fills_up_and_is_killed_it_loses_nothing(small_disk: Path) -> None:
+    plan = Plan(chats=20, typists=20, each=6, kills=6, seed=3, ballast=small_disk / "ballast")
+    siege = await besiege(small_disk / "home", plan)
+    judged(siege)
+    assert siege.done["fills"] >= 1
+    assert any("no room" in one for one in siege.seen)
+    assert "open" in siege.seen
