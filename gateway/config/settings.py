@@ -33,6 +33,9 @@ class HookSettings(Struct, frozen=True, kw_only=True):
     isolation: Annotated[
         Literal["process", "none"] | None, means("`none` runs it inside the gateway, where it can disturb everything")
     ] = None
+    agents: Annotated[
+        tuple[str, ...], means("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
+    ] = ()
 
 
 class Hooks(Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from gateway.config.settings import Settings
 from gateway.control.server import ControlServer, Verb
 from gateway.daemon import hooks
 from gateway.daemon.about import about
+from gateway.daemon.agent_hooks import with_agents
 from gateway.daemon.agents import Agents
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.networks import ServedNetwork, served, steer
@@ -201,7 +202,7 @@ def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHo
         gateway.registry,
         nursery,
         gateway.engine,
-        gateway.settings.hooks,
+        with_agents(gateway.settings),
         hooks.surroundings(gateway.home, gateway.configuration, (PLATFORM,)),
         PluginGrants(grants, lambda: gateway.plugins.furnished(gateway.agents.main), gateway.registry),
     )

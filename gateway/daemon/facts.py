@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway import __version__
-from gateway.daemon import hooks, tool_servers
+from gateway.daemon import agent_hooks, hooks, tool_servers
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.networks import why_off
 from gateway.engine import Health
@@ -39,6 +39,7 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
         "attention": [
             *attention(gateway),
             *await hooks.attention(gateway.hooks),
+            *agent_hooks.attention(gateway.settings, await gateway.hooks.status()),
             *tool_servers.attention(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],

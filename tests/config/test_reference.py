@@ -77,6 +77,7 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
         "enabled",
         "options",
         "isolation",
+        "agents",
     }
     assert schema["properties"]["models"]["additionalProperties"]["properties"].keys() >= {"provider", "name"}
 

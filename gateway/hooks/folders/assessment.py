@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from gateway.hooks.folders.switches import Switches
 from gateway.located import Finding, Place
 
 READY: State = "registered"
+
+Narrow = TypeVar("Narrow", Manifest | None, Guard | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +50,28 @@ def assess(folder: Folder, study: Study, house: House, switches: Switches) -> As
     """What follows from a folder's contents, from settings, and from what is there on this machine."""
     if folder.is_refused:
         return Assessment(folder, "refused", _first(folder.findings), findings=folder.findings)
-    manifest = _declared(study.manifest, house)
+    agents = house.settings_of(folder.name).agents
+    manifest, guard = _narrowed(_declared(study.manifest, house), agents), _narrowed(study.guard, agents)
     findings = (*folder.findings, *study.findings)
     if off := _off(folder, manifest, house, switches):
         return Assessment(folder, "disabled", off, manifest, None, study.digest, findings)
     if manifest is None:
-        return Assessment(folder, "broken", _first(findings), None, study.guard, study.digest, findings)
+        return Assessment(folder, "broken", _first(findings), None, guard, study.digest, findings)
     findings += _isolation_findings(folder, manifest, house)
     state, reason = _verdict(manifest, study.digest, findings, house, switches)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
-    denied = study.guard if state != "pending" or switches.was_trusted(folder.name) else None
+    denied = guard if state != "pending" or switches.was_trusted(folder.name) else None
     options = {**_entries(folder, manifest), **house.options_of(manifest)}
     return Assessment(folder, state, reason, manifest, denied, study.digest, findings, options)
+
+
+def _narrowed(kept: Narrow, agents: tuple[str, ...]) -> Narrow:
+    """The hook of some agents hears their turns alone; what its manifest asks for besides still holds."""
+    if kept is None or not agents:
+        return kept
+    own = kept.when.get("agent", agents)
+    wanted = [own] if isinstance(own, str) else own
+    return msgspec.structs.replace(kept, when={**kept.when, "agent": [one for one in wanted if one in agents]})
 
 
 def _entries(folder: Folder, manifest: Manifest) -> Mapping[str, Any]:
