@@ -7,4 +7,5 @@ A module in the table has one function, `adapter(settings, ground)`, which makes
 NETWORKS = {
     "telegram": "gateway.adapters.telegram",
     "discord": "gateway.adapters.discord",
+    "slack": "gateway.adapters.slack",
 }

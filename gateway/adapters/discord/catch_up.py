@@ -8,8 +8,8 @@ import discord
 
 from gateway.access import Access
 from gateway.adapters.discord.connection import PLATFORM, in_words
-from gateway.adapters.discord.marks import Mark, Marks, Since
 from gateway.adapters.discord.places import is_listened_to
+from gateway.adapters.network.marks import Mark, Marks, Since
 from gateway.config.platforms import Discord
 
 log = logging.getLogger(__name__)
@@ -30,11 +30,11 @@ class CatchUp:
 
     async def chats(self, since: Since) -> AsyncIterator[discord.Message]:
         """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
-        for mark in self._marks.chats()[:MOST_CHATS]:
-            async for message in self._chat(mark.user, since):
+        known = [int(mark.person) for mark in since.chats()]
+        for user in known[:MOST_CHATS]:
+            async for message in self._chat(user, since):
                 yield message
-        known = {mark.user for mark in self._marks.chats()}
-        for user in sorted(self._allowed() - known)[:MOST_NEW_CHATS]:
+        for user in sorted(self._allowed() - set(known))[:MOST_NEW_CHATS]:
             async for message in self._chat(user, since):
                 yield message
 
@@ -44,7 +44,7 @@ class CatchUp:
         for channel in every:
             if not is_listened_to(self._settings, channel) or not self._is_readable(guild, channel):
                 continue
-            if (behind := since.of(channel.id)) and (channel.last_message_id or 0) > behind:
+            if (behind := behind_which(since, channel.id)) and (channel.last_message_id or 0) > behind:
                 async for message in self._history(channel, behind):
                     yield message
 
@@ -54,9 +54,9 @@ class CatchUp:
         except discord.HTTPException as error:
             log.info("the chat with %s cannot be read: %s", user, in_words(error))
             return
-        if chat.id not in since.marks:
-            await self._marks.move(Mark(chat.id, user, 0))
-        if behind := since.of(chat.id):
+        if not self._marks.knows(str(chat.id)):
+            await self._marks.move(Mark(str(chat.id), 0, str(user)))
+        if behind := behind_which(since, chat.id):
             async for message in self._history(chat, behind):
                 yield message
 
@@ -84,3 +84,13 @@ class CatchUp:
             one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ())
         )
         return {int(one) for one in everyone if one.isdecimal()}
+
+
+def behind_which(since: Since, channel: int) -> int:
+    """The message behind which a channel is to be read again; 0: we were never here before."""
+    return max(int(since.at(str(channel))), snowflake(since.time)) if since.time else 0
+
+
+def snowflake(seconds: float) -> int:
+    """The id that a message of this time would have at least."""
+    return max(int(seconds * 1000) - discord.utils.DISCORD_EPOCH, 0) << 22

@@ -8,9 +8,9 @@ import discord
 from gateway import messages
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.files import fetched
-from gateway.adapters.discord.marks import Mark, Marks
 from gateway.adapters.discord.reading import Arrival
 from gateway.adapters.network import Ground
+from gateway.adapters.network.marks import Mark, Marks
 from gateway.adapters.network.order import Order
 from gateway.adapters.network.recent import Recent
 
@@ -48,8 +48,9 @@ class Intake:
 
     def _mark(self, message: discord.Message) -> Mark:
         is_chat = isinstance(message.channel, discord.DMChannel)
-        before = self._marks.at(message.channel.id)
-        return Mark(message.channel.id, message.author.id if is_chat else 0, max(message.id, before))
+        chat = str(message.channel.id)
+        person = str(message.author.id) if is_chat else ""
+        return Mark(chat, max(message.id, self._marks.at(chat)), person)
 
     async def _accept(self, arrival: Arrival, mark: Mark | None) -> None:
         message = arrival.message

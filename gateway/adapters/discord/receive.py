@@ -16,11 +16,11 @@ from gateway.adapters.discord.catch_up import CatchUp
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.intake import Intake
 from gateway.adapters.discord.line import Hear
-from gateway.adapters.discord.marks import Marks
 from gateway.adapters.discord.places import address_of, is_listened_to
 from gateway.adapters.discord.presses import Presses
 from gateway.adapters.discord.reading import Arrival, Reader
 from gateway.adapters.network import Ground, Presence, reactions
+from gateway.adapters.network.marks import Marks
 from gateway.adapters.network.recent import Recent
 from gateway.config.platforms import Discord
 
@@ -62,7 +62,7 @@ class Receiver:
         self._presses = presses
         self._bot = str(client.user.id)
         self._reader = Reader(client.user, self._settings, self._ground.commands.__contains__)
-        self._marks = Marks(self._ground.engine, self._bot)
+        self._marks = Marks(self._ground.engine, PLATFORM, self._bot)
         await self._marks.load()
         self._intake = Intake(self._ground, self._marks, self._recent, self._bot)
         self._since = self._marks.since()

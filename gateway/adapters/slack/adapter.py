@@ -1,0 +1,170 @@
+"""One app at work: connected, receiving, sending, showing that it works, until it is cancelled.
+
+Slack answers pings, which proves that the line is good. The library mends a line that breaks, without asking why it
+broke; so it is asked here, and a line that is not mended in time is given up, and built anew.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import anyio
+import anyio.abc
+from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.async_app import AsyncApp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.network import Ground, Presence
+from gateway.adapters.network.faults import first
+from gateway.adapters.network.marks import Marks
+from gateway.adapters.network.recent import Recent
+from gateway.adapters.slack.connection import FAULTS, PLATFORM, in_words, lacking, make_web, missing
+from gateway.adapters.slack.intake import Intake
+from gateway.adapters.slack.presses import Presses
+from gateway.adapters.slack.reading import Reader
+from gateway.adapters.slack.receive import Receiver
+from gateway.adapters.slack.send import SlackCarrier
+from gateway.adapters.slack.sign import Sign
+from gateway.config.platforms import Slack
+from gateway.errors import AdapterError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up."""
+
+    look: float = 1.0
+    ping: float = 3.0
+    broken: float = 10.0
+    given_up: float = 45.0
+    alive: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who the bot is, and where."""
+
+    user: str
+    bot: str
+    team: str
+    name: str
+
+
+class SlackAdapter:
+    """Fills `Adapter`."""
+
+    def __init__(self, settings: Slack, ground: Ground, times: Times | None = None) -> None:
+        self._settings = settings
+        self._ground = ground
+        self._times = times or Times()
+
+    async def serve(self, presence: Presence) -> None:
+        """Until cancelled.
+
+        Raises:
+            AdapterError: Slack cannot be used now; the message says why, and what helps.
+        """
+        web = make_web(self._settings)
+        async with aiohttp.ClientSession() as web.session:
+            try:
+                await self._work(web, presence)
+            except ExceptionGroup as group:
+                error = first(group)
+                raise in_words(error) if isinstance(error, FAULTS) else error from None
+            except FAULTS as error:
+                raise in_words(error) from None
+
+    async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
+        me, lacks = await introduced(web)
+        url = await self._door(web)
+        marks, recent, sign = Marks(self._ground.engine, PLATFORM, f"{me.team}:{me.user}"), Recent(), Sign(web)
+        await marks.load()
+        bot = f"{me.team}:{me.user}"
+        reader = Reader(me.user, me.bot, self._settings, self._ground.commands.__contains__, marks.knows)
+        presses = Presses(web, self._ground, recent, bot)
+        intake = Intake(web, self._ground, marks, recent, sign, bot)
+        receiver = Receiver(self._ground, presence, reader, intake, presses)
+        app = AsyncApp(client=web, process_before_response=True)
+        receiver.listen(app)
+        carrier = SlackCarrier(web, presses, recent, self._settings, presence)
+        line = AsyncSocketModeHandler(app, self._settings.app_token.reveal(), ping_interval=self._times.ping)
+        client: Any = line.client
+        client.message_listeners.append(Complaints(presence, lacks).hello)
+        client.wss_uri = url
+        try:
+            async with anyio.create_task_group() as tasks:
+                with anyio.fail_after(self._times.given_up):
+                    await client.connect()
+                tasks.start_soon(receiver.read_again, web, marks)
+                await tasks.start(self._ground.outbox.carry, carrier)
+                tasks.start_soon(sign.run, self._ground.registry)
+                tasks.start_soon(self._note_alive, receiver, marks)
+                await self._watch(client, web, presence, f"{me.name}, by Socket Mode")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await client.close()
+
+    async def _door(self, web: AsyncWebClient) -> str:
+        """The address of a new line, which proves the app's token."""
+        try:
+            answer = await web.apps_connections_open(app_token=self._settings.app_token.reveal())
+        except FAULTS as error:
+            raise in_words(error, variable="SLACK_APP_TOKEN") from None
+        return str(answer["url"])
+
+    async def _watch(self, client: Any, web: AsyncWebClient, presence: Presence, detail: str) -> None:
+        ponged, since = client.last_ping_pong_time, time.monotonic()
+        presence.up(detail)
+        while True:
+            await anyio.sleep(self._times.look)
+            if await client.is_connected():
+                since = time.monotonic()
+                presence.up(detail)
+                if client.last_ping_pong_time != ponged:
+                    ponged = client.last_ping_pong_time
+                    presence.answered()
+                continue
+            away = time.monotonic() - since
+            await web.auth_test()  # a token that was revoked is why the line cannot be mended
+            if away > self._times.given_up:
+                raise AdapterError("Slack's line was not mended in time; it is built anew")
+            if away > self._times.broken:
+                presence.down("the line to Slack broke, and is being mended")
+
+    async def _note_alive(self, receiver: Receiver, marks: Marks) -> None:
+        while True:
+            await anyio.sleep(self._times.alive)
+            await receiver.note_alive(marks)
+
+
+class Complaints:
+    """What is not as it was meant to be, as it is known now."""
+
+    def __init__(self, presence: Presence, lacks: list[str]) -> None:
+        self._presence = presence
+        self._lacks = [missing(lacks)] if lacks else []
+        presence.complain(*self._lacks)
+
+    async def hello(self, _client: Any, message: Mapping[str, Any], _raw: str | None) -> None:
+        """Slack says how many lines the app has. Of several each gets a part of what is said."""
+        if message.get("type") != "hello":
+            return
+        count = int(message.get("num_connections") or 1)
+        others = (
+            f"{count} programs are connected with this app's token, and each gets only a part of what is said: "
+            "stop the others, or give this gateway an app of its own"
+        )
+        self._presence.complain(*self._lacks, *([others] if count > 1 else []))
+
+
+async def introduced(web: AsyncWebClient) -> tuple[Me, list[str]]:
+    """Who we are, and which scopes the app lacks."""
+    answer = await web.auth_test()
+    me = Me(str(answer["user_id"]), str(answer.get("bot_id") or ""), str(answer["team_id"]), f"@{answer['user']}")
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return me, lacking(str(headers.get("x-oauth-scopes", "")))

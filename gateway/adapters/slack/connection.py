@@ -1,0 +1,117 @@
+"""The line to Slack: a client made from the settings, and Slack's errors in our words, with what helps.
+
+Neither token gets into a word of ours.
+"""
+
+from typing import Any, Final
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.slack.manifest import SCOPES
+from gateway.config.platforms import Slack
+from gateway.errors import AdapterError
+
+PLATFORM: Final = "slack"
+API: Final = "https://slack.com/api/"
+APPS: Final = "https://api.slack.com/apps"
+WAIT: Final = 20  # seconds for an answer
+FAULTS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
+"""All that the library raises where Slack is what is wrong."""
+
+BAD_TOKENS: Final = frozenset(
+    {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required"}
+)
+PASSING: Final = frozenset(
+    {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org", "msg_too_busy"}
+)
+REFUSALS: Final = {
+    "channel_not_found": "there is no such channel, or the bot is no member of it: /invite it there",
+    "not_in_channel": "the bot is no member of that channel: /invite it there",
+    "is_archived": "that channel is archived",
+    "message_not_found": "the message is gone",
+    "cant_update_message": "the message is not the bot's own",
+    "edit_window_closed": "the message is too old to be edited in this workspace",
+    "restricted_action": "the workspace has blocked the bot from writing there",
+    "cannot_dm_bot": "bots cannot be written to",
+    "user_not_found": "there is no such person in this workspace",
+}
+
+
+def make_web(settings: Slack) -> AsyncWebClient:
+    base = settings.base_url.rstrip("/")
+    return AsyncWebClient(
+        token=settings.bot_token.reveal(), base_url=f"{base}/" if base else API, timeout=WAIT, retry_handlers=[]
+    )
+
+
+def code_of(error: Exception) -> str:
+    """Slack's word for what is wrong."""
+    return str(answer_of(error).get("error", "")) if isinstance(error, SlackApiError) else ""
+
+
+def answer_of(error: SlackApiError) -> dict[str, Any]:
+    data = error.response if isinstance(error.response, dict) else getattr(error.response, "data", None)
+    return data if isinstance(data, dict) else {}
+
+
+def in_words(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> AdapterError:
+    """What happened, for people and for the outbox: for good, or worth another try, and when."""
+    match error:
+        case AdapterError():
+            return error
+        case SlackApiError():
+            return refused(error, variable)
+        case TimeoutError():
+            return AdapterError("Slack did not answer in time")
+        case aiohttp.ClientError() | OSError():
+            return AdapterError(f"Slack cannot be reached: {error}")
+    return AdapterError(f"Slack: {error}")
+
+
+def refused(error: SlackApiError, variable: str) -> AdapterError:
+    """Slack answered, and said no."""
+    code, answer = code_of(error), answer_of(error)
+    status = getattr(error.response, "status_code", 200)
+    if code == "ratelimited" or status == 429:
+        pause = silence(error)
+        return AdapterError(f"Slack wants {pause:.0f} s of silence (too many messages)", retry_after=pause)
+    if code in BAD_TOKENS:
+        return AdapterError(
+            f"Slack does not take the token in {variable} ({code}): get the present one at {APPS}, your app, "
+            f"{'Basic Information, App-Level Tokens' if 'APP' in variable else 'OAuth & Permissions'}"
+        )
+    if code == "not_allowed_token_type":
+        return AdapterError(
+            "Slack wants another kind of token: SLACK_BOT_TOKEN begins with xoxb-, SLACK_APP_TOKEN with xapp-"
+        )
+    if code == "missing_scope":
+        return AdapterError(missing(str(answer.get("needed", "")).split(",")), permanent=True)
+    if status >= 500 or code in PASSING:
+        return AdapterError(f"Slack is ill ({code or status})")
+    return AdapterError(f"Slack refused: {REFUSALS.get(code, code or status)} ({code})", permanent=True)
+
+
+def missing(scopes: list[str]) -> str:
+    """What is to be done about rights that the app lacks."""
+    if scopes == ["connections:write"]:
+        return f"the app's token lacks connections:write: make a new one at {APPS}, your app, App-Level Tokens"
+    return (
+        f"the app lacks {', '.join(scopes)}: add it at {APPS}, your app, OAuth & Permissions, Bot Token Scopes, and "
+        "install the app to the workspace again"
+    )
+
+
+def lacking(granted: str) -> list[str]:
+    """Of the scopes that we use, those that Slack did not grant; Slack lists what it granted in each answer."""
+    have = {one.strip() for one in granted.split(",")}
+    return [one for one in SCOPES if one not in have] if granted else []
+
+
+def silence(error: SlackApiError) -> float:
+    headers = getattr(error.response, "headers", None) or {}
+    try:
+        return float(headers.get("Retry-After", 1))
+    except ValueError:
+        return 30.0

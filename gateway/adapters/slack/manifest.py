@@ -1,0 +1,80 @@
+"""The app as Slack wants it described: what it may do, what it is told, which commands it has. Made from one table.
+
+Slack has commands of its own whose names nobody else may have, and takes fifty of an app's; ours get a prefix where
+they would meet, and whoever types `!name` in a message needs no entry at all.
+"""
+
+from typing import Any, Final
+
+from gateway.commands import Command, CommandTable
+
+SCOPES: Final = (
+    "app_mentions:read",
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "commands",
+    "files:read",
+    "files:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:read",
+    "im:write",
+    "mpim:history",
+    "mpim:read",
+    "reactions:read",
+    "reactions:write",
+    "users:read",
+)
+EVENTS: Final = (
+    "app_mention",
+    "message.channels",
+    "message.groups",
+    "message.im",
+    "message.mpim",
+    "reaction_added",
+    "reaction_removed",
+)
+SLACKS_OWN: Final = frozenset(
+    {"status", "search", "remind", "topic", "help", "who", "leave", "invite", "rename", "open"}
+)
+PREFIX: Final = "gateway-"
+MOST: Final = 50
+
+
+def manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any]:
+    """To be pasted at https://api.slack.com/apps, Create New App, From a manifest."""
+    return {
+        "display_information": {"name": name, "description": "An agent in your workspace"},
+        "features": {
+            "app_home": {"messages_tab_enabled": True, "messages_tab_read_only_enabled": False},
+            "bot_user": {"display_name": name, "always_online": True},
+            "slash_commands": [entry(one) for one in table.values() if not one.hidden][:MOST],
+        },
+        "oauth_config": {"scopes": {"bot": list(SCOPES)}},
+        "settings": {
+            "event_subscriptions": {"bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True},
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": True,
+            "token_rotation_enabled": False,
+        },
+    }
+
+
+def entry(command: Command) -> dict[str, Any]:
+    about: dict[str, Any] = {"command": f"/{shown(command.name)}", "description": command.summary[:200] or command.name}
+    if command.usage:
+        about["usage_hint"] = command.usage[:1000]
+    return about | {"should_escape": False}
+
+
+def shown(name: str) -> str:
+    """What a command is called at Slack."""
+    return f"{PREFIX}{name}" if name in SLACKS_OWN else name
+
+
+def meant(name: str) -> str:
+    """The command of ours that a command at Slack stands for."""
+    return name.removeprefix(PREFIX)

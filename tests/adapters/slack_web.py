@@ -1,0 +1,146 @@
+"""The Web API of Slack on loopback: a table of methods, and what is refused."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.adapters.slack_wire import SlackWire
+
+BOT = "U0000BOT0"
+LIMIT = 12_000
+CALLING = re.compile(r"<!(channel|here|everyone)|(?<!`)@(channel|here|everyone)\b")
+
+
+class Refused(Exception):
+    """An error as Slack tells it."""
+
+    def __init__(self, code: str, *, status: int = 200, retry_after: float = 0, **more: Any) -> None:
+        super().__init__(code)
+        self.status = status
+        self.headers = {"Retry-After": str(retry_after)} if retry_after else {}
+        self.body = {"ok": False, "error": code, **more}
+
+
+def auth_test(wire: "SlackWire", _asked: Any) -> Any:
+    return {"url": wire.url, "team": "a team", "user": "gate", "team_id": "T1", "user_id": BOT, "bot_id": "B1"}
+
+
+def connections_open(wire: "SlackWire", _asked: Any) -> Any:
+    return {"url": f"{wire.url.replace('http', 'ws')}/link?ticket={wire.stamp()}"}
+
+
+def post(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    if code := wire.forbidden.get(asked["channel"]):
+        raise Refused(code)
+    if str(asked.get("unfurl_links")) not in ("0", "False") or str(asked.get("unfurl_media")) not in ("0", "False"):
+        raise Refused("a_link_would_be_shown")
+    message = wire.shows(asked, checked(asked), buttons_of(asked))
+    return {"channel": asked["channel"], "ts": message["ts"], "message": message}
+
+
+def update(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    message = wire.messages.get(str(asked["ts"]))
+    if message is None or message["channel"] != asked["channel"]:
+        raise Refused("message_not_found")
+    text = checked(asked)
+    message |= {"text": text, "blocks": asked.get("blocks") or []}
+    for shown in wire.shown:
+        if shown.id == asked["ts"]:
+            shown.text, shown.buttons = text, buttons_of(asked)
+    return {"channel": asked["channel"], "ts": asked["ts"], "text": text}
+
+
+def delete(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    if wire.messages.pop(str(asked["ts"]), None) is None:
+        raise Refused("message_not_found")
+    wire.shown = [one for one in wire.shown if one.id != asked["ts"]]
+    return {}
+
+
+def whisper(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    wire.whispers.append(asked["text"])
+    return {"message_ts": wire.stamp()}
+
+
+def own_chats(wire: "SlackWire", _asked: Any) -> Any:
+    known = {one["channel"] for one in wire.messages.values() if one["channel_type"] == "im"}
+    return {"channels": [{"id": one, "is_im": True} for one in sorted(known)]}
+
+
+def open_chat(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    return {"channel": {"id": wire.place(str(asked["users"]).removeprefix("U0000"))}}
+
+
+def history(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    return page(wire, asked, lambda one: one.get("thread_ts", one["ts"]) == one["ts"])
+
+
+def replies(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    return page(wire, asked, lambda one: asked["ts"] in (one["ts"], one.get("thread_ts")))
+
+
+def page(wire: "SlackWire", asked: dict[str, Any], is_there: Callable[[dict[str, Any]], bool]) -> Any:
+    oldest = float(asked.get("oldest") or 0)
+    found = [one for one in wire.messages.values() if one["channel"] == asked["channel"] and is_there(one)]
+    later = [one for one in found if float(one["ts"]) > oldest][::-1][: int(asked["limit"])]
+    hidden = ("channel", "channel_type", *(() if asked.get("include_all_metadata") else ("metadata",)))
+    return {"messages": [{name: value for name, value in one.items() if name not in hidden} for one in later]}
+
+
+def react(_wire: "SlackWire", _asked: Any) -> Any:
+    return {}
+
+
+def upload_url(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    number = f"F{wire.stamp()}"
+    wire.files[number] = (str(asked["filename"]), b"")
+    return {"upload_url": f"{wire.url}/upload/{number}", "file_id": number}
+
+
+def upload_done(wire: "SlackWire", asked: dict[str, Any]) -> Any:
+    for one in asked["files"]:
+        name, data = wire.files[one["id"]]
+        message = wire.shows({"channel": asked["channel_id"], "thread_ts": asked.get("thread_ts")}, "", {})
+        wire.shown[-1].file, wire.shown[-1].file_name = data, name
+        assert message["channel"] == asked["channel_id"]
+    return {"files": [{"id": one["id"], "title": one.get("title")} for one in asked["files"]]}
+
+
+def checked(asked: dict[str, Any]) -> str:
+    """The text that is shown, if Slack would take it, and we promised nothing else."""
+    blocks = asked.get("blocks") or []
+    if asked.get("markdown_text") is not None and (blocks or asked.get("text")):
+        raise Refused("markdown_text_conflict")
+    marked = [one["text"] for one in blocks if one["type"] == "markdown"]
+    text = str(asked.get("markdown_text") or "\n".join(marked) or asked.get("text") or "")
+    if not text.strip():
+        raise Refused("no_text")
+    if len(text.encode("utf-16-le")) // 2 > LIMIT:
+        raise Refused("msg_too_long")
+    if CALLING.search(text):
+        raise Refused("everybody_would_be_called")
+    return text
+
+
+def buttons_of(asked: dict[str, Any]) -> dict[str, str]:
+    rows = [one["elements"] for one in asked.get("blocks") or [] if one["type"] == "actions"]
+    return {one["text"]["text"]: one["value"] for row in rows for one in row}
+
+
+METHODS: dict[str, Callable[["SlackWire", dict[str, Any]], Any]] = {
+    "auth.test": auth_test,
+    "apps.connections.open": connections_open,
+    "chat.postMessage": post,
+    "chat.update": update,
+    "chat.delete": delete,
+    "chat.postEphemeral": whisper,
+    "conversations.list": own_chats,
+    "conversations.open": open_chat,
+    "conversations.history": history,
+    "conversations.replies": replies,
+    "reactions.add": react,
+    "reactions.remove": react,
+    "files.getUploadURLExternal": upload_url,
+    "files.completeUploadExternal": upload_done,
+}
