@@ -114,6 +114,11 @@ class FolderHooks:
         dead = len(await self._letters.list(name)) if self._letters else 0
         return await self._status(hook, dead, self._called())
 
+    async def kept(self, name: str) -> dict[str, Any]:
+        """What this hook keeps in its store."""
+        keys = await self._house.grant(name, "store.keys", {}, "")
+        return {key: await self._house.grant(name, "store.get", {"key": key}, "") for key in keys or ()}
+
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
         if name:
