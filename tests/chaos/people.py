@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 
 GLANCE = 0.05
-PATIENCE = 90.0
 
 
 @dataclass
@@ -28,9 +27,8 @@ class Typist:
     async def talk(self, texts: list[str], pause: float) -> None:
         for at, text in enumerate(texts):
             name = f"{self.session}-{at}"
-            with anyio.fail_after(PATIENCE):
-                while name not in self.answers:
-                    await self._try(name, text)
+            while name not in self.answers:
+                await self._try(name, text)
             await anyio.sleep(pause)
 
     async def _try(self, name: str, text: str) -> None:

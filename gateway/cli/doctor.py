@@ -1,0 +1,43 @@
+"""`hermes-gateway doctor`: look for what is wrong, and say what helps; exit 1 if something is."""
+
+import argparse
+
+from gateway.cli.diagnosis import CHECKS, patient
+from gateway.cli.output import show_json, styled
+from gateway.config.home import Home, process_environment
+from gateway.errors import Exit
+from gateway.located import Finding
+from gateway.logs.text import one_line
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    who = patient(home, process_environment())
+    found = {name: list(check(who)) for name, check in CHECKS.items()}
+    if args.json:
+        told = {name: [as_fields(finding) for finding in findings] for name, findings in found.items()}
+        show_json({"ok": not any(found.values()), "running": who.facts is not None, "checks": told})
+    else:
+        show(found, is_running=who.facts is not None)
+    return int(Exit.FAILED if any(found.values()) else Exit.OK)
+
+
+def show(found: dict[str, list[Finding]], *, is_running: bool) -> None:
+    for name, findings in found.items():
+        print(f"{name}: {'' if findings else styled('fine', 'green')}".rstrip())
+        for finding in findings:
+            print(f"  {one_line(f'{finding.place}: {finding.what}')}\n    {one_line(finding.remedy)}")
+    if not is_running:
+        print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
+
+
+def as_fields(finding: Finding) -> dict[str, str]:
+    return {
+        "place": str(finding.place),
+        "what": finding.what,
+        "remedy": finding.remedy,
+        "severity": finding.severity,
+    }

@@ -1,0 +1,60 @@
+"""Whether a model's endpoint is there: one short question for the list of its models, which costs nothing."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import NamedTuple
+
+from gateway.config.agents import Model
+from gateway.config.providers import OFFERS
+
+PATIENCE = 8.0
+SHOWN = 5
+LONGEST = 4_000_000
+
+
+class Fault(NamedTuple):
+    what: str
+    remedy: str
+
+
+def fault_of(model: Model) -> Fault | None:
+    """What is wrong with the way to this model, as far as the list of models tells."""
+    address = (model.base_url or OFFERS[model.provider].base_url).rstrip("/")
+    try:
+        with urllib.request.urlopen(_question(model, address), timeout=PATIENCE) as answer:  # noqa: S310 - checked: http
+            found = _names(answer.read(LONGEST))
+    except urllib.error.HTTPError as error:
+        return _refusal(error.code, address)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        return Fault(f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
+    if found and model.name not in found:
+        there = ", ".join(sorted(found)[:SHOWN]) + (", ..." if len(found) > SHOWN else "")
+        return Fault(f"{address} has no model {model.name!r}", f"there is: {there}")
+    return None
+
+
+def _question(model: Model, address: str) -> urllib.request.Request:
+    key = model.api_key.reveal()
+    if model.provider == "anthropic":
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        return urllib.request.Request(f"{address}/v1/models", headers=headers)  # noqa: S310 - the settings say http(s)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return urllib.request.Request(f"{address}/models", headers=headers)  # noqa: S310 - the settings say http(s)
+
+
+def _refusal(code: int, address: str) -> Fault | None:
+    """An endpoint without such a list is no fault: it answered."""
+    if code in (401, 403):
+        return Fault(f"{address} refuses the key (HTTP {code})", "put the right one into .env; see: config explain")
+    if code >= 500:
+        return Fault(f"{address} is ill (HTTP {code})", "try again later")
+    return None
+
+
+def _names(data: bytes) -> set[str]:
+    """The ids in the list; none where the answer is another."""
+    found = json.loads(data)
+    listed = found.get("data", []) if isinstance(found, dict) else []
+    return {str(one["id"]) for one in listed if isinstance(one, dict) and "id" in one}

@@ -1,0 +1,177 @@
+"""`hermes-gateway doctor`: each thing that can be wrong is found, with its place and what helps."""
+
+import fcntl
+import json
+import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from gateway.cli.diagnosis import CHECKS
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        yield gateway
+
+
+def examined(gateway: GatewayProcess, **environ: str) -> tuple[int, dict[str, Any]]:
+    gateway.environ |= environ
+    done = gateway.cli("doctor", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def fault(gateway: GatewayProcess, check: str, **environ: str) -> dict[str, str]:
+    """The one thing that is wrong, and nothing else is."""
+    code, found = examined(gateway, **environ)
+    assert (code, found["ok"]) == (1, False)
+    assert [name for name, findings in found["checks"].items() if findings] == [check], found
+    (finding,) = found["checks"][check]
+    assert finding["place"]
+    assert finding["remedy"]
+    return dict(finding)
+
+
+def test_a_fresh_machine_and_a_running_gateway_are_fine(gateway: GatewayProcess) -> None:
+    code, found = examined(gateway)
+    assert (code, found["ok"], found["running"]) == (0, True, False)
+    assert list(found["checks"]) == list(CHECKS)
+    gateway.start()
+    gateway.say("hello")
+    code, found = examined(gateway)
+    assert (code, found["ok"], found["running"]) == (0, True, True), found
+    assert "journal: fine" in gateway.cli("doctor").stdout
+
+
+def test_who_else_could_change_the_home(gateway: GatewayProcess) -> None:
+    gateway.configure("")
+    gateway.home.config.chmod(0o666)
+    found = fault(gateway, "home")
+    assert found["place"] == str(gateway.home.config)
+    assert found["remedy"] == f"run: chmod o-w {gateway.home.config}"
+
+
+def test_a_wrong_configuration_is_told_with_file_line_and_column(gateway: GatewayProcess) -> None:
+    gateway.configure("sessions:\n  turns: many\n")
+    assert fault(gateway, "configuration")["place"] == f"{gateway.home.config}:2:10"
+
+
+def test_a_damaged_journal_and_one_that_was_set_aside(gateway: GatewayProcess) -> None:
+    gateway.script({"user": "hello", "answers": [{"text": "x" * 9000}]})
+    gateway.start()
+    for number in range(5):
+        gateway.say(f"hello {number}", f"s{number}")
+    gateway.stop()
+    data = bytearray(gateway.home.journal.read_bytes())
+    data[8192:40000] = b"\xff" * (40000 - 8192)
+    gateway.home.journal.write_bytes(data)
+    found = fault(gateway, "journal")
+    assert (found["place"], "damaged" in found["what"]) == (str(gateway.home.journal), True)
+    gateway.start()
+    code, told = examined(gateway)
+    assert code == 1
+    assert "set aside" in told["checks"]["journal"][0]["what"]
+
+
+def test_a_gateway_that_holds_the_home_and_does_not_answer(gateway: GatewayProcess) -> None:
+    gateway.configure("")
+    with gateway.home.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("pid 4711 since yesterday\n")
+        lock.flush()
+        assert "pid 4711 since yesterday holds this home" in fault(gateway, "process")["what"]
+    assert examined(gateway)[0] == 0
+
+
+def test_a_network_that_is_wanted_and_has_no_token(gateway: GatewayProcess) -> None:
+    gateway.configure("platforms:\n  telegram:\n    enabled: true\n")
+    assert "TELEGRAM_BOT_TOKEN is not set" in fault(gateway, "configuration")["what"]
+
+
+def test_hooks_that_do_not_run_with_and_without_a_gateway(gateway: GatewayProcess) -> None:
+    gateway.configure("")
+    gateway.add_hook("broken", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(:\n"})
+    _, found = examined(gateway)
+    assert "handler.py" in str(found["checks"]["hooks"])
+    gateway.start()
+    gateway.until(lambda: bool(examined(gateway)[1]["checks"]["hooks"]))
+    finding = examined(gateway)[1]["checks"]["hooks"][0]
+    assert "hook broken is" in finding["what"]
+    assert finding["remedy"] == "see: hermes-gateway hooks info broken"
+
+
+def test_a_hook_that_lacks_something_here(gateway: GatewayProcess) -> None:
+    gateway.configure("")
+    manifest = "events: [agent:end]\nrequires: {bins: [no-such-program]}\n"
+    gateway.add_hook("needy", {"HOOK.yaml": manifest, "handler.py": "def handle(name, context): ...\n"})
+    assert "no-such-program" in fault(gateway, "hooks")["what"]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Knows one key and one model."""
+
+    def do_GET(self) -> None:
+        is_known = self.headers.get("Authorization") == "Bearer right"
+        body = json.dumps({"data": [{"id": "small"}]} if is_known else {"error": "no"}).encode()
+        self.send_response(200 if is_known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """A test wants to hear nothing."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_models_that_cannot_be_reached_refuse_the_key_or_are_not_there(gateway: GatewayProcess, endpoint: str) -> None:
+    def model(name: str, url: str) -> None:
+        gateway.configure(f"model: {{provider: openai, name: {name}, base_url: '{url}'}}\n")
+
+    model("small", endpoint)
+    assert examined(gateway, OPENAI_API_KEY="right")[0] == 0
+    model("large", endpoint)
+    found = fault(gateway, "models")
+    assert ("has no model 'large'" in found["what"], found["remedy"]) == (True, "there is: small")
+    model("small", endpoint)
+    assert "refuses the key (HTTP 401)" in fault(gateway, "models", OPENAI_API_KEY="wrong")["what"]
+    model("small", "http://127.0.0.1:1/v1")
+    assert "cannot be reached" in fault(gateway, "models")["what"]
+
+
+def test_a_script_that_is_not_there(gateway: GatewayProcess) -> None:
+    gateway.configure("model: {script: nowhere.yaml}\n")
+    assert "nowhere.yaml" in fault(gateway, "models")["what"]
+
+
+@pytest.mark.machine
+def test_a_disk_without_room(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"only root can mount a small disk: {mounted.stderr.decode().strip()}")
+    try:
+        with GatewayProcess(disk / "home") as gateway:
+            gateway.configure("")
+            assert "MB are free" in fault(gateway, "room")["what"]
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
