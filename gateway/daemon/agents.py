@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.agent import Agent, Limits, Model, Skill, Tool
+from gateway.agent.libraries import is_installed
 from gateway.agent.models.completion import Price
 from gateway.agent.models.demo_agent import ListHooks, demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
@@ -153,14 +154,15 @@ def spec_of(name: str, model: ModelSettings) -> ModelSpec:
     """What the factory is told of a model.
 
     Raises:
-        ConfigError: this version cannot reach that provider.
+        ConfigError: the library for that provider is not installed.
     """
     if model.provider == DEMO:
         return ModelSpec(name, DEMO, DEMO)
-    if model.provider == "anthropic":
+    kind = "anthropic" if model.provider == "anthropic" else "openai"
+    if not is_installed(kind):
         raise ConfigError(
-            "model.provider: anthropic is not offered by this version\n"
-            "use an endpoint that speaks OpenAI's language: provider: openai and its base_url"
+            f"model.provider: {model.provider} needs a library that is not installed\n"
+            f"install hermes-gateway[{kind}], for instance: pip install 'hermes-gateway[{kind}]'"
         )
     kwargs: dict[str, Any] = {
         "base_url": model.base_url or OFFERS[model.provider].base_url,
@@ -168,7 +170,7 @@ def spec_of(name: str, model: ModelSettings) -> ModelSpec:
         "extra": model.options,
     }
     price = Price(model.input_price, model.output_price)
-    return ModelSpec(name, "openai", model.name, model.api_key.reveal(), kwargs, price)
+    return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, price)
 
 
 def chosen(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from gateway.agent.model import Chunk, Model, ModelRequest
+from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.completion import Price
 from gateway.agent.models.demo import DemoModel
 from gateway.agent.models.openai import OpenAIModel
@@ -121,6 +122,10 @@ def _openai(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     return OpenAIModel(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
 
 
+def _anthropic(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
+    return AnthropicModel(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
+
+
 def _demo(_spec: ModelSpec, _model: str, kwargs: dict[str, Any]) -> Model:
     return DemoModel(**kwargs)
 
@@ -129,4 +134,4 @@ def _script(_spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     return read_script(Path(kwargs.get("path") or model))
 
 
-MAKERS: Mapping[str, Maker] = {"openai": _openai, "demo": _demo, "script": _script}
+MAKERS: Mapping[str, Maker] = {"openai": _openai, "anthropic": _anthropic, "demo": _demo, "script": _script}

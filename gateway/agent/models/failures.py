@@ -59,6 +59,8 @@ def _kind(status: int, error: Exception) -> str:
 def _text_of(error: Exception) -> str:
     """The endpoint's own words, cut: some send a whole page of HTML."""
     body: Any = getattr(error, "body", None)
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
     said = body.get("message") if isinstance(body, dict) else None
     return f"HTTP {getattr(error, 'status_code', '?')}: {said or error}"[:LONGEST]
 

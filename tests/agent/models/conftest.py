@@ -35,6 +35,13 @@ FIXTURES = [
         "chunkSize": 5,
         "truncateAfterChunks": 3,
     },
+    {"match": {"userMessage": "stall"}, "response": {"content": "a minute later"}, "latency": 60_000},
+    {"match": {"userMessage": "garbage"}, "response": {"content": "never read"}, "chaos": {"malformedRate": 1}},
+    {
+        "match": {"userMessage": "half a call", "hasToolResult": False},
+        "response": {"toolCalls": [{"name": "weather", "arguments": '{"city": "Par'}]},
+    },
+    {"match": {"userMessage": "half a call", "hasToolResult": True}, "response": {"content": "I see."}},
 ]
 
 

@@ -77,7 +77,7 @@ async def test_what_is_no_model_is_an_error_of_the_turn(stage, lazy):
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (ModelSpec("m", "opnai", "x"), "there is no provider 'opnai', only openai, demo, script"),
+        (ModelSpec("m", "opnai", "x"), "there is no provider 'opnai', only openai, anthropic, demo, script"),
         (ModelSpec("m", "demo", "x", kwargs={"color": 1}), "cannot be made: .*color"),
     ],
 )

@@ -75,6 +75,22 @@ async def test_what_it_refuses_or_breaks_off_is_an_error_with_an_apology(stage, 
     assert result.reply.endswith(".")
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(("text", "kind"), [("stall", "timeout"), ("garbage", "response")])
+async def test_a_stall_of_a_minute_and_what_is_no_json_are_errors_in_time(stage, independent, text, kind):
+    independent.stall = 0.3
+    with anyio.fail_after(5):
+        result = await stage.play(stage.agent(model=independent), text)
+    assert (result.status, stage.fields("llm:after")["error"]["kind"]) == ("failed", kind)
+
+
+@pytest.mark.process
+async def test_arguments_that_an_independent_server_cuts_off_are_told_to_the_model(stage, independent, weather_tool):
+    result = await stage.play(stage.agent(model=independent, tools=[weather_tool]), "half a call")
+    assert "the arguments are not a JSON object" in result.entries[2].content
+    assert result.reply == "I see."
+
+
 async def test_text_usage_and_headers(stage, endpoint, model):
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     endpoint.stream(said("Hel"), said("lo", "stop"), json.dumps(usage), "[DONE]")
