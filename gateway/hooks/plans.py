@@ -58,6 +58,11 @@ class Plans:
         with self.lock:
             return tuple(self._hooks)
 
+    @property
+    def newest(self) -> Hook:
+        """Who joined last; while `lock` is held nobody else can."""
+        return next(reversed(self._hooks))
+
     def join(self, hook: Hook) -> Remove:
         """From the next event on, this hook is told too; returns what makes it leave."""
         with self.lock:

@@ -43,7 +43,7 @@ class FolderHook:
         self.current: Assessment | None = None  # what is subscribed, and runs when something does
         self.latest: Assessment | None = None  # the last look at the folder
         self._reassess = reassess
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
 
     @property

@@ -119,8 +119,9 @@ class Subscription:
         )
 
     def _join(self, register: Callable[[], Callable[[], None]]) -> None:
-        self._leave.append(register())
-        self._hooks.append(self._registry.hooks[-1])
+        with self._registry.plans.lock:
+            self._leave.append(register())
+            self._hooks.append(self._registry.plans.newest)
 
     def _keep_place(self, before: list[Hook]) -> None:
         """Among hooks of the same order who was there first comes first; a change of its terms does not undo that."""
