@@ -70,6 +70,7 @@ LOADED_BY_NAME = {
     "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
+    "gateway/cli/setup/__init__.py": "the one network that is set up",
     "gateway/daemon/networks.py": "the chat networks that are switched on",
     "gateway/hooks/wires/http.py": "the HTTP library, for the first hook that is a URL",
     "gateway/hooks/wires/process/boot.py": "the part that this process is to play",

@@ -4,6 +4,7 @@ import argparse
 import time
 from typing import Any
 
+from gateway.cli import platform
 from gateway.cli.output import show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import Client
@@ -53,6 +54,11 @@ def show(facts: dict[str, Any]) -> None:
     print()
     rows = [(part["name"], part["state"], part["detail"], part["restarts"]) for part in facts["parts"]]
     show_table(("part", "state", "", "restarts"), rows)
+    if facts["platforms"]:
+        print()
+        states = {part["name"]: part["state"] for part in facts["parts"]}
+        served = [{**one, "name": name, "state": states[name]} for name, one in facts["platforms"].items()]
+        show_table(*platform.table(served))
     if facts["platforms_off"]:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
         print(f"\noff: {off}")

@@ -10,6 +10,7 @@ from gateway.adapters.terminal import Terminal
 from gateway.catalogue import point
 from gateway.control.server import Notify, Verb
 from gateway.daemon import hooks
+from gateway.daemon.chats import Chats
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
 from gateway.daemon.memory import Memory
@@ -37,7 +38,7 @@ def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
 
     own = {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
     memory = Memory(gateway.engine, gateway.sessions, gateway.search)
-    return {**own, **hooks.verbs(gateway.hooks, gateway.engine), **memory.verbs()}
+    return {**own, **hooks.verbs(gateway.hooks, gateway.engine), **memory.verbs(), **Chats(gateway).verbs()}
 
 
 async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:

@@ -217,6 +217,9 @@ class TelegramWire:
     def _on_getme(self, _asked: dict[str, Any]) -> Any:
         return BOT
 
+    def _on_getwebhookinfo(self, _asked: dict[str, Any]) -> Any:
+        return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": len(self.updates)}
+
     async def _on_getupdates(self, asked: dict[str, Any]) -> Any:
         if self.webhook:
             raise Refused(409, "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook first")

@@ -1,0 +1,56 @@
+"""Telegram's word on a token: whose it is, and what the bot may see."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from telegram import Bot, LinkPreviewOptions
+from telegram.error import TelegramError
+
+from gateway.adapters.network.check import Checked
+from gateway.adapters.telegram.connection import in_words, make_bot
+from gateway.config.platforms import Telegram
+from gateway.errors import AdapterError
+
+GROUPS = "it may not be added to groups: @BotFather, /setjoingroups, if you want it there"
+PRIVACY = (
+    "privacy mode hides what is said in groups without calling it, which is right as long as `require_mention` is on; "
+    "else: @BotFather, /setprivacy, Disable, then add it to the group anew"
+)
+
+
+async def check(settings: Telegram) -> Checked:
+    """Who the bot is.
+
+    Raises:
+        AdapterError: the token is not good, somebody else reads with it, or Telegram cannot be reached.
+    """
+    async with connected(settings) as bot:
+        me = bot.bot
+        webhook = await bot.get_webhook_info()
+        if webhook.url:
+            raise AdapterError(
+                f"a webhook gets the messages of @{me.username}: take it back (the Bot API's deleteWebhook), "
+                "or make a bot of its own for this gateway with @BotFather"
+            )
+    todo = [*([] if me.can_join_groups else [GROUPS]), *([] if me.can_read_all_group_messages else [PRIVACY])]
+    return Checked(f"@{me.username} ({me.first_name}, id {me.id})", f"https://t.me/{me.username}", tuple(todo))
+
+
+async def say(settings: Telegram, chat: str, text: str) -> None:
+    """One text into a chat.
+
+    Raises:
+        AdapterError: Telegram refused it.
+    """
+    async with connected(settings) as bot:
+        await bot.send_message(chat, text, link_preview_options=LinkPreviewOptions(is_disabled=True))
+
+
+@asynccontextmanager
+async def connected(settings: Telegram) -> AsyncIterator[Bot]:
+    bot = make_bot(settings)
+    try:
+        async with bot:
+            yield bot
+    except TelegramError as error:
+        raise in_words(error) from None

@@ -1,0 +1,55 @@
+"""`hermes-gateway pairing`: people who ask to be let in, and those who were."""
+
+import argparse
+from typing import Any
+
+from gateway.cli.output import ago, show_json, show_table
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    listed = verbs.add_parser("list", help="who asks, and who was let in")
+    approve = verbs.add_parser("approve", help="let in whoever has this code, for direct messages")
+    approve.add_argument("code", help="as the person was told it")
+    revoke = verbs.add_parser("revoke", help="let somebody in no more")
+    revoke.add_argument("platform", help="telegram, discord or slack")
+    revoke.add_argument("user", help="their id, as `list` shows it")
+    for one in (listed, approve, revoke):
+        one.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    with Client(home.socket) as client:
+        match args.verb:
+            case "list":
+                show(client.call("pairing.list"), as_json=args.json)
+            case "approve":
+                told(client.call("pairing.approve", {"code": args.code}), "may speak now", as_json=args.json)
+            case "revoke":
+                asked = {"platform": args.platform, "user_id": args.user}
+                told(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
+    return int(Exit.OK)
+
+
+def show(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (one["platform"], one["user_id"], one["user_name"], what, ago(one["at"]))
+        for what, people in (("asks", found["asking"]), ("was let in", found["people"]))
+        for one in people
+    ]
+    show_table(("platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
+    if found["asking"]:
+        print("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
+
+
+def told(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(guest)
+    else:
+        print(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}")

@@ -1,0 +1,40 @@
+"""`hermes-gateway send`: a text, and files, into a chat; for scripts and cron."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from gateway.cli.output import note, show_json
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--to", required=True, metavar="PLATFORM[:CHAT[:THREAD]]", help="where to; without a chat, the home channel"
+    )
+    parser.add_argument(
+        "--file", action="append", default=[], metavar="PATH", help="a file beside the text; repeatable"
+    )
+    parser.add_argument(
+        "--wait", type=float, default=30.0, metavar="SECONDS", help="for its arrival (30); what is owed goes out anyhow"
+    )
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    text = " ".join(args.text)
+    if text == "-" or (not text and not args.file):
+        if sys.stdin.isatty():
+            note("type the text, and end it with Ctrl-D")
+        text = sys.stdin.read()
+    files = [str(Path(path).absolute()) for path in args.file]
+    with Client(home.socket, timeout=args.wait + 30) as client:
+        sent = client.call("chat.send", {"to": args.to, "text": text, "files": files, "wait": args.wait})
+    if args.json:
+        show_json(sent)
+    elif sent["state"] == "owed":
+        note("not sent yet: it is kept, and goes out as soon as the network takes it")
+    return int(Exit.OK)

@@ -1,0 +1,124 @@
+"""`hermes-gateway setup`: connect a chat network, step by step, or by flags where nobody can be asked.
+
+Tokens are tried at the network before anything is written. Secrets are written to `.env` alone, by adding lines.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from getpass import getpass
+from importlib import import_module
+from typing import Any
+
+import anyio
+
+from gateway.adapters import NETWORKS
+from gateway.cli.output import note, styled
+from gateway.cli.setup.networks import SETUPS, Ask, Setup
+from gateway.cli.setup.secrets import add, wrong_with
+from gateway.config.home import Home, process_environment
+from gateway.config.loading import Configuration, load
+from gateway.control.client import Client
+from gateway.errors import AdapterError, ConfigError, Exit, NotRunning
+
+HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    networks = parser.add_subparsers(dest="network", metavar="NETWORK", required=True)
+    for name, setup in SETUPS.items():
+        one = networks.add_parser(name, help=setup.summary, description=setup.summary)
+        for ask in setup.asks:
+            one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; $ {ask.variable}")
+        one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
+        one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    setup = SETUPS[args.network]
+    known = dict(load(home, process_environment()).environ)
+    values = answers(setup, args, known)
+    configuration = load(home, {**process_environment(), **values})
+    settings = getattr(configuration.settings.platforms, args.network)
+    check: Any = import_module(f"{NETWORKS[args.network]}.check")
+    if not args.no_check:
+        ask_the_network(setup, check, settings)
+    changed = {name: value for name, value in values.items() if known.get(name) != value}
+    write(home, changed)
+    if settings.home_channel and not args.no_hello and not args.no_check:
+        greet(check, settings)
+    tell_next(args.network, home, configuration)
+    return int(Exit.OK)
+
+
+def answers(setup: Setup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:
+    """What was given by flags, or is known, or is asked now; an optional one may stay empty.
+
+    Raises:
+        ConfigError: one that is needed is missing and nobody can be asked, or one is not of its shape.
+    """
+    values: dict[str, str] = {}
+    if sys.stdin.isatty():
+        print(setup.before)
+    for ask in setup.asks:
+        value = getattr(args, ask.variable) or ""
+        if not value and sys.stdin.isatty():
+            value = asked(ask, known.get(ask.variable, ""))
+        value = (value or known.get(ask.variable, "")).strip()
+        if not value and ask.is_needed:
+            raise ConfigError(f"{ask.what} is missing, and nobody can be asked\ngive it with {ask.flag}; {ask.where}")
+        if value and (wrong := wrong_with(value, ask.pattern)):
+            raise ConfigError(f"{ask.what} {wrong}\n{ask.where}")
+        if value:
+            values[ask.variable] = value
+    return values
+
+
+def asked(ask: Ask, now: str) -> str:
+    """What the person types; Enter keeps what is there."""
+    keeps = " (Enter keeps the present one)" if now else "" if ask.is_needed else " (Enter: none)"
+    prompt = f"{ask.what}, {ask.where}{keeps}: "
+    return (getpass(prompt) if ask.is_secret else input(prompt)).strip()
+
+
+def ask_the_network(setup: Setup, check: Any, settings: Any) -> None:
+    """Try the tokens.
+
+    Raises:
+        AdapterError: the network does not take them.
+    """
+    checked = anyio.run(check.check, settings)
+    print(f"{styled('ok', 'green')}  {checked.who}")
+    if checked.link:
+        print(f"    {checked.link}")
+    for what in (*setup.switches, *checked.todo):
+        print(f"{styled('->', 'yellow')}  {what}")
+
+
+def write(home: Home, changed: Mapping[str, str]) -> None:
+    if not changed:
+        print(f"{home.env} has all of it already")
+        return
+    add(home.env, changed)
+    print(f"written to {home.env}: {', '.join(changed)}")
+
+
+def greet(check: Any, settings: Any) -> None:
+    """Show that the home channel can be written to; what is set up stays, whether or not it can."""
+    try:
+        anyio.run(check.say, settings, settings.home_channel, HELLO)
+    except AdapterError as error:
+        note(f"the home channel {settings.home_channel} could not be greeted: {error}")
+    else:
+        print(f"{styled('ok', 'green')}  said hello in the home channel")
+
+
+def tell_next(network: str, home: Home, configuration: Configuration) -> None:
+    """The one step that is left."""
+    try:
+        with Client(home.socket):
+            print("next: start the gateway again, and write to the bot")
+    except NotRunning:
+        print("next: hermes-gateway run, and write to the bot")
+    if not getattr(configuration.settings.access.users, network):
+        print("whoever writes to it first gets a code: hermes-gateway pairing approve CODE lets them in")

@@ -1,0 +1,67 @@
+"""What `setup` asks for and says of each network: facts, from which its flags and its questions are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing to ask for, and the variable in which it is kept."""
+
+    variable: str
+    flag: str
+    what: str
+    where: str
+    pattern: str = r"\S+"
+    is_needed: bool = False
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One network. `before` is said first; `switches` are those that must be flipped at the network itself."""
+
+    summary: str
+    before: str
+    asks: tuple[Ask, ...]
+    switches: tuple[str, ...] = ()
+
+
+def people(network: str, ids: str, example: str, pattern: str) -> tuple[Ask, Ask]:
+    """Who may speak, and the home channel: alike everywhere, but for what an id is."""
+    name = network.upper()
+    return (
+        Ask(
+            f"{name}_ALLOWED_USERS",
+            "--allow",
+            "who may speak, as ids",
+            f"{ids}, several with commas; without any, whoever writes first can be paired",
+            rf"{pattern}(,\s*{pattern})*",
+        ),
+        Ask(
+            f"{name}_HOME_CHANNEL",
+            "--home-channel",
+            "the chat for reports and alerts, as an id",
+            f"for instance {example}",
+        ),
+    )
+
+
+SETUPS: Mapping[str, Setup] = {
+    "telegram": Setup(
+        "connect a Telegram bot",
+        "In Telegram, write /newbot to @BotFather, choose a name and a username, and copy the token that it answers.",
+        (
+            Ask(
+                "TELEGRAM_BOT_TOKEN",
+                "--token",
+                "the bot's token",
+                "from @BotFather, /newbot or /token",
+                r"\d{3,}:[A-Za-z0-9_-]{30,}",
+                is_needed=True,
+                is_secret=True,
+            ),
+            *people("telegram", "numbers, which @userinfobot tells", "your own id", r"\d{1,20}"),
+        ),
+    ),
+}

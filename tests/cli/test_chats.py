@@ -1,0 +1,125 @@
+"""`setup`, `send`, `pairing` and `platform`, as a person or a script types them, with a bot on loopback."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from gateway.testing import GatewayProcess
+from tests.adapters.telegram_wire import TOKEN, TelegramWire
+from tests.adapters.wire import ANN, BEN, STRANGER
+from tests.spine import until
+
+pytestmark = pytest.mark.process
+WRONG = "999999:" + "x" * 35
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
+    async with wire.serving():
+        yield wire
+
+
+@pytest.fixture
+async def gateway(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "what is", "answers": [{"text": "It is 42."}]})
+        gateway.environ |= {name: value for name, value in wire.environ.items() if name.endswith("URL")}
+        yield gateway
+
+
+async def cli(gateway: GatewayProcess, *args: str) -> "subprocess.CompletedProcess[str]":
+    return await to_thread.run_sync(partial(gateway.cli, *args))
+
+
+async def test_setup_tries_the_token_writes_it_and_says_hello(wire: TelegramWire, gateway: GatewayProcess) -> None:
+    env = gateway.home.env
+    env.write_text("# mine\nOTHER=1\nTELEGRAM_HOME_CHANNEL=5\nLAST=x")
+    env.chmod(0o600)
+    done = await cli(gateway, "setup", "telegram", "--token", TOKEN, "--allow", f"{ANN}, {BEN}", "--home-channel", ANN)
+    assert done.returncode == 0, done.stderr
+    assert "@gate_bot" in done.stdout
+    assert "https://t.me/gate_bot" in done.stdout
+    assert TOKEN not in done.stdout + done.stderr
+    assert [one.chat for one in wire.shown] == [ANN]
+    lines = env.read_text().splitlines()
+    assert lines[:3] == ["# mine", "OTHER=1", "LAST=x"]
+    assert set(lines[3:]) == {
+        f"TELEGRAM_BOT_TOKEN={TOKEN}",
+        f"TELEGRAM_ALLOWED_USERS={ANN},{BEN}",
+        f"TELEGRAM_HOME_CHANNEL={ANN}",
+    }
+    assert env.stat().st_mode & 0o777 == 0o600
+    again = await cli(gateway, "setup", "telegram", "--no-hello")
+    assert "has all of it already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (WRONG, "Telegram does not know the bot's token"),
+        ("hello", "does not look like one"),
+        ("", "nobody can be asked"),
+    ],
+)
+async def test_setup_writes_nothing_that_is_not_good(
+    wire: TelegramWire, gateway: GatewayProcess, token: str, said: str
+) -> None:
+    done = await cli(gateway, "setup", "telegram", "--token", token)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert not gateway.home.env.exists()
+
+
+async def test_setup_does_not_write_through_a_link(gateway: GatewayProcess, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text("OTHER=1\n")
+    target.chmod(0o600)
+    gateway.home.env.symlink_to(target)
+    done = await cli(gateway, "setup", "telegram", "--token", TOKEN, "--no-check")
+    assert done.returncode != 0
+    assert target.read_text() == "OTHER=1\n"
+
+
+async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayProcess, tmp_path: Path) -> None:
+    """One gateway, from the first stranger to the pause."""
+    gateway.environ |= {**wire.environ, "TELEGRAM_HOME_CHANNEL": ANN}
+    await to_thread.run_sync(gateway.start)
+    await wire.write("hello", by=STRANGER)
+    await until(lambda: bool(wire.shown), "the code")
+    asks = json.loads((await cli(gateway, "pairing", "list", "--json")).stdout)["asking"]
+    assert [(one["platform"], one["user_id"]) for one in asks] == [("telegram", STRANGER)]
+    wrong = await cli(gateway, "pairing", "approve", "WRONG")
+    assert (wrong.returncode, "nobody has this code" in wrong.stderr) == (1, True)
+    code = wire.shown[0].text.split("code is ")[1][:8]
+    assert "may speak now" in (await cli(gateway, "pairing", "approve", code)).stdout
+    await wire.write("what is it?", by=STRANGER)
+    await until(lambda: any(one.text == "It is 42." for one in wire.shown), "the answer")
+
+    picture = tmp_path / "chart.png"
+    picture.write_bytes(b"png")
+    sent = await cli(gateway, "send", "--to", "telegram", "--json", "--file", str(picture), "the", "report")
+    assert json.loads(sent.stdout)["state"] == "sent", sent.stderr
+    assert [(one.chat, one.text, one.file) for one in wire.shown[-2:]] == [(ANN, "the report", b""), (ANN, "", b"png")]
+    wire.forbid(BEN)
+    refused = await cli(gateway, "send", "--to", f"telegram:{BEN}", "hello")
+    assert (refused.returncode, "lets us not write there" in refused.stderr) == (1, True)
+    nowhere = await cli(gateway, "send", "--to", "slack", "hello")
+    assert (nowhere.returncode, "no bot token" in nowhere.stderr) == (1, True)
+
+    listed = await cli(gateway, "platform", "list")
+    assert "@gate_bot" in listed.stdout
+    assert "last probe" in (await cli(gateway, "status")).stdout
+    assert "paused" in (await cli(gateway, "platform", "pause", "telegram")).stdout
+    owed = await cli(gateway, "send", "--to", "telegram", "--wait", "0.2", "later")
+    assert (owed.returncode, "not sent yet" in owed.stderr) == (0, True)
+    assert "goes on" in (await cli(gateway, "platform", "resume", "telegram")).stdout
+    await until(lambda: wire.shown[-1].text == "later", "what was owed")
+    await cli(gateway, "pairing", "revoke", "telegram", STRANGER)
+    await wire.write("what is it?", by=STRANGER)
+    await until(lambda: "pairing code" in wire.shown[-1].text, "the door")
