@@ -54,7 +54,7 @@ class Calls:
             with self._runner.relay.using(wire):
                 self._rights.remember(event)
                 answer = await ask_all(wire, self._targets(event.name), event, timeout)
-            answer = decision_of(answer) if manifest.hermes else answer
+            answer = decision_of(answer) if manifest.hermes and manifest.kind == "hook" else answer
         except Pause:
             self._answered(event.name, begun, "ask")
             raise

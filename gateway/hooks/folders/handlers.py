@@ -60,13 +60,12 @@ class Targets:
 
 def _loaded(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], Target]]]:
     if isinstance(wire, Worker):
-        marks = [
-            (
-                mark.names,
-                Target(mark.target, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout),
-            )
-            for mark in wire.loaded.marks
-        ]
+        is_hook = wire.spec.plugin is None  # what a plugin guards stands in its manifest
+        marks = []
+        for mark in wire.loaded.marks:
+            guards = is_hook and mark.on_error == "deny"
+            target = Target(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
+            marks.append((mark.names, target))
         return wire.loaded.handle, marks
     if isinstance(wire, Inside):
         inside = [

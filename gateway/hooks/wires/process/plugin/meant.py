@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.events import YES, Deny, End, Event, Retry
-from gateway.hooks.wires.process.plugin.told import exit_of
+from gateway.hooks.wires.process.plugin.told import exit_of, own_of
 
 LONGEST = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
 SHOWN = 2_000
@@ -87,7 +87,8 @@ def goes_on(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
         if not isinstance(answer, dict) or _word(answer) not in ("continue", "block"):
             continue
         if message := _text(answer, "message", "reason").strip():
-            event.own["nudges"] = event.own.get("nudges", 0) + 1
+            own = own_of(event)
+            own["nudges"] = own.get("nudges", 0) + 1
             return Retry(message)
     return None
 

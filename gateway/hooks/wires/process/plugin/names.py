@@ -92,7 +92,7 @@ _ROWS = (
         order=2,
         notes=(*_TURN, "tool:after"),
     ),
-    Row("pre_api_request", ("llm:before",), "the model is called", told.pre_request, notes=_TURN),
+    Row("pre_api_request", ("llm:before",), "the model is called", told.pre_request, notes=(*_TURN, "message:add")),
     Row("post_api_request", ("llm:after",), "the model answered", told.post_request, notes=(*_TURN, "llm:before")),
     Row("api_request_error", ("llm:after",), "the model failed", told.request_error, notes=(*_TURN, "llm:before")),
     Row("on_session_start", ("agent:start",), "the first turn of a session", told.session_start, order=-1),

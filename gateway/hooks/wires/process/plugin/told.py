@@ -6,21 +6,30 @@ the hook's own bag; where there is none (a shell hook is a new process each time
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from gateway.events import Event
 from gateway.hooks.wires.process.hermes.sessions import SessionStore
+from gateway.hooks.wires.process.plugin.openai import as_function, as_openai
 from gateway.hooks.wires.process.plugin.shapes import message_event
 
 FILES = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
 SHELLS = frozenset({"shell", "terminal"})
 NUDGES = 3
+BEGUN = "begun"
 _ENDS = {"new": "new_session", "shutdown": "shutdown"}
+
+
+def own_of(event: Event) -> dict[str, Any]:
+    """What is remembered of this turn for this agent: a sub-agent's run is a part of the same turn."""
+    own: dict[str, Any] = event.own.setdefault(str(event.get("agent") or ""), {})
+    return own
 
 
 def remember(event: Event) -> None:
     """Keep of this event what a later one of the turn does not say."""
-    own = event.own
+    own = own_of(event)
     match event.name:
         case "agent:start":
             own["model"] = (event.get("config") or {}).get("model") or ""
@@ -31,6 +40,7 @@ def remember(event: Event) -> None:
             own.setdefault("messages", []).extend(as_openai([event.get("message")]))
         case "llm:before":
             own["asked_at"] = event.get("time")
+            own["asked_with"] = len(event.get("messages") or ()) + bool(event.get("system"))
         case "tool:after":
             path = (event.get("args") or {}).get("path")
             if event.get("tool") in FILES and path and not event.get("error") and not event.get("denied"):
@@ -110,7 +120,7 @@ def post_llm(event: Event) -> dict[str, Any] | None:
     reply = event.get("response_full")
     if not reply or event.get("interrupted"):
         return None
-    own = event.own
+    own = own_of(event)
     return {
         **_ids(event),
         "user_message": own.get("user_message") or event.get("message_full") or "",
@@ -121,7 +131,7 @@ def post_llm(event: Event) -> dict[str, Any] | None:
 
 
 def verify(event: Event) -> dict[str, Any] | None:
-    own = event.own
+    own = own_of(event)
     if not own.get("changed") or own.get("nudges", 0) >= NUDGES or not event.get("completed"):
         return None
     return {
@@ -135,38 +145,50 @@ def verify(event: Event) -> dict[str, Any] | None:
 
 
 def pre_request(event: Event) -> dict[str, Any]:
-    messages = as_openai(event.get("messages"))
+    own, system = own_of(event), event.get("system") or ""
+    said = as_openai(event.get("messages"))
+    sent = [*([{"role": "system", "content": system}] if system else []), *said]
+    tools = [as_function(one) for one in event.get("tools") or ()]
+    body = {"model": event.get("model"), "messages": sent, "tools": tools}
     return {
         **_request(event),
-        "user_message": event.own.get("user_message") or "",
-        "conversation_history": messages,
-        "request_messages": messages,
-        "message_count": len(messages),
-        "tool_count": len(event.get("tools") or ()),
+        "user_message": own.get("user_message") or "",
+        "conversation_history": [*own["history"], *own["messages"]] if "messages" in own else said,
+        "request_messages": sent,
+        "message_count": len(sent),
+        "tool_count": len(tools),
         "approx_input_tokens": event.get("tokens") or 0,
-        "request_char_count": sum(len(str(one.get("content") or "")) for one in messages),
+        "request_char_count": sum(len(str(one.get("content") or "")) for one in sent),
         "max_tokens": None,
         "started_at": event.get("time"),
         "middleware_trace": [],
-        "request": {"body": {"model": event.get("model"), "messages": messages, "tools": event.get("tools")}},
+        "request": {"method": "POST", "body": body},
     }
 
 
 def post_request(event: Event) -> dict[str, Any] | None:
     if event.get("error"):
         return None
-    content = event.get("content") or ""
-    (message,) = as_openai([{"role": "assistant", "content": content, "tool_calls": event.get("tool_calls") or []}])
-    calls = message.get("tool_calls") or []
+    content, calls = event.get("content") or "", list(event.get("tool_calls") or ())
+    (message,) = as_openai([{"role": "assistant", "content": content, "tool_calls": calls}])
+    model, stop, usage = own_of(event).get("model") or None, event.get("stop") or "stop", event.get("usage")
     return {
         **_request(event),
         **_times(event),
-        "finish_reason": event.get("stop") or "stop",
-        "message_count": None,
-        "response_model": event.own.get("model") or None,
-        "response": {"content": content, "tool_calls": calls},
-        "usage": event.get("usage"),
-        "assistant_message": message,
+        "finish_reason": stop,
+        "message_count": own_of(event).get("asked_with"),
+        "response_model": model,
+        "response": {"model": model, "finish_reason": stop, "assistant_message": message, "usage": usage},
+        "usage": usage,
+        "assistant_message": SimpleNamespace(
+            content=content,
+            tool_calls=[
+                SimpleNamespace(id=call.get("id"), name=call.get("name"), arguments=json.dumps(call.get("args") or {}))
+                for call in calls
+            ]
+            or None,
+            finish_reason=stop,
+        ),
         "assistant_content_chars": len(content),
         "assistant_tool_call_count": len(calls),
     }
@@ -189,8 +211,10 @@ def request_error(event: Event) -> dict[str, Any] | None:
 
 
 def session_start(event: Event) -> dict[str, Any] | None:
-    if event.get("messages") or event.get("resumed") or "/" in str(event.get("turn_id") or ""):
-        return None  # it goes on, or is a sub-agent's
+    is_first = not event.own.get(BEGUN) and not event.get("messages") and not event.get("resumed")
+    event.own[BEGUN] = True  # what begins after that in the same turn is a sub-agent's
+    if not is_first:
+        return None
     return {
         "session_id": event.get("session_id") or "",
         "model": (event.get("config") or {}).get("model") or "",
@@ -236,7 +260,7 @@ def sub_start(event: Event) -> dict[str, Any] | None:
 def sub_stop(event: Event) -> dict[str, Any] | None:
     if event.get("kind") != "call":
         return None
-    began = event.own.get(f"asked {event.get('target')}")
+    began = own_of(event).get(f"asked {event.get('target')}")
     return {
         **_parent(event),
         "child_summary": _text(event.get("result")),
@@ -302,33 +326,13 @@ def plain(event: Event) -> dict[str, Any]:
     return {**event, "task_id": event.get("session_id") or ""}
 
 
-def as_openai(messages: Any) -> list[dict[str, Any]]:
-    """Messages as plugins know them: calls of tools as OpenAI writes them."""
-    return [_as_openai(dict(message)) for message in messages or () if isinstance(message, dict)]
-
-
-def _as_openai(message: dict[str, Any]) -> dict[str, Any]:
-    if "call_id" in message:
-        message["tool_call_id"] = message.pop("call_id")
-    if calls := message.pop("tool_calls", None):
-        message["tool_calls"] = [
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": call.get("name"), "arguments": json.dumps(call.get("args") or {})},
-            }
-            for call in calls
-        ]
-    return message
-
-
 def _ids(event: Event) -> dict[str, Any]:
     session = event.get("session_id") or ""
     return {"session_id": session, "task_id": session, "turn_id": event.get("turn_id") or ""}
 
 
 def _model(event: Event) -> dict[str, Any]:
-    return {"model": event.own.get("model") or "", "platform": event.get("platform") or ""}
+    return {"model": own_of(event).get("model") or "", "platform": event.get("platform") or ""}
 
 
 def _request_id(event: Event) -> str:
@@ -340,7 +344,7 @@ def _request(event: Event) -> dict[str, Any]:
         **_ids(event),
         "api_request_id": _request_id(event),
         "platform": event.get("platform") or "",
-        "model": event.get("model") or event.own.get("model") or "",
+        "model": event.get("model") or own_of(event).get("model") or "",
         "provider": "",
         "base_url": "",
         "api_mode": "chat_completions",
@@ -350,7 +354,7 @@ def _request(event: Event) -> dict[str, Any]:
 
 def _times(event: Event) -> dict[str, Any]:
     ended = event.get("time") or datetime.now(UTC).timestamp()
-    began = event.own.get("asked_at") or ended
+    began = own_of(event).get("asked_at") or ended
     return {"api_duration": ended - began, "started_at": began, "ended_at": ended}
 
 

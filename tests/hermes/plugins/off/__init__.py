@@ -1,0 +1,3 @@
+"""Would break if anybody ran it."""
+
+raise RuntimeError("nobody switched this on")

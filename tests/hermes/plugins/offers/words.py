@@ -1,0 +1,3 @@
+"""What it says."""
+
+GREETING = "good evening"
