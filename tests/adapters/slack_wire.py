@@ -44,6 +44,7 @@ class SlackWire:
     connections: int = 0
     others: int = 0
     is_deaf: bool = False
+    lose_answers: int = 0
     url: str = ""
     _last: dict[str, Any] = field(default_factory=dict)
     _sockets: list[web.WebSocketResponse] = field(default_factory=list)
@@ -240,7 +241,11 @@ class SlackWire:
                 raise self.ills[method].pop(0)
             if method not in METHODS:
                 raise Refused("unknown_method")
-            return web.json_response({"ok": True, **METHODS[method](self, body)}, headers=headers)
+            done = METHODS[method](self, body)
+            if self.lose_answers and method == "chat.postMessage":
+                self.lose_answers -= 1
+                request.transport.abort()
+            return web.json_response({"ok": True, **done}, headers=headers)
         except Refused as error:
             return web.json_response(error.body, status=error.status, headers={**headers, **error.headers})
         finally:

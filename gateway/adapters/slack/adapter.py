@@ -21,7 +21,7 @@ from gateway.adapters.network import Ground, Presence
 from gateway.adapters.network.faults import first
 from gateway.adapters.network.marks import Marks
 from gateway.adapters.network.recent import Recent
-from gateway.adapters.slack.connection import FAULTS, PLATFORM, in_words, lacking, make_web, missing
+from gateway.adapters.slack.connection import FAULTS, PLATFORM, door, in_words, introduced, make_web, missing
 from gateway.adapters.slack.intake import Intake
 from gateway.adapters.slack.presses import Presses
 from gateway.adapters.slack.reading import Reader
@@ -43,16 +43,6 @@ class Times:
     broken: float = 10.0
     given_up: float = 45.0
     alive: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Me:
-    """Who the bot is, and where."""
-
-    user: str
-    bot: str
-    team: str
-    name: str
 
 
 class SlackAdapter:
@@ -81,7 +71,7 @@ class SlackAdapter:
 
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
         me, lacks = await introduced(web)
-        url = await self._door(web)
+        url = await door(web, self._settings)
         marks, recent, sign = Marks(self._ground.engine, PLATFORM, f"{me.team}:{me.user}"), Recent(), Sign(web)
         await marks.load()
         bot = f"{me.team}:{me.user}"
@@ -108,14 +98,6 @@ class SlackAdapter:
         finally:
             with anyio.CancelScope(shield=True):
                 await client.close()
-
-    async def _door(self, web: AsyncWebClient) -> str:
-        """The address of a new line, which proves the app's token."""
-        try:
-            answer = await web.apps_connections_open(app_token=self._settings.app_token.reveal())
-        except FAULTS as error:
-            raise in_words(error, variable="SLACK_APP_TOKEN") from None
-        return str(answer["url"])
 
     async def _watch(self, client: Any, web: AsyncWebClient, presence: Presence, detail: str) -> None:
         ponged, since = client.last_ping_pong_time, time.monotonic()
@@ -160,11 +142,3 @@ class Complaints:
             "stop the others, or give this gateway an app of its own"
         )
         self._presence.complain(*self._lacks, *([others] if count > 1 else []))
-
-
-async def introduced(web: AsyncWebClient) -> tuple[Me, list[str]]:
-    """Who we are, and which scopes the app lacks."""
-    answer = await web.auth_test()
-    me = Me(str(answer["user_id"]), str(answer.get("bot_id") or ""), str(answer["team_id"]), f"@{answer['user']}")
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    return me, lacking(str(headers.get("x-oauth-scopes", "")))

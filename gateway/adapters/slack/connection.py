@@ -3,6 +3,7 @@
 Neither token gets into a word of ours.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import aiohttp
@@ -39,11 +40,41 @@ REFUSALS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who the bot is, and where."""
+
+    user: str
+    bot: str
+    team: str
+    name: str
+    workspace: str
+    url: str
+
+
 def make_web(settings: Slack) -> AsyncWebClient:
     base = settings.base_url.rstrip("/")
     return AsyncWebClient(
         token=settings.bot_token.reveal(), base_url=f"{base}/" if base else API, timeout=WAIT, retry_handlers=[]
     )
+
+
+async def introduced(web: AsyncWebClient) -> tuple[Me, list[str]]:
+    """Who we are, and which scopes the app lacks; it proves the bot's token."""
+    answer = await web.auth_test()
+    names = [str(answer.get(name) or "") for name in ("user_id", "bot_id", "team_id", "user", "team", "url")]
+    user, bot, team, name, workspace, url = names
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return Me(user, bot, team, f"@{name}", workspace, url), lacking(str(headers.get("x-oauth-scopes", "")))
+
+
+async def door(web: AsyncWebClient, settings: Slack) -> str:
+    """The address of a new line; it proves the app's token."""
+    try:
+        answer = await web.apps_connections_open(app_token=settings.app_token.reveal())
+    except FAULTS as error:
+        raise in_words(error, variable="SLACK_APP_TOKEN") from None
+    return str(answer["url"])
 
 
 def code_of(error: Exception) -> str:
