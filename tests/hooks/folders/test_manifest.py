@@ -151,6 +151,7 @@ command: "'"
     assert found["1:10"] == "`true` is true or false, not the name of an event"
 
 
+@pytest.mark.row("SHE-45")
 @pytest.mark.parametrize(
     ("text", "place", "what"),
     [
@@ -172,6 +173,7 @@ command: "'"
         ("events: [a:b]\nurl: http://me:secret@host/\n", "2:6", "password"),
         ("events: [a:b]\nurl: 'http://'\n", "2:6", "no web address"),
         ("events: [a:b]\nenv: [sk-1234567890]\n", "2:7", "no name of an environment variable"),
+        ("events: [a:b]\nurl: https://host/\ncommand: ./run\n", "2:6", "side by side"),
         ("events: [a:b]\npriority: 1\norder: 1\n", "2:1", "low first in some systems"),
         ("events: [a:b]\nname: \x07\n", "2:7", "not text"),
         ("events: [a:b]\nmax: 0\nmode: parallel\n", "2:6", "range"),

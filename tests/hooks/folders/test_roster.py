@@ -72,6 +72,7 @@ async def test_the_first_event_of_the_new_one_waits_for_the_last_of_the_old(yard
     assert yard.seen("slow") == [["old", "my:event", 1], ["new", "my:event", 2]]
 
 
+@pytest.mark.row("WEB-48")
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
