@@ -2,6 +2,7 @@
 
 import argparse
 
+from gateway.cli import doctor_hermes
 from gateway.cli.diagnosis import CHECKS, patient
 from gateway.cli.output import show_json, styled
 from gateway.config.home import Home, process_environment
@@ -11,10 +12,13 @@ from gateway.logs.text import one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    if args.hermes:
+        return doctor_hermes.run(home, process_environment(), as_json=args.json)
     who = patient(home, process_environment())
     found = {name: list(check(who)) for name, check in CHECKS.items()}
     if args.json:

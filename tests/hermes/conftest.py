@@ -67,7 +67,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         for folder in sorted(FOLDERS.iterdir()):
             gateway.add_hook(folder.name, folder)
         gateway.start()
-        gateway.until(lambda: all(hook["state"] == "loaded" for hook in hooks(gateway)))
+        gateway.until(lambda: all(hook["state"] not in ("starting", "registered") for hook in hooks(gateway)), 60)
+        assert {hook["name"]: hook["reason"] for hook in hooks(gateway) if hook["state"] != "loaded"} == {}
         yield Seen(gateway)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.hooks.folders.discovery import Folder, label_of, leads_inside
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.reaches import reaches
 from gateway.located import Finding, Place
 from gateway.located.tree import shown
 
@@ -70,11 +71,12 @@ def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Findin
     if manifest.entry not in code.files:
         remedy = f"write {manifest.entry}" + (", or name a `command` or a `url`" if manifest.kind == "hook" else "")
         return [Finding(Place(label_of(folder.name)), f"has no {manifest.entry}", remedy)]
-    return [
+    wrong = [
         finding
         for name, source in code.files.items()
         if name.endswith(".py") and len(source) <= CHECKED and (finding := _syntax(folder.name, name, source))
     ]
+    return wrong + [reach.finding for reach in reaches(folder.name, code.files) if manifest.hermes]
 
 
 def _program_findings(folder: Folder, program: str) -> list[Finding]:

@@ -1,0 +1,85 @@
+"""`doctor --hermes`: what of an existing home works here, told from its files alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+
+def plant(place: Path, **files: str) -> None:
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        (place / name.replace("__dot__", ".")).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
+    gateway = GatewayProcess(tmp_path_factory.mktemp("d") / "home")
+    root = gateway.home.root
+    handler = "def handle(event_type, context): pass\n"
+    yaml, py = "HOOK__dot__yaml", "handler__dot__py"
+    plant(root / "hooks" / "good", **{yaml: "events: [agent:end]\nauthor: me\n", py: handler})
+    plant(root / "hooks" / "patcher", **{yaml: "events: [agent:end]\n", py: f"from gateway.run import X\n{handler}"})
+    plant(root / "hooks" / "lost", **{yaml: "events: [agent:end]\n", py: f"import hermes_state\n{handler}"})
+    plant(root / "hooks" / "broken", **{yaml: "events: [agent:end]\n", py: "def handle(:\n"})
+    register = (
+        "def register(ctx):\n    ctx.register_hook('on_room_member_activity', print)\n    ctx.register_platform()\n"
+    )
+    for name in ("on", "off"):
+        plant(root / "plugins" / name, plugin__dot__yaml="name: x\n", __init____dot__py=register)
+    (root / "config.yaml").write_text("plugins: {enabled: [on]}\nmodel: {default: x}\nskin: {a: 1}\n")
+    (root / ".env").write_text("TELEGRAM_HOME_CHANNEL=5\nSLACK_ALLOW_ALL_USERS=1\nMY_KEY=secret-value\n")
+    (root / ".env").chmod(0o600)
+    (root / "BOOT.md").write_text("look around")
+    before = snapshot(root)
+    said = gateway.cli("doctor", "--hermes", "--json")
+    assert said.returncode == 0, said.stderr
+    assert "secret-value" not in said.stdout
+    assert snapshot(root) == before, "it touches nothing"
+    rows = json.loads(said.stdout)["hermes"]
+    return {(row["what"], row["name"]): (row["verdict"], " | ".join(row["why"])) for row in rows}
+
+
+def snapshot(root: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime_ns for path in sorted(root.rglob("*"))}
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "verdict", "why"),
+    [
+        ("hook", "good", "works", ""),
+        ("hook", "patcher", "degrades", "gateway.run.X is inside Hermes: patching it has no effect here"),
+        ("hook", "lost", "fails", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
+        ("hook", "broken", "fails", "broken/handler.py:1"),
+        ("plugin", "on", "degrades", "ctx.register_platform is not offered here"),
+        ("plugin", "on", "degrades", "on_room_member_activity never fires here"),
+        ("plugin", "off", "off", "hermes-gateway hooks enable off"),
+        ("config.yaml", "plugins", "works", "count as in Hermes"),
+        ("config.yaml", "model", "degrades", "our own config.yaml"),
+        ("config.yaml", "skin", "off", "nothing here reads it"),
+        (".env", "TELEGRAM_HOME_CHANNEL", "works", "is platforms.telegram.home_channel"),
+        (".env", "SLACK_ALLOW_ALL_USERS", "works", "opens slack to everybody"),
+        (".env", "MY_KEY", "works", "hooks that name it get it"),
+        ("file", "BOOT.md", "works", "hooks info boot-md"),
+    ],
+)
+def test_each_thing_of_the_home_is_judged_with_a_reason(
+    told: dict[tuple[str, str], Any], what: str, name: str, verdict: str, why: str
+) -> None:
+    assert told[what, name][0] == verdict
+    assert why in told[what, name][1]
+
+
+def test_people_get_a_table_and_a_sum(tmp_path: Path) -> None:
+    gateway = GatewayProcess(tmp_path / "home")
+    plant(
+        gateway.home.hooks / "good", HOOK__dot__yaml="events: [agent:end]\n", handler__dot__py="def handle(e, c): 0\n"
+    )
+    said = gateway.cli("doctor", "--hermes")
+    assert ["hook", "good", "works"] in [line.split() for line in said.stdout.splitlines()]
+    assert "1 works, 0 degrades, 0 fails, 0 off; nothing was changed or run" in said.stderr
