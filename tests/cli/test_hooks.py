@@ -1,6 +1,7 @@
 """Every verb of `hooks`, as a person types it: against a gateway that runs."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -215,6 +216,27 @@ def test_trust_lets_a_hook_run_as_it_is(tmp_path: Path) -> None:
 def test_deps_has_nothing_to_do_where_nothing_is_lacking(gateway: GatewayProcess) -> None:
     done = gateway.cli("hooks", "deps", "courier")
     assert (said(done), done.stderr) == ("courier: loaded\n", "courier lacks no package\n")
+
+
+def test_a_guard_whose_decision_means_nothing_has_failed_and_so_denies(gateway: GatewayProcess) -> None:
+    guard = "def handle(event_type, context):\n    return {'decision': 'denny', 'message': 'no'}\n"
+    manifest = "intercepts: [tool:before]\nwhen: {tool: calculate}\non_error: deny\n"
+    folder = gateway.add_hook("guard", {"HOOK.yaml": manifest, "handler.py": guard})
+    gateway.until(lambda: gateway.cli("hooks", "info", "guard").returncode == 0)
+    shown = said(gateway.cli("hooks", "test", "guard"), 1)
+    assert "unknown decision 'denny'; did you mean 'deny'?" in shown
+    assert "42" not in gateway.say("what is 6 * 7")["reply"]
+    assert "unknown decision 'denny'" in facts(gateway, "info", "guard")["hook"]["last_error"]["message"]
+    shutil.rmtree(folder)
+
+
+def test_a_decision_without_effect_is_warned_of(gateway: GatewayProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "again"
+    folder.mkdir(mode=0o700)
+    (folder / "HOOK.yaml").write_text("intercepts: [tool:before]\n")
+    (folder / "handler.py").write_text("def handle(event_type, context):\n    return {'decision': 'retry'}\n")
+    shown = said(gateway.cli("hooks", "test", str(folder)))
+    assert "warning  retry has no effect at tool:before, which honours deny, end" in shown
 
 
 @pytest.mark.parametrize("verb", ["info", "test", "enable", "disable", "reload", "reset", "trust", "deps", "logs"])

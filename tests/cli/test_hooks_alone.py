@@ -146,7 +146,10 @@ def test_test_tries_a_folder_wherever_it_lies(gateway: GatewayProcess, tmp_path:
 
 
 def test_test_says_why_a_hook_does_not_start(gateway: GatewayProcess) -> None:
-    gateway.add_hook("greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "raise ValueError('no')\n"})
+    gateway.add_hook(
+        "greet",
+        {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(a, b): ...\n\n\nraise ValueError('no')\n"},
+    )
     done = gateway.cli("hooks", "test", "greet")
     assert done.returncode == 1
     assert "ValueError: no" in done.stderr

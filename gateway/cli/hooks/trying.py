@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.catalogue import suggest
+from gateway.catalogue import point, suggest
 from gateway.cli.hooks.alone import try_alone
 from gateway.cli.hooks.listing import ask, milliseconds
 from gateway.cli.hooks.options import is_path
@@ -57,10 +57,24 @@ def show_trial(trial: dict[str, Any]) -> None:
         print(f"  changed  {field}: {in_json(value)}")
     for asked in trial["asked"]:
         print(f"  asked    {in_json(asked)}")
-    for line in (trial["traceback"] or trial["error"]).splitlines():
+    if nothing := without_effect(trial):
+        print(f"  {styled('warning', 'yellow')}  {nothing}")
+    shown = (trial["traceback"] or trial["error"]).splitlines()
+    for line in shown:
         print(f"  {line}")
     for line in trial["output"].splitlines():
-        print(f"  | {line}")
+        if not any(line.endswith(told) for told in shown):  # what it raised stands in its log too
+            print(f"  | {line}")
+
+
+def without_effect(trial: dict[str, Any]) -> str:
+    """What the hook decided, where that means nothing at such an event."""
+    known, result = point(trial["event"]), trial["result"]
+    word = result.get("decision", "") if isinstance(result, dict) else ""
+    if known is None or word not in ("deny", "end", "retry") or word in known.outcomes:
+        return ""
+    honoured = ", ".join(sorted(known.outcomes)) or "no decision"
+    return f"{word} has no effect at {trial['event']}, which honours {honoured}"
 
 
 def in_json(value: Any) -> str:

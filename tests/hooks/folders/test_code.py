@@ -45,7 +45,7 @@ def test_a_syntax_error_has_its_line_and_column(tmp_path: Path) -> None:
         "a/handler.py:2:12: error: '(' was never closed; correct this line"
     ]
     assert "outside function" in findings(plant(tmp_path / "b", "return 1\n"))[0]
-    assert findings(plant(tmp_path / "c", "x = '\\d'\n")) == []
+    assert findings(plant(tmp_path / "c", "x = '\\d'\n\n\ndef handle(e, c): ...\n")) == []
     assert "null bytes" in findings(plant(tmp_path / "d", "a\0b"))[0]
     assert findings(plant(tmp_path / "e", "-" * 40_000 + "1"))
 

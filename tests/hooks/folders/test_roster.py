@@ -77,8 +77,8 @@ async def test_the_first_event_of_the_new_one_waits_for_the_last_of_the_old(yard
     ("file", "text", "why"),
     [
         ("handler.py", "def handle(e, c:\n", "bad/handler.py:1:"),
-        ("handler.py", "import no_such_module\n", "No module named 'no_such_module'"),
-        ("handler.py", "import os\nos._exit(1)\n", "does not start"),
+        ("handler.py", "import no_such_module\n\n\ndef handle(e, c): ...\n", "No module named 'no_such_module'"),
+        ("handler.py", "import os\nos._exit(1)\n\n\ndef handle(e, c): ...\n", "does not start"),
         ("HOOK.yaml", "events: ['my:*'\n", "bad/HOOK.yaml:2:1"),
         ("HOOK.yaml", "events: ['my:*']\norder: high\n", "bad/HOOK.yaml:2:8"),
         ("HOOK.yaml", "events: ['my:*']\nrequires: {bins: [no-such-program]}\n", "no-such-program"),
