@@ -67,7 +67,7 @@ def test_the_hardening_lets_hooks_live(system: System, tmp_path: Path) -> None:
     if not (node := shutil.which("node")):
         pytest.skip("Node is not installed")
     threads = "new (require('worker_threads').Worker)('', {eval: true}).on('exit', code => process.exit(code))"
-    nicer = "import os, threading; os.setpriority(os.PRIO_PROCESS, 0, 5); threading.Thread(target=int).start()"
+    nicer = "import os, threading; os.nice(1); threading.Thread(target=int).start()"
     drop_in = tmp_path / "units" / f"{UNIT}.d" / "hooks.conf"
     drop_in.write_text(f'[Service]\nExecStartPre={node} -e "{threads}"\nExecStartPre={sys.executable} -c "{nicer}"\n')
     system.systemctl("daemon-reload")

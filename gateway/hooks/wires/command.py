@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+RESERVED = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -44,7 +46,8 @@ def restrain(pid: int, spec: CommandSpec) -> None:
     """When the machine runs short, the program goes before the gateway; where the system has means for that."""
     with suppress(OSError, ValueError):
         if spec.memory is not None:
-            resource.prlimit(pid, resource.RLIMIT_DATA, (spec.memory, spec.memory))
+            most = spec.memory + RESERVED
+            resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, spec.nice)
     with suppress(OSError):
