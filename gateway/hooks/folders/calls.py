@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.events import Event, Pause
+from gateway.events import Event, Pause, outcome_from
 from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE, Target, ask_all, tell_all
 from gateway.hooks.folders.hermes import decision_of
@@ -55,6 +55,7 @@ class Calls:
                 self._rights.remember(event)
                 answer = await ask_all(wire, self._targets(event.name), event, timeout)
             answer = decision_of(answer) if manifest.hermes and manifest.kind == "hook" else answer
+            outcome_from(answer)  # what means nothing is a failure
         except Pause:
             self._answered(event.name, begun, "ask")
             raise

@@ -16,6 +16,7 @@ import msgspec
 from gateway.hooks.folders.discovery import Folder, label_of, leads_inside
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reaches import reaches
+from gateway.hooks.folders.shape import shape_findings
 from gateway.located import Finding, Place
 from gateway.located.tree import shown
 
@@ -76,6 +77,9 @@ def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Findin
         for name, source in code.files.items()
         if name.endswith(".py") and len(source) <= CHECKED and (finding := _syntax(folder.name, name, source))
     ]
+    entry = code.files[manifest.entry]
+    if not wrong and manifest.kind == "hook" and len(entry) <= CHECKED:
+        wrong += shape_findings(f"{label_of(folder.name)}/{manifest.entry}", entry)
     return wrong + [reach.finding for reach in reaches(folder.name, code.files) if manifest.hermes]
 
 

@@ -10,9 +10,10 @@ import anyio
 import msgspec
 
 from gateway.catalogue import members, point, sample
-from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_to
+from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to
 from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.handlers import Targets, ask_all, tell_all
+from gateway.hooks.folders.hermes import decision_of
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.subscription import patterns_of
@@ -89,12 +90,16 @@ async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: l
     try:
         if verb == "intercept":
             result = await ask_all(wire, targets, event, manifest.decide_timeout)
+            result = decision_of(result) if manifest.hermes and manifest.kind == "hook" else result
+            outcome_from(result)
         else:
             await tell_all(wire, targets, event.name, event, manifest.observe_timeout)
     except Pause as pause:
         result = outcome_to(pause)
     except HookFailed as failed:
         error, traceback = str(failed), failed.traceback
+    except (TypeError, ValueError) as wrong:
+        error = str(wrong)
     seconds = time.perf_counter() - begun
     await anyio.sleep(SPOKEN)
     return Trial(
