@@ -4,6 +4,7 @@ Tokens are tried at the network before anything is written. Secrets are written 
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping
 from getpass import getpass
@@ -16,7 +17,9 @@ from gateway.adapters import NETWORKS
 from gateway.cli.output import note, styled
 from gateway.cli.setup.networks import SETUPS, Ask, Setup
 from gateway.cli.setup.secrets import add, wrong_with
+from gateway.commands import CommandTable
 from gateway.config.home import Home, process_environment
+from gateway.config.layers import read_outside
 from gateway.config.loading import Configuration, load
 from gateway.control.client import Client
 from gateway.errors import AdapterError, ConfigError, Exit, NotRunning
@@ -32,9 +35,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; $ {ask.variable}")
         one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
         one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
+        if name == "slack":
+            one.add_argument("--manifest", action="store_true", help="print the app's manifest, for Slack, and end")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    if getattr(args, "manifest", False):
+        described: Any = import_module(f"{NETWORKS[args.network]}.manifest")
+        print(json.dumps(described.manifest(CommandTable()), indent=2))
+        return int(Exit.OK)
     setup = SETUPS[args.network]
     known = dict(load(home, process_environment()).environ)
     values = answers(setup, args, known)
@@ -43,7 +52,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
     check: Any = import_module(f"{NETWORKS[args.network]}.check")
     if not args.no_check:
         ask_the_network(setup, check, settings)
-    changed = {name: value for name, value in values.items() if known.get(name) != value}
+    kept = read_outside({}, home.env).environ
+    changed = {name: value for name, value in values.items() if kept.get(name) != value.replace(" ", "")}
     write(home, changed)
     if settings.home_channel and not args.no_hello and not args.no_check:
         greet(check, settings)
