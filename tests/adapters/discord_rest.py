@@ -37,14 +37,14 @@ def me(_wire: "DiscordWire", _body: Any, _query: Any) -> Any:
     return BOT
 
 
-def application(_wire: "DiscordWire", _body: Any, _query: Any) -> Any:
+def application(wire: "DiscordWire", _body: Any, _query: Any) -> Any:
     about: dict[str, Any] = {
         "id": APP,
         "name": "gate",
         "icon": None,
         "description": "",
         "bot_public": False,
-        "flags": 1 << 19,
+        "flags": wire.flags,
     }
     about |= {"bot_require_code_grant": False, "verify_key": "00", "owner": user("9"), "team": None}
     return about | {"rpc_origins": [], "interactions_endpoint_url": None, "install_params": None}

@@ -70,6 +70,7 @@ class DiscordWire:
     auto_thread: bool = False
     intents_granted: bool = True
     is_deaf: bool = False
+    flags: int = 1 << 19
     no_threads: bool = False
     heartbeat: int = 41_250
     roles: dict[str, list[str]] = field(default_factory=dict)

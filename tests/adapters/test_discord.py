@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, Times
 from gateway.adapters.network import Presence
 from gateway.daemon.daemon import ground, house
@@ -254,3 +255,18 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
         tasks.start_soon(make_deaf)
         with pytest.raises(AdapterError, match="has not answered"):
             await adapter.serve(presence)
+
+
+async def test_setup_learns_who_the_bot_is_and_what_is_to_be_switched(home: House, wire: DiscordWire) -> None:
+    settings = home.gateway.settings.platforms.discord
+    checked = await check.check(settings)
+    assert "@gate" in checked.who
+    assert "permissions=" in checked.link
+    assert not any("Intent" in one for one in checked.todo)
+    await check.say(settings, known_as(BEN), "hello")
+    await home.shows("hello")
+    wire.flags = 0
+    assert "Message Content Intent" in (await check.check(settings)).todo[0]
+    wire.token = "none"
+    with pytest.raises(AdapterError, match="token"):
+        await check.check(settings)

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway.adapters.network import Ground, Presence
+from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, Times
 from gateway.adapters.slack.manifest import manifest
 from gateway.commands import CommandTable
@@ -254,3 +255,16 @@ def test_the_manifest_has_all_that_slack_must_know() -> None:
     assert "/start" not in names
     assert about["settings"]["socket_mode_enabled"]
     assert len(names) <= 50
+
+
+async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: SlackWire) -> None:
+    settings = home.gateway.settings.platforms.slack
+    wire.scopes = wire.scopes.replace("im:history,", "")
+    checked = await check.check(settings)
+    assert checked.who == "@gate in a team"
+    assert "im:history" in checked.todo[0]
+    await check.say(settings, CHANNEL, "hello")
+    await home.shows("hello")
+    wire.tokens = wire.tokens[:1]
+    with pytest.raises(AdapterError, match="SLACK_APP_TOKEN"):
+        await check.check(settings)

@@ -64,4 +64,55 @@ SETUPS: Mapping[str, Setup] = {
             *people("telegram", "numbers, which @userinfobot tells", "your own id", r"\d{1,20}"),
         ),
     ),
+    "discord": Setup(
+        "connect a Discord bot",
+        "At https://discord.com/developers/applications: New Application, then Bot, Reset Token, and copy the token. "
+        "On the same page, under Privileged Gateway Intents, switch on Message Content Intent.",
+        (
+            Ask(
+                "DISCORD_BOT_TOKEN",
+                "--token",
+                "the bot's token",
+                "from the developer portal, Bot, Reset Token",
+                r"[\w-]{20,}\.[\w-]{5,}\.[\w-]{20,}",
+                is_needed=True,
+                is_secret=True,
+            ),
+            *people(
+                "discord",
+                "numbers, which Discord copies when its Developer Mode is on (right click on a person, Copy User ID)",
+                "the id of a channel",
+                r"\d{15,20}",
+            ),
+        ),
+    ),
+    "slack": Setup(
+        "connect a Slack app",
+        "At https://api.slack.com/apps: Create New App, From a manifest, and paste what `hermes-gateway setup slack "
+        "--manifest` prints. Then Install to Workspace, and copy the bot's token; under Basic Information, App-Level "
+        "Tokens, make a token with the scope connections:write.",
+        (
+            Ask(
+                "SLACK_BOT_TOKEN",
+                "--bot-token",
+                "the bot's token",
+                "xoxb-..., from OAuth & Permissions",
+                r"xoxb-[\w-]{10,}",
+                is_needed=True,
+                is_secret=True,
+            ),
+            Ask(
+                "SLACK_APP_TOKEN",
+                "--app-token",
+                "the app's token",
+                "xapp-..., from Basic Information, App-Level Tokens",
+                r"xapp-[\w-]{10,}",
+                is_needed=True,
+                is_secret=True,
+            ),
+            *people(
+                "slack", "such as U012ABCDEF, from a person's profile, Copy member ID", "C012ABCDEF", "[UW][A-Z0-9]{6,}"
+            ),
+        ),
+    ),
 }
