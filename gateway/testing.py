@@ -8,6 +8,12 @@
 
 The model is the demo, or says what the script says; nothing leaves the machine. `script`, `ScriptModel` and
 `read_script` are the scripted model by itself, for tests of a turn without a gateway.
+
+    async with gateway_in(tmp_path, {"user": "weather", "text": "sunny"}) as gateway:
+        heard = RecordingHook(gateway.registry, "tool:*")
+        assert (await gateway.say("weather"))["reply"] == "sunny"
+
+is the same gateway inside the test's own process, for hooks that are functions of the test.
 """
 
 import json
@@ -16,18 +22,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway.adapters.terminal import Terminal
 from gateway.agent.models.script import ScriptModel, read_script, script
 from gateway.config.home import Home, process_environment
+from gateway.config.loading import load
 from gateway.control.client import Client
+from gateway.daemon.daemon import Gateway, running
+from gateway.daemon.stopping import Stop
+from gateway.daemon.verbs import verbs
 from gateway.errors import GatewayError, NotRunning
+from gateway.hooks import HookRegistry
 
-__all__ = ["GatewayProcess", "ScriptModel", "read_script", "script"]
+__all__ = ["GatewayProcess", "LiveGateway", "RecordingHook", "ScriptModel", "gateway_in", "read_script", "script"]
 
 PATIENCE = 20.0
 GLANCE = 0.01
@@ -137,3 +154,89 @@ class GatewayProcess:
         with suppress(NotRunning):
             return bool(self.call("status")["state"] == "ready")
         return False
+
+
+class RecordingHook:
+    """An observer that keeps what it is told: `events` in their order, each a name and its fields."""
+
+    def __init__(self, registry: HookRegistry, names: str | Iterable[str] = "*") -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._news = anyio.Event()
+        self.remove = registry.watch(names, self._note)
+
+    @property
+    def names(self) -> list[str]:
+        """What happened, in order."""
+        return [name for name, _ in self.events]
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        """The fields of each event of this name."""
+        return [fields for told, fields in self.events if told == name]
+
+    async def until(self, name: str, patience: float = PATIENCE) -> dict[str, Any]:
+        """The first event of this name, once there is one.
+
+        Raises:
+            GatewayError: there was none in time; the message says what there was.
+        """
+        with anyio.move_on_after(patience):
+            while not self.of(name):
+                self._news = anyio.Event()
+                await self._news.wait()
+        if not self.of(name):
+            raise GatewayError(f"no {name} within {patience:.0f} s; there was {', '.join(self.names) or 'nothing'}")
+        return self.of(name)[0]
+
+    def _note(self, name: str, context: dict[str, Any]) -> None:
+        self.events.append((name, dict(context)))
+        self._news.set()
+
+
+class LiveGateway:
+    """A gateway in this process. `registry` takes hooks that are functions: `registry.on`, `registry.watch`."""
+
+    def __init__(self, gateway: Gateway, terminal: Terminal) -> None:
+        self.gateway = gateway
+        self.registry = gateway.registry
+        self._terminal = terminal
+
+    async def say(self, text: str, session: str = "main") -> dict[str, Any]:
+        """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
+        said = await self._terminal.say({"text": text, "session": session}, _nobody_listens)
+        return dict(msgspec.to_builtins(said))
+
+
+@asynccontextmanager
+async def gateway_in(
+    root: Path,
+    *turns: Mapping[str, Any],
+    settings: str = "",
+    hooks: Mapping[str, Mapping[str, str] | Path] | None = None,
+) -> AsyncIterator[LiveGateway]:
+    """A gateway in the home `root`, inside this process, while inside the block.
+
+    `turns` are the model's, as in a script file (without them it is the demo); `settings` is YAML that stands beside;
+    `hooks` are folders by name.
+    """
+    files = GatewayProcess(root)
+    if turns:
+        files.script(*turns, settings=settings)
+    else:
+        files.configure(settings)
+    for name, folder in (hooks or {}).items():
+        files.add_hook(name, folder)
+    configuration = await anyio.to_thread.run_sync(partial(load, files.home, files.environ))
+    terminals: list[Terminal] = []
+
+    def make_verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Any]:
+        terminals.append(terminal)
+        return verbs(gateway, terminal)
+
+    stop = Stop(configuration.settings.gateway.shutdown_timeout)
+    async with running(files.home, configuration, stop, make_verbs) as gateway:
+        await gateway.hooks.settled()
+        yield LiveGateway(gateway, terminals[0])
+
+
+async def _nobody_listens(_kind: str, _fields: Any) -> None:
+    """The answer is what counts; how it grew does not."""
