@@ -239,3 +239,22 @@ async def test_folders_that_go_while_they_are_looked_at_leave_nothing_behind(hom
         assert [status.name for status in await service.status()] == ["last"]
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("last") == [["1", "my:event", 1]])
+
+
+@pytest.mark.parametrize("name", ["天気-予報", "it's one; $(two) %s {three}", "a.b.c", "é" * 60, "import", "1st"])
+async def test_a_folder_of_an_odd_name_is_a_hook_like_others(yard: Yard, name: str) -> None:
+    yard.plant(name, "intercepts: ['my:*']\n", "def handle(e, c):\n    print('hello')\n    return {'name': __name__}\n")
+    await yard.state(name, "loaded")
+    assert (await yard.registry.run("my:event", name=""))["name"] == f"hermes_hook_{name}"
+    await until(lambda: "hello" in yard.log(name))
+    shutil.rmtree(yard.hooks / name)
+    await until(lambda: not yard.registry.wants("my:event"))
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "\u202egniht", "new\nline", "bell\x07"])
+async def test_a_folder_whose_name_cannot_be_shown_is_refused_and_told_of(yard: Yard, name: str) -> None:
+    yard.plant(name, "events: ['my:*']\n", "def handle(e, c): ...\n")
+    status = await yard.state(name, "refused")
+    assert "name" in status.reason
+    assert status.reason.isprintable()
+    assert not yard.registry.wants("my:event")
