@@ -124,9 +124,7 @@ def _shell_dialect(assessment: Assessment, manifest: Manifest) -> ShellDialect:
 
 
 async def _outbound(assessment: Assessment, manifest: Manifest, house: House) -> Outbound:
-    key = house.surroundings.environ.get(manifest.secret_env, "").encode() if manifest.secret_env else None
-    if key == b"":
-        raise HookError(f"{manifest.folder}: {manifest.secret_env} is not set; write it into .env")
+    key = house.surroundings.environ[manifest.secret_env].encode() if manifest.secret_env else None
     spec = RemoteSpec(manifest.folder, manifest.url, is_local=assessment.folder.source.is_local)
     remote = await Remote.open(spec, time.time, _message_id)
     return Outbound(remote, manifest.options["events"], manifest.options["matcher"], key)

@@ -51,7 +51,12 @@ _ROWS = (
     ),
     Row("post_tool_call", ("tool:after",), "a tool has run, failed or was not allowed", told.post_tool, order=1),
     Row(
-        "transform_tool_result", ("tool:after",), "the first text is the result", told.post_tool, meant.result, order=2
+        "transform_tool_result",
+        ("tool:after",),
+        "the first text is the result",
+        told.tool_result,
+        meant.result,
+        order=2,
     ),
     Row(
         "transform_terminal_output",

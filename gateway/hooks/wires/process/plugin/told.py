@@ -74,6 +74,10 @@ def post_tool(event: Event) -> dict[str, Any]:
     }
 
 
+def tool_result(event: Event) -> dict[str, Any]:
+    return {name: value for name, value in post_tool(event).items() if name != "middleware_trace"}
+
+
 def terminal(event: Event) -> dict[str, Any] | None:
     if event.get("tool") not in SHELLS or not isinstance(event.get("result"), str):
         return None
