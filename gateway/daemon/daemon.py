@@ -33,6 +33,7 @@ from gateway.daemon.networks import ServedNetwork, served, steer
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
+from gateway.daemon.session_list import SessionList
 from gateway.daemon.stopping import Stop
 from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
@@ -158,6 +159,7 @@ async def running(
             async with folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
                 terminal = Terminal(engine, dispatcher.receive)
                 clock = Schedule(engine, gateway.registry, partial(hooks.planned, gateway.hooks))
+                listed = SessionList(home, engine, gateway.sessions)
                 control = ControlServer(home.socket, make_verbs(gateway, terminal))
                 await gateway.start(
                     tasks,
@@ -165,6 +167,7 @@ async def running(
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
+                    *([Part("session list", serving(listed.run))] if listed.is_ours() else ()),
                     Part("alerts", serving(partial(gateway.alerts.run, gateway.registry))),
                     Part("tool servers", serving(gateway.tool_servers.run)),
                     Part("retention", serving(gateway.retention.run)),
