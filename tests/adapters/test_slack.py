@@ -1,5 +1,6 @@
 """What is Slack's own: acknowledgements, threads, slash commands, buttons, rights, and what can be wrong."""
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from gateway.daemon.daemon import Gateway, ground, house
 from gateway.engine import Put
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
+from gateway.testing import GatewayProcess
 from tests.adapters.house import House, housed
 from tests.adapters.slack_wire import CHANNEL, SlackWire
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
@@ -268,3 +270,8 @@ async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: 
     wire.tokens = wire.tokens[:1]
     with pytest.raises(AdapterError, match="SLACK_APP_TOKEN"):
         await check.check(settings)
+
+
+def test_setup_prints_the_manifest_without_a_token(tmp_path: Path) -> None:
+    printed = GatewayProcess(tmp_path / "home").cli("setup", "slack", "--manifest")
+    assert json.loads(printed.stdout) == manifest(CommandTable())
