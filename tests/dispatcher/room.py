@@ -99,7 +99,11 @@ async def no_hooks() -> str:
 
 @asynccontextmanager
 async def chat(
-    *turns: Any, tools: tuple[Tool, ...] = (), about: Any = About, **house_facts: Any
+    *turns: Any,
+    tools: tuple[Tool, ...] = (),
+    about: Any = About,
+    lanes: LaneSettings | None = None,
+    **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
@@ -119,7 +123,7 @@ async def chat(
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work: make(work, LaneSettings()), tasks)
+        dispatcher = Dispatcher(house, lambda work: make(work, lanes or LaneSettings()), tasks)
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(outbox.carry, net)
         yield Chat(hooks, net, house, dispatcher)
