@@ -70,7 +70,7 @@ class Gateway:
         self.registry = HookRegistry()
         self.sessions = Sessions(engine)
         self.search = Search(engine, home.search)
-        self.retention = Retention(engine, self.sessions, self.search, self._limits)
+        self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
         self.access = Access(rules_from(self.settings.access), pairings=Pairings(engine))
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)

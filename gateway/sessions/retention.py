@@ -1,17 +1,21 @@
 """What the journal need not keep: conversations that are over long ago, and the many records of one that goes on.
 
 Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
-not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given.
+not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given; the
+files that came with messages end with them.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 import anyio
 import anyio.abc
+from anyio import to_thread
 
 from gateway import records
 from gateway.engine.interface import Engine
@@ -50,6 +54,7 @@ class Retention:
         sessions: Sessions,
         search: Search,
         limits: Callable[[], Limits],
+        files: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.trouble = ""
@@ -57,6 +62,7 @@ class Retention:
         self._sessions = sessions
         self._search = search
         self._limits = limits
+        self._files = files
         self._clock = clock
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -72,6 +78,8 @@ class Retention:
     async def tend(self) -> int:
         """One round; how many sessions were forgotten."""
         limits = self._limits()
+        if self._files:
+            await to_thread.run_sync(_unlink_old, self._files, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
             if session.records >= LONG_CHAIN and session.weight < HEAVY:
@@ -123,6 +131,13 @@ class Retention:
         chain = await self._engine.read(records.subject("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await shorten(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
+
+
+def _unlink_old(folder: Path, before: float) -> None:
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
+            if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
+                path.unlink()
 
 
 def _by_key(rows: list[Row]) -> Iterable[tuple[str, Iterable[Row]]]:

@@ -27,7 +27,8 @@ class Place:
         self.engine, self.clock, self.limits = engine, SetClock(), Limits()
         self.sessions = Sessions(engine, clock=self.clock)
         self.search = Search(engine, path)
-        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.clock)
+        self.files = path.parent / "files"
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.files, self.clock)
 
     async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
         said = message(text, chat)
@@ -190,6 +191,17 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
     assert await forget(place.engine, place.sessions, key())
     assert b"swordfish" not in await place.words()
     assert b"kept" in await place.words()
+    assert not await file.exists()
+
+
+async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> None:
+    file = anyio.Path(place.files / "net" / "photo.jpg")
+    await file.parent.mkdir(parents=True)
+    await file.write_bytes(b"x")
+    await place.retention.tend()
+    assert await file.exists()
+    place.clock.now += records.TRAFFIC_TTL + 60
+    await place.retention.tend()
     assert not await file.exists()
 
 
