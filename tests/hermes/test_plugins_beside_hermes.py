@@ -14,7 +14,7 @@ import pytest
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import PLUGINS, wants
 
-pytestmark = [pytest.mark.process, pytest.mark.machine]
+pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600)]
 
 VERSION = "0.19.0"
 SIDE = Path(__file__).with_name("hermes_side.py")

@@ -42,11 +42,11 @@ def entries_in(source: Source) -> dict[str, Entry]:
 
 
 def configured_in(source: Source) -> Iterator[Folder]:
-    return (Folder(name, source.path / name, source) for name in entries_in(source))
+    return (Folder(name, source.path, source) for name in entries_in(source))
 
 
 def find_configured(source: Source, name: str) -> Folder | None:
-    return Folder(name, source.path / name, source) if name in entries_in(source) else None
+    return Folder(name, source.path, source) if name in entries_in(source) else None
 
 
 def study_configured(folder: Folder) -> Study:
