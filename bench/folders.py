@@ -7,6 +7,7 @@ environment that has hermes-agent, its registry finds and imports the same folde
 
 import argparse
 import asyncio
+import gc
 import os
 import shutil
 import statistics
@@ -218,6 +219,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12, metavar="N")
     parser.add_argument("--hermes", type=Path, metavar="PYTHON", help="the Python of an environment with hermes-agent")
     options = parser.parse_args()
+    gc.freeze()  # as the daemon does: what was imported stays
     print(f"{'':58}{'':>10}    {'hermes':>10}  goal")
     for row in asyncio.run(measure(options.rounds, options.hermes and Path(shutil.which(options.hermes) or ""))):
         print(row.shown())

@@ -35,6 +35,7 @@ async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, annou
         HomeBusy: another gateway serves this home, and did not end in time.
         ConfigError: the configuration is not right.
     """
+    gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     configuration = load()
     limit = configuration.settings.gateway.shutdown_timeout
     stop = Stop(limit)
