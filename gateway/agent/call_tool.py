@@ -165,7 +165,8 @@ async def _perform(run: Run, call: Call, tool: Tool) -> Any:
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
     await run.record(started)
     ports = run.ports
-    context = ToolContext(call_id, run.agent.name, ports.turn, ports.session, ports.facts, _asker(run, call))
+    bags = (ports.turn, ports.session, ports.facts)
+    context = ToolContext(call_id, run.agent.name, *bags, _asker(run, call), ports.chat)
     began = time.perf_counter()
     try:
         return await tool.call(args, context)

@@ -8,6 +8,7 @@ from anyio import CancelScope
 
 from gateway.agent.agent import Agent
 from gateway.agent.skills import Skill
+from gateway.agent.tools import Chat
 from gateway.events import Event, Question
 from gateway.records import Step
 from gateway.transcript import Entry, Usage
@@ -60,6 +61,7 @@ class Ports:
     turn, session, facts: the bags and the common fields that tools see.
     on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
         went with it.
+    chat: the conversation, where there is one that tools may speak in.
     enter: the ports of a sub-agent, in which its own hooks hear its events too.
     """
 
@@ -80,6 +82,7 @@ class Ports:
     session: dict[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = no_tools
+    chat: Chat | None = None
     enter: "Callable[[Agent, Ports], Ports] | None" = None  # quoted: the class is not there yet
 
 

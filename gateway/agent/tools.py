@@ -7,7 +7,7 @@ that came with the tool. What is wrong with them is told to the model, with the 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, Protocol, TypeAlias, get_type_hints
 
 import msgspec
 
@@ -17,6 +17,26 @@ from gateway.errors import AgentError
 
 Ask: TypeAlias = Callable[[str, str], Any]
 RAW = "__raw__"  # the argument under which a model's text stands when it was no JSON object
+
+
+class Chat(Protocol):
+    """The conversation, for tools that speak in it. `key` makes a word the same one when its turn runs again."""
+
+    async def say(self, text: str, to: str, key: str) -> str:
+        """Say it here, or to another place; what the model is told of that."""
+        ...
+
+    async def later(self, text: str, at: float, key: str) -> str:
+        """Let it come as a message at that time; its number."""
+        ...
+
+    async def planned(self) -> Sequence[tuple[str, float, str]]:
+        """What is to come in this conversation: number, time, text."""
+        ...
+
+    async def forget(self, number: str) -> bool:
+        """Take it back, if there is such a one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +53,7 @@ class ToolContext:
     session: dict[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     ask: Ask | None = None
+    chat: Chat | None = None
 
 
 Asks: TypeAlias = bool | Callable[[dict[str, Any]], bool]

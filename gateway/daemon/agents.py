@@ -13,6 +13,7 @@ from gateway.agent.models.resilient import Patience
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.sources import ToolSource, choose
+from gateway.agent.toolbox.chat import chat_tools
 from gateway.agent.toolbox.files import file_tools
 from gateway.agent.toolbox.memory import FileMemory, memory_tools
 from gateway.agent.toolbox.shell import Shell, shell_tool
@@ -140,7 +141,7 @@ class Agents:
         roots = [home.path(root) for root in settings.roots]
         forbidden = (home.hooks, home.plugins, home.config, home.env, home.boot_md, home.hook_state, home.journal)
         workspace = inside(roots, forbidden)
-        found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory)]
+        found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory), *chat_tools()]
         found.append(web_tool(Web(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_SEES if name in environ}

@@ -164,6 +164,7 @@ async def running(
                 await gateway.start(
                     tasks,
                     Part("lanes", serving(dispatcher.lanes.run)),
+                    Part("reminders", serving(dispatcher.reminders.run)),
                     Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
                     Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),

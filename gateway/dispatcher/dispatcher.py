@@ -21,8 +21,10 @@ from gateway.dispatcher.approvals import approvals
 from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.reception import Reception
+from gateway.dispatcher.reminders import Reminders
 from gateway.dispatcher.streaming import Live
 from gateway.dispatcher.verbs import MARK, Call, marked
+from gateway.dispatcher.voice import Voice
 from gateway.dispatcher.waiting import AWAITED
 from gateway.engine import Put
 from gateway.events import Deny, End, Pause, Question
@@ -41,6 +43,7 @@ class Dispatcher:
 
     def __init__(self, house: House, make_lanes: Callable[..., Lanes], tasks: anyio.abc.TaskGroup) -> None:
         self.lanes = make_lanes(self.work)
+        self.reminders = Reminders(house.engine, self.lanes.accept)
         self._house = house
         self._tasks = tasks
         self._orders = Orders(house, self.lanes)
@@ -123,6 +126,7 @@ class Dispatcher:
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,
+                chat=Voice(turn, message, self._house, self.reminders),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,

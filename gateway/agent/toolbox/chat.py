@@ -1,0 +1,73 @@
+"""Tools that speak: a word to the person before the work is done, a message elsewhere, a reminder for later."""
+
+from datetime import datetime
+from time import time
+from typing import Annotated
+
+from msgspec import Meta
+
+from gateway.agent.tools import Chat, Tool, ToolContext, tool_from
+from gateway.errors import AgentError
+from gateway.located.units import seconds_in
+
+LONGEST = 4000
+FARTHEST = 366 * 86_400.0
+
+
+def chat_tools() -> tuple[Tool, ...]:
+    """`send_message`, which asks when it is to go elsewhere, and `schedule` with its list."""
+    return (
+        tool_from(send_message, asks=lambda args: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")),
+        tool_from(schedule),
+        tool_from(scheduled, repeatable=True),
+        tool_from(unschedule, repeatable=True),
+    )
+
+
+async def send_message(
+    text: Annotated[str, Meta(min_length=1, max_length=LONGEST)], context: ToolContext, to: str = ""
+) -> str:
+    """Send a message now: to the person you talk with, or, with `to`, elsewhere (`platform:chat`, or `home`)."""
+    return await _chat(context).say(text, to, context.call_id)
+
+
+async def schedule(
+    text: Annotated[str, Meta(min_length=1, max_length=LONGEST)], when: str, context: ToolContext
+) -> str:
+    """Be reminded of something in this conversation later. `when`: `20m`, `3h`, `2d`, or a time as 2030-12-31T09:00."""
+    at = due(when, time())
+    number = await _chat(context).later(text, at, context.call_id)
+    return f"Reminder {number} is set for {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}."
+
+
+async def scheduled(context: ToolContext) -> str:
+    """List the reminders of this conversation."""
+    found = await _chat(context).planned()
+    rows = [f"{one}: {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}: {text}" for one, at, text in found]
+    return "\n".join(rows) or "There is none."
+
+
+async def unschedule(reminder: str, context: ToolContext) -> str:
+    """Take a reminder back."""
+    if not await _chat(context).forget(reminder):
+        raise AgentError(f"there is no reminder {reminder!r}; `scheduled` lists them")
+    return f"Reminder {reminder} is taken back."
+
+
+def due(when: str, now: float) -> float:
+    """The time that is meant. Raises AgentError when it is none, past, or more than a year ahead."""
+    ahead = seconds_in(when.strip())
+    if ahead is None:
+        try:
+            ahead = datetime.fromisoformat(when.strip()).timestamp() - now
+        except ValueError:
+            raise AgentError(f"{when!r} is no time; write 20m, 3h, 2d or 2030-12-31T09:00") from None
+    if not 0 < ahead <= FARTHEST:
+        raise AgentError(f"{when!r} is past, or more than a year ahead")
+    return now + ahead
+
+
+def _chat(context: ToolContext) -> Chat:
+    if context.chat is None:
+        raise AgentError("there is no chat here to speak in")
+    return context.chat

@@ -1,0 +1,74 @@
+"""What tools say in a conversation: before the turn is done, elsewhere, and later."""
+
+from typing import Any
+
+import anyio
+
+from gateway.agent.toolbox.chat import chat_tools
+from gateway.dispatcher.reminders import DUE, Reminder, Reminders
+from gateway.engine import MemoryEngine
+from gateway.messages import Address, Message
+from tests.dispatcher.room import KEY, ROOM, chat
+from tests.spine import until
+
+
+def calling(tool: str, **args: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": tool, "args": args}]}
+
+
+async def test_a_word_comes_before_the_answer_and_once() -> None:
+    turn = {"user": "work", "answers": [calling("send_message", text="a moment, please"), {"text": "done"}]}
+    async with chat(turn, tools=chat_tools()) as room:
+        await room.write("work")
+        assert [await room.hear(1), await room.hear(2)] == ["a moment, please", "done"]
+
+
+async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
+    call = calling("send_message", text="hello there", to="net:kitchen")
+    async with chat({"user": "tell", "answers": [call, {"text": "told"}]}, tools=chat_tools()) as room:
+        await room.write("tell the kitchen")
+        assert await room.hear(1) == "May I run send_message: net:kitchen"
+        with anyio.fail_after(5):
+            while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
+                await anyio.sleep(0.005)
+        await room.write("yes")
+        await until(lambda: "told" in [reply.text for reply in room.net.sent])
+        (there,) = [reply for reply in room.net.sent if reply.text == "hello there"]
+        assert there.address == Address("net", "kitchen")
+
+
+async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:
+    turns = [
+        {"user": "wake me", "answers": [calling("schedule", text="the tea", when="0.2s"), {"text": "I will"}]},
+        {"user": "is due", "text": "your tea!"},
+    ]
+    async with chat(*turns, tools=chat_tools()) as room, anyio.create_task_group() as tasks:
+        await tasks.start(room.dispatcher.reminders.run)
+        await room.write("wake me")
+        assert await room.hear(1) == "I will"
+        assert await room.hear(2) == "your tea!"
+        assert room.net.sent[1].address == ROOM
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reminder_survives_a_restart_comes_once_and_can_be_taken_back() -> None:
+    engine, came, now = MemoryEngine(), list[Message](), 1000.0
+
+    async def accept(message: Message, key: str) -> int:
+        came.append(message)
+        return 1
+
+    def reminders() -> Reminders:
+        return Reminders(engine, accept, lambda: now)
+
+    for number, at in (("a", 1100.0), ("b", 1200.0), ("c", 1300.0)):
+        await reminders().add(Reminder(number, at, f"do {number}", KEY, ROOM, "7"))
+    assert await reminders().look() == 100.0
+    assert [one.id for one in await reminders().of(KEY)] == ["a", "b", "c"]
+    assert await reminders().remove(KEY, "b")
+    assert not await reminders().remove("another", "c")
+    now = 1250.0
+    assert await reminders().look() == 50.0
+    assert [(one.id, one.text, one.user_id) for one in came] == [("reminder-a", DUE.format("do a"), "7")]
+    assert [one.id for one in await reminders().of(KEY)] == ["c"]
+    await engine.close()
