@@ -50,6 +50,7 @@ def test_what_needs_the_gateway_says_that_it_is_down(gateway: GatewayProcess, wo
         ("python", ["--event", "agent:end"]),
         ("python", ["--intercept", "tool:before", "--event", "command:*"]),
         ("python", ["--intercept", "my:event"]),
+        ("python", ["--event", "schedule:greet"]),
         ("sh", ["--intercept", "tool:before"]),
         ("sh", ["--event", "agent:start"]),
         pytest.param("node", ["--intercept", "llm:after"], marks=pytest.mark.machine),
@@ -65,7 +66,9 @@ def test_new_makes_a_hook_that_is_fine_and_works_at_once(gateway: GatewayProcess
     assert "hermes-gateway hooks test greet" in made.stderr
     assert {"HOOK.yaml", "sample.json", "test_hook.py"} < {path.name for path in folder.iterdir()}
     assert not any(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) for path in folder.iterdir())
-    assert gateway.cli("hooks", "check", "greet").returncode == 0
+    checked = gateway.cli("hooks", "check", "greet")
+    assert checked.returncode == 0
+    assert checked.stdout == "greet: fine\n" or "my:event" in checked.stdout
     tried = gateway.cli("hooks", "test", "greet", "--json")
     trials = json.loads(tried.stdout)["trials"]
     assert trials

@@ -23,6 +23,7 @@ def handle(event_type, context):
     # {comment}
     print(event_type, context.get("{field}"))
 '''
+SCHEDULE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
 NODE = """// Each line on stdin is a request: {{"id", "method": event name, "params": its fields}}.
 // Each line on stdout is an answer.
 // {comment}
@@ -133,7 +134,9 @@ def files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str
         "sh": ("hook.sh", SHELL, ['command: ["./hook.sh"]', "protocol: oneshot"]),
     }[lang]
     manifest = [f"name: {name}", "description: What this hook does, in one sentence", "version: 0.1.0"]
-    manifest += [f"events: [{listed(events)}]"] if events else []
+    observed = [each for each in events if each != f"schedule:{name}"]
+    manifest += [f"events: [{listed(observed)}]"] if observed else []
+    manifest += [SCHEDULE] if len(observed) < len(events) else []
     manifest += [f"intercepts: [{listed(intercepts)}]"] if intercepts else []
     return {
         program: template.format(**given),
