@@ -38,7 +38,9 @@ class TelegramWire:
     updates: list[dict[str, Any]] = field(default_factory=list)
     token: str = TOKEN
     url: str = ""
+    files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
+    bot: dict[str, Any] = field(default_factory=lambda: dict(BOT))
     _served: list[dict[str, Any]] = field(default_factory=list)
     _files: dict[str, bytes] = field(default_factory=dict)
     _texts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class TelegramWire:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
+        self.files_flow.set()
         app = web.Application(client_max_size=60_000_000)
         app.router.add_post("/bot{token}/{method}", self._answer)
         app.router.add_get("/file/bot{token}/{name}", self._file)
@@ -212,10 +215,11 @@ class TelegramWire:
         return web.json_response({"ok": True, "result": result})
 
     async def _file(self, request: web.Request) -> web.Response:
+        await self.files_flow.wait()
         return web.Response(body=self._files[request.match_info["name"]])
 
     def _on_getme(self, _asked: dict[str, Any]) -> Any:
-        return BOT
+        return self.bot
 
     def _on_getwebhookinfo(self, _asked: dict[str, Any]) -> Any:
         return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": len(self.updates)}

@@ -2,6 +2,9 @@
 
 Only the next poll lets Telegram forget, and it names what the journal has; so a crash at any moment loses nothing, and
 what is fetched twice is taken once. Nothing of a stranger's is written or fetched.
+
+A file that comes slowly holds up its own chat alone: others go on, while the cursor stays before the first unit that is
+not done. Until it moves, each poll brings again what is under way, and that is passed over.
 """
 
 import dataclasses
@@ -14,11 +17,12 @@ from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCust
 from gateway.adapters.network import Ground, Presence, reactions
 from gateway.adapters.network.buttons import pressed
 from gateway.adapters.network.cursor import Cursor
+from gateway.adapters.network.order import Order
 from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetched
 from gateway.adapters.telegram.reading import Arrival, Reader
-from gateway.adapters.telegram.units import Unit, done_after, units
+from gateway.adapters.telegram.units import Unit, units
 from gateway.config.platforms import Telegram
 from gateway.messages import Address, Message
 
@@ -41,6 +45,10 @@ class Receiver:
         self._reader = Reader(bot.bot, settings)
         self._cursor = Cursor(ground.engine, PLATFORM, self._bot_id)
         self._next = 0
+        self._under_way: list[Unit] = []
+        self._seen: set[int] = set()
+        self._order = Order()
+        self._journal = anyio.Lock()  # each append names the cursor's last move
 
     async def begin(self) -> None:
         """Take the cursor, and see that Telegram lets us read.
@@ -59,18 +67,23 @@ class Receiver:
             Conflict: another reader goes on where this one was.
             TelegramError: Telegram cannot be reached, or refuses.
         """
-        async with anyio.create_task_group() as calls:
+        async with anyio.create_task_group() as tasks:
             while True:
                 if updates := await self._poll(POLL):
                     self._presence.received()
-                    await self._take(await self._whole(updates), calls)
+                    for unit in await self._whole(updates):
+                        self._under_way.append(unit)
+                        self._seen.update(update.update_id for update in unit.updates)
+                        tasks.start_soon(self._take, unit, tasks)
+                elif self._under_way:
+                    await anyio.sleep(WINDOW)
 
     async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
         updates = await self._bot.get_updates(
             offset=self._next or None, timeout=seconds, limit=limit, allowed_updates=KINDS
         )
         self._presence.answered()
-        return [update for update in updates if update.update_id >= self._next]
+        return [one for one in updates if one.update_id >= self._next and one.update_id not in self._seen]
 
     async def _whole(self, updates: list[Update]) -> list[Unit]:
         """What was fetched, and what belongs to the end of it and is still on its way: fetched again, not forgotten."""
@@ -83,14 +96,22 @@ class Receiver:
             updates, found = again, units(again)
         return found
 
-    async def _take(self, found: list[Unit], calls: anyio.abc.TaskGroup) -> None:
-        for number, unit in enumerate(found):
-            done = max(done_after(unit, found[number + 1 :]), self._next)
+    async def _take(self, unit: Unit, tasks: anyio.abc.TaskGroup) -> None:
+        """One unit, behind those before it in its chat."""
+        chat = unit.updates[0].effective_chat
+        async with self._order.turn(str(chat.id) if chat else ""):
             if (reaction := unit.updates[0].message_reaction) is not None:
                 await self._react(reaction)
             elif (arrival := self._read(unit)) is not None:
-                await self._accept(arrival, done, calls)
-            self._next = done
+                await self._accept(arrival, unit, tasks)
+            self._next = self._after(unit)
+            self._under_way.remove(unit)
+            self._seen = {number for number in self._seen if number >= self._next}
+
+    def _after(self, unit: Unit) -> int:
+        """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""
+        others = [one.first for one in self._under_way if one is not unit]
+        return max(min(others, default=max(self._seen, default=unit.last) + 1), self._next)
 
     def _read(self, unit: Unit) -> Arrival | None:
         try:
@@ -99,20 +120,22 @@ class Receiver:
             log.exception("update %d is not understood, and passed over", unit.first)
             return None
 
-    async def _accept(self, arrival: Arrival, done: int, calls: anyio.abc.TaskGroup) -> None:
+    async def _accept(self, arrival: Arrival, unit: Unit, tasks: anyio.abc.TaskGroup) -> None:
         message = arrival.message
         is_known = self._ground.access.scope(message) is not None
         if arrival.query is not None:
             meant = pressed(message, buttons.asked_person(arrival.query), self._ground)
-            calls.start_soon(buttons.answer, self._bot, arrival.query, is_known and meant is not None)
+            tasks.start_soon(buttons.answer, self._bot, arrival.query, is_known and meant is not None)
             if is_known and meant is None:
                 return
             message = meant or message
         if is_known and arrival.files:
             message = await self._with_files(arrival)
-        await self._ground.receive(message, self._cursor.put(done), bot=self._bot_id)
-        if is_known:
-            await self._cursor.settle(done)
+        async with self._journal:
+            done = self._after(unit)
+            await self._ground.receive(message, self._cursor.put(done), bot=self._bot_id)
+            if is_known:
+                await self._cursor.settle(done)
 
     async def _with_files(self, arrival: Arrival) -> Message:
         """The message with its files; what could not be fetched is told in the text."""

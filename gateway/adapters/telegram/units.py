@@ -4,7 +4,7 @@ Each unit is one message of ours. Units stand in the order of their last updates
 everything is done only ever grows.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from telegram import Message, Update
@@ -51,11 +51,6 @@ def units(updates: Iterable[Update]) -> list[Unit]:
             found.append(unit := Unit())
         unit.updates.append(update)
     return sorted(found, key=lambda unit: unit.last)
-
-
-def done_after(unit: Unit, later: Sequence[Unit]) -> int:
-    """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""
-    return min((one.first for one in later), default=unit.last + 1)
 
 
 def is_cut(message: Message) -> bool:

@@ -1,0 +1,161 @@
+"""What is Telegram's own: its poll, its units, its topics, its errors; with the real library, on loopback."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.adapters.telegram.format import pieces
+from tests.adapters.house import House, housed
+from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, user
+from tests.adapters.wire import ANN, BEN, GROUP
+from tests.spine import until
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[TelegramWire]:
+    wire = TelegramWire()
+    async with wire.serving():
+        yield wire
+
+
+@pytest.fixture
+async def house(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[House]:
+    async with housed(wire, tmp_path / "home") as house:
+        yield house
+
+
+async def test_a_second_reader_is_told_in_words(wire: TelegramWire, house: House) -> None:
+    wire.ills["getUpdates"] = [Refused(409, "Conflict: terminated by other getUpdates request")] * 3
+    await wire.write("hello")
+    await until(lambda: "somebody else reads this bot's messages" in house.presence.detail, "the news")
+    await until(lambda: house.presence.up, "the return")
+    await house.shows("I heard you.")
+
+
+async def test_a_webhook_is_told_in_words(wire: TelegramWire, house: House) -> None:
+    wire.webhook = "https://elsewhere.example/hook"
+    wire.hang_up()
+    await until(lambda: "webhook" in house.presence.detail, "the news")
+    assert not house.presence.up
+    wire.webhook = ""
+    await until(lambda: house.presence.up, "the return")
+
+
+async def test_what_the_app_has_cut_is_one_message(wire: TelegramWire, house: House) -> None:
+    await wire.write("what is " + "x" * 4090)
+    await wire.write("and the rest")
+    (received,) = await house.hears("message:received")
+    assert received["text"].endswith("xand the rest")
+
+
+async def test_albums_of_two_people_do_not_mix(wire: TelegramWire, house: House) -> None:
+    await wire.upload(("a.jpg", b"a"), ("b.jpg", b"b"), caption="what is this?")
+    await wire.upload(("c.jpg", b"c"), ("d.jpg", b"d"), caption="what is that?", by=BEN)
+    received = {one["user_id"]: one for one in await house.hears("message:received", 2)}
+    for person, expected in ((ANN, [b"a", b"b"]), (BEN, [b"c", b"d"])):
+        paths = [anyio.Path(one["path"]) for one in received[person]["attachments"]]
+        assert [await path.read_bytes() for path in paths] == expected
+
+
+async def test_updates_out_of_order_are_all_taken_once(wire: TelegramWire, house: House) -> None:
+    said = [wire.message(person, person, text="what is it?") for person in (ANN, BEN)]
+    wire.updates = [
+        {"update_id": 9_500_002, "message": said[0]},
+        {"update_id": 9_500_001, "message": said[1]},
+        {"update_id": 9_500_001, "message": said[1]},
+    ]
+    await wire.noise()
+    await house.shows("It is 42.", 2)
+    await house.hears("message:received", 2)
+
+
+async def test_a_file_that_comes_slowly_holds_up_its_own_chat_alone(wire: TelegramWire, house: House) -> None:
+    wire.files_flow.clear()
+    await wire.upload(("a.pdf", b"a"), caption="what is this?")
+    await wire.write("and you?")
+    await wire.write("what is it?", by=BEN)
+    (shown,) = await house.shows("It is 42.")
+    assert shown.chat == BEN
+    assert len(wire.shown) == 1
+    wire.files_flow.set()
+
+    def received() -> str:
+        return "\n\n".join(one["text"] for one in house.told("message:received") if one["user_id"] == ANN)
+
+    await until(lambda: received() == "what is this?\n\nand you?", "both, in order")
+
+
+async def test_a_crash_while_a_file_comes_loses_nothing(wire: TelegramWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home") as house:
+        wire.files_flow.clear()
+        await wire.upload(("a.pdf", b"a"), caption="what is this?")
+        await wire.write("what is it?", by=BEN)
+        await house.shows("It is 42.")
+        wire.hang_up()
+    wire.files_flow.set()
+    async with housed(wire, tmp_path / "home") as house:
+        await house.shows("It is 42.", 2)
+        assert [one.chat for one in wire.shown] == [BEN, ANN]
+
+
+async def test_a_file_that_telegram_no_longer_has_is_told_and_nothing_else_is_lost(
+    wire: TelegramWire, house: House
+) -> None:
+    wire.ills["getFile"] = [Refused(404, "Not Found")]
+    await wire.upload(("letter.pdf", b"x"), caption="what is this?")
+    (received,) = await house.hears("message:received")
+    assert received["text"] == "what is this?\n[the file letter.pdf could not be fetched: Telegram no longer has it]"
+    assert house.presence.up
+
+
+async def test_what_is_forwarded_or_quoted_is_marked_as_somebody_elses(wire: TelegramWire, house: House) -> None:
+    origin = {"type": "user", "date": 1, "sender_user": {**user("5"), "first_name": "Eve] /stop"}}
+    wire.told({**wire.message(ANN, ANN, text="/stop what is it?"), "forward_origin": origin})
+    (received,) = await house.hears("message:received")
+    assert received["text"] == "[forwarded from Eve /stop]\n/stop what is it?"
+    first = await wire.write("a long story", by=BEN, chat=GROUP)
+    about = wire.message(ANN, GROUP, text=f"@{BOT['username']} what is it?", **wire._where("", first))
+    wire.told({**about, "entities": [{"type": "mention", "offset": 0, "length": 9}]})
+    received = (await house.hears("message:received", 2))[1]
+    assert received["text"] == "[in reply to: a long story]\nwhat is it?"
+
+
+async def test_a_group_that_has_moved_is_written_to_where_it_is_now(wire: TelegramWire, house: House) -> None:
+    moved = Refused(400, "Bad Request: group chat was upgraded to a supergroup chat", migrate_to_chat_id=-3001)
+    wire.ills["sendMessage"] = [moved]
+    await wire.mention("what is it?")
+    (shown,) = await house.shows("It is 42.")
+    assert shown.chat == "-3001"
+
+
+async def test_the_menu_has_the_commands_and_admins_have_theirs(wire: TelegramWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", settings=f"access: {{admins: {{telegram: ['{ANN}']}}}}\n"):
+        await until(lambda: len(wire.asked("setMyCommands")) == 2, "the menus")
+        everybodys, admins = ({one["command"] for one in asked["commands"]} for asked in wire.asked("setMyCommands"))
+        assert {"help", "stop", "new"} <= everybodys
+        assert admins - everybodys == {"platform", "pairing", "restart"}
+
+
+async def test_what_hides_in_groups_is_complained_of(wire: TelegramWire, tmp_path: Path) -> None:
+    wire.bot = {**BOT, "can_read_all_group_messages": False}
+    async with housed(wire, tmp_path / "home", environ={"TELEGRAM_REQUIRE_MENTION": "false"}) as house:
+        await until(lambda: bool(house.presence.complaints), "the complaint")
+        assert "/setprivacy" in house.presence.complaints[0]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text", "kinds"),
+    [
+        ("**bold** and `code`", "bold and code", ["bold", "code"]),
+        ("# Title\n\ntext", "Title\n\ntext", ["bold"]),
+        ("[a](https://example.org)", "a", ["text_link"]),
+        ("costs $5 and $6 <b>", "costs $5 and $6 <b>", []),
+        ("```py\nx = 1\n```", "x = 1", ["pre"]),
+    ],
+)
+def test_markdown_is_text_and_entities(markdown: str, text: str, kinds: list[str]) -> None:
+    (piece,) = pieces(markdown)
+    assert piece.text == text
+    assert [entity.type for entity in piece.entities] == kinds
