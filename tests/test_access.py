@@ -1,5 +1,7 @@
 """The gate: deny by default, ids only, groups give no rights beyond speaking."""
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.access import Access, Rules
@@ -63,3 +65,12 @@ def test_which_commands_are_for_whom() -> None:
     assert access.may_use("undo", "admin", for_admins=True)
     assert access.may_use("help", "user", for_admins=False)
     assert not Access(Rules()).may_use("restart", "user", for_admins=True)
+
+
+def test_a_role_lets_speak_in_groups_alone() -> None:
+    access = Access(Rules(roles={"net": frozenset({"7"})}))
+    in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})
+    assert access.scope(in_group) == "user"
+    assert access.scope(replace(in_group, address=Address("net", "9", "dm"))) is None
+    assert access.scope(replace(in_group, address=Address("other", "9", "group"))) is None
+    assert access.scope(replace(in_group, extra={"roles": ["5"]})) is None

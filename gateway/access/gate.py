@@ -29,6 +29,7 @@ class Rules:
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
     everybody: frozenset[str] = frozenset()
     strangers: Literal["pair", "ignore"] = "ignore"
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
@@ -100,4 +101,11 @@ class Access:
             return "user"
         if in_group and message.address.chat_id in self.rules.chats.get(platform, ()):
             return "user"
+        if in_group and user and not self.rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
+            return "user"
         return "user" if user and platform in self.rules.everybody else None
+
+
+def roles_of(message: Message) -> tuple[str, ...]:
+    """The roles that the sender has where the message was written, as the network says."""
+    return tuple(str(one) for one in message.extra.get("roles", ()))

@@ -71,7 +71,7 @@ class Gateway:
         self.sessions = Sessions(engine)
         self.search = Search(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
-        self.access = Access(rules_from(self.settings.access), pairings=Pairings(engine))
+        self.access = Access(rules_from(self.settings.access, self.settings.platforms), pairings=Pairings(engine))
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)
         deliveries = Deliveries(self.registry)
@@ -138,7 +138,8 @@ class Gateway:
         """Go on with another configuration, as far as that is possible without a restart."""
         self.tool_servers.follow(mcp_specs(configuration.settings, self.home))
         self.agents = self._agents(configuration)
-        self.access.rules = rules_from(configuration.settings.access)
+        settings = configuration.settings
+        self.access.rules = rules_from(settings.access, settings.platforms)
         self.configuration = configuration
 
 

@@ -17,6 +17,7 @@ GUILD = "3001"
 CHANNEL = "2001"
 SIDE_CHANNEL = "2002"
 BOT_ROLE = "3002"
+TEAM_ROLE = "300000000000003003"
 PEOPLE = 100_000_000_000_000_000  # people have the numbers of tests, and this
 CHATS = 500_000_000_000_000_000  # likewise their own chats with the bot
 ALL_THAT_IS_NEEDED = str(1 << 10 | 1 << 11 | 1 << 15 | 1 << 16 | 1 << 35 | 1 << 38)
@@ -72,7 +73,7 @@ def guild(channels: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "name": "a server",
         "owner_id": "9",
         "member_count": 3,
-        "roles": [everyone, ours],
+        "roles": [everyone, ours, {**everyone, "id": TEAM_ROLE, "name": "team", "position": 2}],
         "channels": [one for one in there if one["type"] == 0],
         "threads": [one for one in there if one["type"] == 11],
         "members": [member(BOT, [BOT_ROLE])],
@@ -84,7 +85,9 @@ def guild(channels: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def interaction(number: str, kind: int, by: str, channel: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+def interaction(
+    number: str, kind: int, who: dict[str, Any], channel: dict[str, Any], data: dict[str, Any]
+) -> dict[str, Any]:
     about: dict[str, Any] = {
         "id": number,
         "application_id": APP,
@@ -101,8 +104,8 @@ def interaction(number: str, kind: int, by: str, channel: dict[str, Any], data: 
         "app_permissions": ALL_THAT_IS_NEEDED,
     }
     if "guild_id" not in channel:
-        return about | {"user": user(by), "context": 1}
-    return about | {"guild_id": GUILD, "guild": {"id": GUILD}, "member": member(user(by)), "context": 0}
+        return about | {"user": who["user"], "context": 1}
+    return about | {"guild_id": GUILD, "guild": {"id": GUILD}, "member": who, "context": 0}
 
 
 def keys(message: dict[str, Any]) -> dict[str, str]:

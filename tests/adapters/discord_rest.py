@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tests.adapters.discord_facts import APP, BOT, PEOPLE, keys, thread, user
+from tests.adapters.discord_facts import APP, BOT, PEOPLE, keys, member, thread, user
 
 if TYPE_CHECKING:
     from tests.adapters.discord_wire import DiscordWire
@@ -69,6 +69,10 @@ def channel(wire: "DiscordWire", _body: Any, _query: Any, number: str) -> Any:
 
 def person(_wire: "DiscordWire", _body: Any, _query: Any, number: str) -> Any:
     return user(number)
+
+
+def one_member(wire: "DiscordWire", _body: Any, _query: Any, _guild: str, number: str) -> Any:
+    return member(user(number), wire.roles.get(str(int(number) - PEOPLE), []))
 
 
 def typing(_wire: "DiscordWire", _body: Any, _query: Any, _number: str) -> Any:
@@ -184,6 +188,7 @@ ROUTES: list[tuple[str, str, Does]] = [
     ("POST", "users/@me/channels", open_chat),
     ("GET", "users/*", person),
     ("GET", "channels/*", channel),
+    ("GET", "guilds/*/members/*", one_member),
     ("POST", "channels/*/typing", typing),
     ("GET", "channels/*/messages", history),
     ("POST", "channels/*/messages", say),

@@ -220,8 +220,11 @@ class DiscordWire:
             **more,
         }
         if "guild_id" in self.channels[where]:
-            about |= {"guild_id": GUILD, "member": member(user(known_as(by)), self.roles.get(by, []))}
+            about |= {"guild_id": GUILD, "member": self.member(by)}
         return about
+
+    def member(self, by: str) -> dict[str, Any]:
+        return member(user(known_as(by)), self.roles.get(by, []))
 
     def told(self, message: dict[str, Any]) -> str:
         self.messages[message["id"]] = message
@@ -230,7 +233,7 @@ class DiscordWire:
         return str(message["id"])
 
     def interact(self, kind: int, by: str, where: str, data: dict[str, Any], **more: Any) -> str:
-        about = interaction(self.number(), kind, known_as(by), self.channels[where], data) | more
+        about = interaction(self.number(), kind, self.member(by), self.channels[where], data) | more
         self.interactions[about["id"]] = self.interactions[about["token"]] = {**about, "answer": None}
         self.event("INTERACTION_CREATE", about)
         return str(about["id"])

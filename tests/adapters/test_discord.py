@@ -15,7 +15,7 @@ from gateway.adapters.network import Presence
 from gateway.daemon.daemon import ground, house
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
-from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, dm_of, known_as
+from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
@@ -270,3 +270,18 @@ async def test_setup_learns_who_the_bot_is_and_what_is_to_be_switched(home: Hous
     wire.token = "none"
     with pytest.raises(AdapterError, match="token"):
         await check.check(settings)
+
+
+async def test_a_role_lets_speak_on_its_server_and_nowhere_else(wire: DiscordWire, tmp_path: Path) -> None:
+    wire.roles[STRANGER] = [TEAM_ROLE]
+    with_role = {"DISCORD_ALLOWED_ROLES": TEAM_ROLE}
+    async with housed(wire, tmp_path / "home", environ=with_role) as home:
+        await wire.mention("what is it?", by=STRANGER)
+        await home.shows("It is 42.")
+        await wire.write("/whoami", chat=GROUP, by=STRANGER)
+        await home.shows(known_as(STRANGER))
+        await wire.write("what is it?", by=STRANGER)
+        await home.hears("access:denied")
+    await wire.mention("and you?", by=STRANGER)
+    async with housed(wire, tmp_path / "home", environ=with_role) as home:
+        await home.shows("I heard you.")

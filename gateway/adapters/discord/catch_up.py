@@ -46,7 +46,7 @@ class CatchUp:
                 continue
             if (behind := behind_which(since, channel.id)) and (channel.last_message_id or 0) > behind:
                 async for message in self._history(channel, behind):
-                    yield message
+                    yield await self._with_roles(guild, message)
 
     async def _chat(self, user: int, since: Since) -> AsyncIterator[discord.Message]:
         try:
@@ -70,6 +70,15 @@ class CatchUp:
             log.info("what was said in %s cannot be read: %s", channel.id, in_words(error))
         if count == MOST:
             log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, MOST)
+
+    async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
+        """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""
+        if self._settings.allowed_roles and not isinstance(message.author, discord.Member):
+            try:
+                message.author = await guild.fetch_member(message.author.id)
+            except discord.HTTPException as error:
+                log.debug("the roles of %s are not known: %s", message.author.id, in_words(error))
+        return message
 
     def _is_readable(self, guild: discord.Guild, channel: Any) -> bool:
         try:
