@@ -1,6 +1,7 @@
 """Every verb of `hooks`, as a person types it: against a gateway that runs."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,14 @@ def test_info_tells_of_the_last_error_and_of_the_last_calls(gateway: GatewayProc
     assert "ValueError: this is too much" in shown
     assert "message:received" in shown.splitlines()[-1]
     said(gateway.cli("hooks", "reset", "shorthand"))
+
+
+def test_info_tells_when_the_clock_calls_next(gateway: GatewayProcess) -> None:
+    nine = {"HOOK.yaml": 'schedule: "0 9 * * *"\n', "handler.py": COURIER}
+    folder = gateway.add_hook("nine", nine)
+    gateway.until(lambda: gateway.cli("hooks", "info", "nine").returncode == 0)
+    assert re.search(r"schedule +0 9 \* \* \* \(next: \w+ \d\d \w+ 09:00\)", said(gateway.cli("hooks", "info", "nine")))
+    shutil.rmtree(folder)
 
 
 def test_stats_counts(gateway: GatewayProcess) -> None:

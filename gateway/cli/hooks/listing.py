@@ -9,6 +9,7 @@ from gateway.cli.output import note, show_fields, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit, NotRunning
+from gateway.located.timetable import read_timetable
 from gateway.logs.text import one_line
 
 GOOD = {"loaded", "registered"}
@@ -120,6 +121,8 @@ def show_stats(args: argparse.Namespace, home: Home) -> None:
 def in_words(key: str, value: Any) -> str:
     if key in ("loaded_at", "last_fired"):
         return ago(value)
+    if key == "schedule":
+        return f"{value}{next_time(value)}"
     if key in ("p50", "p95"):
         return milliseconds(value)
     if key == "memory":
@@ -127,6 +130,14 @@ def in_words(key: str, value: Any) -> str:
     if value is True:
         return "yes"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def next_time(timetable: str) -> str:
+    """When a line of the clock falls next; an interval counts from the last time, which only the gateway knows."""
+    if timetable.startswith("every"):
+        return ""
+    due = read_timetable(timetable).next_after(time.time())
+    return time.strftime(" (next: %a %d %b %H:%M)", time.localtime(due))
 
 
 def milliseconds(seconds: float | None) -> str:
