@@ -176,8 +176,9 @@ class Urgent:
 
     async def usage(self, call: Call) -> Ran:
         used = call.session.usage
+        cost = f", for {used.cost:.4f}" if used.cost else ""
         return Ran(
-            f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model."
+            f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model{cost}."
         )
 
     async def queue(self, call: Call) -> Ran:

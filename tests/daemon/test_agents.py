@@ -1,0 +1,54 @@
+"""Agents as the configuration makes them, in a running gateway."""
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.testing import RecordingHook, gateway_in
+
+pytestmark = pytest.mark.process
+
+LONG = "word " * 300
+
+
+async def test_a_conversation_that_outgrows_its_models_window_is_summed_up_told_and_goes_on(tmp_path):
+    turns = [
+        {"user": "assistant:", "text": "They said many words."},
+        {"user": "word", "text": "I listen."},
+        {"user": "and now", "text": "we go on"},
+    ]
+    async with gateway_in(tmp_path / "home", *turns, settings="  context_window: 1000\n") as gateway:
+        told = RecordingHook(gateway.registry, "session:compress")
+        for _ in range(5):
+            assert (await gateway.say(LONG))["reply"] == "I listen."
+        assert (await gateway.say("and now?"))["reply"] == "we go on"
+        compressed = await told.until("session:compress")
+        assert (compressed["in_place"], compressed["compression_count"]) == (True, 1)
+        assert compressed["session_key"]
+
+
+async def test_what_a_session_cost_is_summed_over_its_turns_and_said(tmp_path):
+    calls = {"tool_calls": [{"name": "calculate", "args": {"expression": "1+1"}}], "usage": {"cost": 0.25}}
+    turn = {"user": "sum", "answers": [calls, {"text": "two", "usage": {"input_tokens": 7, "cost": 0.5}}]}
+    async with gateway_in(tmp_path / "home", turn) as gateway:
+        await gateway.say("sum")
+        await gateway.say("sum again")
+        said = (await gateway.say("/usage"))["reply"]
+        assert said == "14 tokens read, 0 written, in 4 calls of the model, for 1.5000."
+
+
+async def test_the_scope_of_a_hook_is_enforced_by_who_the_person_is_and_not_by_what_they_say(tmp_path):
+    """The terminal's person is the owner: a hook for users below is not theirs to meet, one for owners is."""
+    async with gateway_in(tmp_path / "home", {"user": "scope", "text": "reached"}) as gateway:
+        met = []
+        gateway.registry.on("agent:start", lambda event: met.append("owner"), when={"scope": ["owner", "admin"]})
+        gateway.registry.on("agent:start", lambda event: met.append("group"), when={"scope": ["group:staff-only-x"]})
+        gateway.registry.on("agent:start", lambda event: met.append("stranger"), when={"scope": ["somebody-else"]})
+        assert (await gateway.say("scope: somebody-else"))["reply"] == "reached"
+        assert "owner" in met
+        assert "stranger" not in met
+
+
+async def test_a_model_that_is_not_configured_right_stops_the_start_with_what_is_wrong(tmp_path):
+    with pytest.raises(ConfigError, match="fallbacks"):
+        async with gateway_in(tmp_path / "home", settings="model: {fallbacks: [nowhere]}\n"):
+            pass
