@@ -29,7 +29,7 @@ from gateway.daemon.about import about
 from gateway.daemon.agent_hooks import with_agents
 from gateway.daemon.agents import Agents
 from gateway.daemon.alerts import Alerts
-from gateway.daemon.networks import ServedNetwork, served, steer
+from gateway.daemon.networks import ServedNetwork, on, served, steer
 from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
@@ -208,7 +208,7 @@ def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHo
         nursery,
         gateway.engine,
         with_agents(gateway.settings),
-        hooks.surroundings(gateway.home, gateway.configuration, (PLATFORM,)),
+        hooks.surroundings(gateway.home, gateway.configuration, (PLATFORM, *on(gateway.settings.platforms))),
         PluginGrants(grants, lambda: gateway.plugins.furnished(gateway.agents.main), gateway.registry),
     )
 

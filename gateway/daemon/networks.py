@@ -43,8 +43,12 @@ class ServedNetwork:
 
 def served(platforms: Platforms, ground: Ground) -> list[ServedNetwork]:
     """The networks that are served."""
-    every = {name: getattr(platforms, name) for name in platforms.__struct_fields__}
-    return [ServedNetwork(name, network, ground) for name, network in every.items() if not why_off(name, network)]
+    return [ServedNetwork(name, getattr(platforms, name), ground) for name in on(platforms)]
+
+
+def on(platforms: Platforms) -> list[str]:
+    """The names of the networks that are switched on."""
+    return [name for name in platforms.__struct_fields__ if not why_off(name, getattr(platforms, name))]
 
 
 def why_off(name: str, network: Network) -> str:

@@ -131,7 +131,7 @@ class Dispatcher:
                 session=view.bags.session,
                 facts=view.fields,
             )
-            result = await run_turn(agent, session.entries, Entry("user", message.text), ports)
+            result = await run_turn(agent, session.entries, Entry("user", speech.asked(message)), ports)
         await granted.keep(known, allowed)
         if result.questions:
             return asking(turn, message, result.questions)

@@ -75,6 +75,15 @@ def joined(messages: Sequence[Message]) -> Message:
     )
 
 
+def asked(message: Message) -> str:
+    """What the agent is asked: the text, and behind it the files that came along, by the names that they have here."""
+    files = [
+        f"[attached {one.kind}: {one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}]"
+        for one in message.attachments
+    ]
+    return "\n".join([*([message.text] if message.text else []), *files])
+
+
 def outcome_text(event: Event) -> str:
     match event.outcome:
         case End(reply=reply):

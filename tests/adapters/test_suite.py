@@ -179,6 +179,9 @@ async def test_a_file_comes_in_under_a_name_of_ours(house: House) -> None:
     assert await anyio.Path(path).read_bytes() == LETTER
     assert house.gateway.home.files in path.parents
     assert (file["name"], file["size"]) == ("letter.pdf", len(LETTER))
+    (start,) = await house.hears("agent:start")
+    assert start["message_full"].startswith("what is this?\n[attached document: letter.pdf")
+    assert str(path) in start["message_full"]
     assert "letter" not in path.name
 
 
