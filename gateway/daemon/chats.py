@@ -23,7 +23,8 @@ from gateway.messages import Address, Attachment, Reply
 Asked: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 TEXT_LIMIT = 100_000
 HOST = "whoever runs this gateway"
-KINDS: Mapping[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
+Kind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
+KINDS: Mapping[str, Kind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class Send(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,8 +135,8 @@ def attached(path: Path) -> Attachment:
     if not path.is_file():
         raise AdapterError(f"there is no file {path}")
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    family = media_type.partition("/")[0]
-    return Attachment(KINDS[family] if family in KINDS else "document", str(path), path.name, media_type, path.stat().st_size)
+    kind: Kind = KINDS.get(media_type.partition("/")[0], "document")
+    return Attachment(kind, str(path), path.name, media_type, path.stat().st_size)
 
 
 def answering(asked: Asked) -> Verb:
