@@ -154,6 +154,7 @@ async def test_an_answer_grows_while_it_is_written(wire: DiscordWire, tmp_path: 
         assert wire.asked("PATCH", "messages"), "it was edited on its way"
 
 
+@pytest.mark.row("T30")
 async def test_nobody_is_pinged_and_no_link_is_opened(home: House, wire: DiscordWire) -> None:
     """The wire refuses what would."""
     await say(home, IN_GROUP, "@everyone <@&3001> see https://example.com")
@@ -171,6 +172,17 @@ async def test_files_go_out_and_what_is_too_large_is_told(home: House, wire: Dis
     await say(home, IN_GROUP, "", attachments=(Attachment("document", str(large)),))
     (failed,) = await home.hears("message:failed")
     assert "11 MB" in failed["error"]
+
+
+async def test_a_part_in_doubt_is_sent_again_under_its_nonce_and_stands_there_once(
+    home: House, wire: DiscordWire
+) -> None:
+    """The message arrived, Discord's answer did not."""
+    wire.lose_answers = 1
+    await say(home, IN_GROUP, "only once")
+    (sent,) = await home.hears("message:sent")
+    assert sent["attempts"] == 2
+    assert [one.id for one in home.with_text("only once")] == sent["message_ids"]
 
 
 async def test_forwarded_and_quoted_words_are_marked(home: House, wire: DiscordWire) -> None:

@@ -171,6 +171,7 @@ async def test_a_button_is_for_whoever_is_asked_and_dead_after_use(home: House, 
     assert shown.text == "Really?"
 
 
+@pytest.mark.row("T30")
 async def test_nobody_is_called_together_and_code_stays_as_it_is(home: House, wire: SlackWire) -> None:
     """The wire refuses what would call."""
     await say(home, IN_GROUP, "<!channel> and @here, but `@here`\n```\necho ok\n```")

@@ -15,7 +15,7 @@ from gateway.adapters.discord.connection import wanted
 log = logging.getLogger(__name__)
 
 HEARTBEAT = 60.0  # seconds without an answer after which the library gives a connection up
-GUILDS = 0.5  # seconds after the last server that came in until the library takes them for all
+GUILDS = 0.25  # seconds after the last server that came in until the library takes them for all
 LONGEST_WAIT = 30.0  # that the library waits where Discord wants silence; longer waits are the outbox's
 
 Hear: TypeAlias = Callable[..., None]
