@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gateway.agent.model import Model
@@ -23,6 +24,7 @@ class Limits:
 class Agent:
     """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope.
 
+    `context_files`: their text stands behind the instructions, as it is when a turn begins.
     `sources`: further tools, which are asked for anew at the beginning of each turn.
 
     `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
@@ -37,6 +39,7 @@ class Agent:
     sources: tuple[ToolSource, ...] = ()
     skills: tuple[Skill, ...] = ()
     agents: tuple["Agent", ...] = ()
+    context_files: tuple[Path, ...] = ()
     limits: Limits = Limits()
     model_name: str = ""
     context_window: int = 0

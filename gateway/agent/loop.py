@@ -11,6 +11,7 @@ import msgspec
 from gateway.agent.call_agent import Start, agent_tools
 from gateway.agent.call_llm import call_llm
 from gateway.agent.call_tools import Batch, add_results, call_tools
+from gateway.agent.context_files import read_context
 from gateway.agent.load_skill import skill_tools
 from gateway.agent.model import Answer, ModelRequest
 from gateway.agent.run import Finish, Run
@@ -27,6 +28,7 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 
 async def converse(run: Run, start: Start) -> Finish:
     """Ask the model, run its tools, ask again; what ends it is returned."""
+    run.guidance = await read_context(run.agent.context_files)
     further, run.missing = await gather(run.agent.sources)
     tools = (*run.agent.tools, *further, *skill_tools(run), *agent_tools(run, start))
     first = run.hop
@@ -126,7 +128,7 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
 
 def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:
     said = (*run.view, *run.entries[run.base :])
-    parts = [run.agent.instructions, skills_prompt(run.agent.skills), run.note, *run.missing]
+    parts = [run.agent.instructions, run.guidance, skills_prompt(run.agent.skills), run.note, *run.missing]
     parts += [entry.content for entry in said if entry.role == "system"]
     return ModelRequest(
         messages=_with_context(run, tuple(entry for entry in said if entry.role != "system")),

@@ -57,6 +57,7 @@ class Run:
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
     note: str = ""  # what a sub-agent is told besides its instructions
+    guidance: str = ""  # what the context files say
     missing: tuple[str, ...] = ()  # what the model is told of tools that cannot be had
     resumed: bool = False
     streams: bool = True

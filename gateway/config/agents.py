@@ -38,6 +38,10 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     description: Annotated[str, means("what it is for; other agents read it before they call it")] = ""
     instructions: Annotated[str, means("what stands before every conversation")] = ""
+    context_files: Annotated[
+        tuple[str, ...],
+        means("files whose text stands behind the instructions; relative ones begin at the first of `tools.roots`"),
+    ] = ("AGENTS.md",)
     model: Annotated[str, means("a name under `models`; by default the one of `model`")] = ""
     tools: Annotated[
         tuple[str, ...] | None, means("the tools it has, by name; `mcp_NAME` are all of that server; by default all")

@@ -106,11 +106,13 @@ class Agents:
                 tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
             else:
                 sources = ()
+        roots = [self._home.path(root) for root in self._settings.tools.roots[:1]]
         return Agent(
             name,
             self._models[model],
             instructions=wanted.instructions,
             description=wanted.description,
+            context_files=tuple(root / one for root in roots for one in wanted.context_files),
             tools=chosen(tools, wanted.tools),
             sources=sources,
             skills=chosen(skills, wanted.skills),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import anyio
+import pytest
 
 from gateway import records
 from gateway.engine import Engine, Put
@@ -52,6 +53,7 @@ async def test_a_turn_runs_again_when_all_its_questions_are_answered(engine: Eng
     assert [(one.name, one.by) for one in answered] == [("red", "net:ann"), ("blue", "")]
 
 
+@pytest.mark.row("STR-55")
 async def test_messages_wait_behind_a_question_and_are_not_forgotten(engine: Engine) -> None:
     async with served(engine, Watched({"may I": asks})) as desk:
         await desk.say("may I")
@@ -64,6 +66,7 @@ async def test_messages_wait_behind_a_question_and_are_not_forgotten(engine: Eng
     assert (await replies(engine))[2:] == ["red 1, blue 1: may I", "re meanwhile"]
 
 
+@pytest.mark.row("STR-55")
 async def test_an_answer_counts_once_and_only_to_a_question_that_is_open(engine: Engine) -> None:
     async with served(engine, Watched({"may I": asks})) as desk:
         assert not await desk.lanes.answer(key(), "red", 1)
