@@ -1,12 +1,11 @@
 """What a turn costs beside the model: one answer, 200 pieces, one tool call; next to model clients and other agents.
 
-    .venv/bin/python bench/turn.py [--turns 30] [--rounds 3]
-        [--strands PYTHON] [--pydantic-ai PYTHON] [--hermes PYTHON]
+    .venv/bin/python bench/turn.py [--turns 30] [--rounds 3] [--peers FOLDER]
 
-Each PYTHON is the interpreter of an environment of its own with `strands-agents[openai]`, `pydantic-ai-slim[openai]`
-or `hermes-agent`. All talk to the same endpoint on loopback, which answers at once; they run in turn, and the order
-changes with each round. `sdk` is the openai library with its typed stream, `ours` our model client alone, `gateway` a
-turn of the agent with an observer on each of six events. The history grows by each turn, as in a chat.
+The peers live in environments of their own below FOLDER, which are made where they are missing; without it only ours is
+measured, and the model clients. All talk to the same endpoint on loopback, which answers at once; they run in turn, and
+the order changes with each round. `sdk` is the openai library with its typed stream, `ours` our model client alone,
+`gateway` a turn of the agent with an observer on each of six events. The history grows by each turn, as in a chat.
 """
 
 import argparse
@@ -20,6 +19,18 @@ from typing import Any
 HERE = Path(__file__).parent
 MODELS = {"text": "one answer", "long": "200 pieces", "tool": "one tool call"}
 FLOORS = ("sdk", "ours")
+PEERS = {"strands": "strands-agents[openai]", "pydantic_ai": "pydantic-ai-slim[openai]", "hermes": "hermes-agent"}
+
+
+def environments(folder: Path) -> dict[str, str]:
+    """The interpreter of each peer."""
+    for peer, package in PEERS.items():
+        place = folder / peer
+        if not (place / "bin" / "python").exists():
+            print(f"installing {package}", file=sys.stderr)
+            subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+            subprocess.run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", package], check=True)
+    return {peer: str(folder / peer / "bin" / "python") for peer in PEERS}
 
 
 def measure(python: str, who: str, model: str, turns: int, port: int) -> dict[str, Any]:
@@ -65,20 +76,20 @@ def show(targets: dict[str, str], found: dict[tuple[str, str], list[dict[str, An
             print(f"{who:14}{wall:9.2f}{cpu:9.2f}{ratio:11.1f}x{first:14.2f}")
     beside = middle("gateway", "text", "times") - middle("ours", "text", "times")
     pieces = (middle("gateway", "long", "times") - middle("gateway", "text", "times")) / 197 * 1000
-    print(f"\na turn beside our model client: {beside:.2f} ms; a piece of a stream: {pieces:.1f} us")
+    # A turn with a tool calls the model twice.
+    tool = middle("gateway", "tool", "times") - 2 * middle("ours", "text", "times") - beside
+    print(f"\na turn beside our model client: {beside:.2f} ms; a tool call: {tool:.2f} ms; a piece: {pieces:.1f} us")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
-    peers = ("strands", "pydantic-ai", "hermes")
-    for peer in peers:
-        parser.add_argument(f"--{peer}", metavar="PYTHON")
-    options = vars(parser.parse_args())
+    parser.add_argument("--peers", type=Path, metavar="FOLDER")
+    options = parser.parse_args()
     targets = dict.fromkeys(("sdk", "ours", "gateway"), sys.executable)
-    targets |= {name: options[name] for name in ("strands", "pydantic_ai", "hermes") if options[name]}
-    show(targets, run(targets, options["turns"], options["rounds"]))
+    targets |= environments(options.peers) if options.peers else {}
+    show(targets, run(targets, options.turns, options.rounds))
 
 
 if __name__ == "__main__":
