@@ -79,6 +79,7 @@ TURN = (
     reads("turn_id", "string", "the turn, the same when it is resumed"),
     PLATFORM,
     USER,
+    reads("user_name", "string", "how the person is called there"),
     reads("scope", "string", "what the person may do: owner, admin or user"),
     CHAT,
     THREAD,

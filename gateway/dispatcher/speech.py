@@ -26,6 +26,7 @@ def place_fields(message: Message, scope: Scope, session: Session) -> dict[str, 
     return {
         "platform": at.platform,
         "user_id": message.user_id,
+        "user_name": message.user_name,
         "scope": scope,
         "chat_id": at.chat_id,
         "thread_id": at.thread_id,

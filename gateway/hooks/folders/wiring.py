@@ -21,7 +21,7 @@ from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker import WorkerSpec
 
-START = 10.0  # seconds that an import may take
+START = 30.0  # seconds that an import may take
 
 
 async def open_wire(assessment: Assessment, house: House, serve: Capability, log: Path | None = None) -> Wire:

@@ -26,6 +26,8 @@ _SESSION: Mapping[str, str] = {
     "KEY": "session_key",
     "ID": "session_id",
     "MESSAGE_ID": "message_id",
+    "CHAT_NAME": "chat_name",
+    "PROFILE": "profile",
 }
 
 
@@ -84,7 +86,9 @@ def observer(wire: Wire, timeout: float = TIMEOUT) -> Callable[[str, Event], Awa
 
 
 def _meta(event: Event, target: str) -> CallMeta:
-    session = {name: str(value) for name, field in _SESSION.items() if (value := event.get(field)) is not None}
+    session = {}
+    if event.get("session_key"):  # within a conversation nothing is looked up in the environment, as in Hermes
+        session = {name: "" if (value := event.get(field)) is None else str(value) for name, field in _SESSION.items()}
     return CallMeta(
         event=str(event.get("id", "")),
         target=target,

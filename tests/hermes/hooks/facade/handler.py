@@ -13,10 +13,6 @@ def note(name, *what):
 
 LOGS = (SEEN.parent / "logs").is_dir()
 
-import aiohttp
-import httpx
-import yaml
-
 from gateway.config import HomeChannel, Platform, PlatformConfig, load_gateway_config
 from gateway.hooks import HookRegistry
 from gateway.platforms.base import BasePlatformAdapter, MessageEvent, MessageType, SendResult
@@ -65,7 +61,7 @@ async def handle(event_type, context):
             "logs": LOGS,
             "home": str(home) == os.environ["HERMES_HOME"] == str(other_home()),
             "own setting": load_config().get("mine"),
-            "platform": [Platform("telegram").value, Platform("made_up").value, Platform.SLACK is Platform("slack")],
+            "platform": [Platform("telegram").value, Platform.SLACK is Platform("slack")],
             "keys": [
                 build_session_key(source),
                 build_session_key(SessionSource(platform=Platform.DISCORD, chat_id="9", thread_id="4")),
@@ -79,7 +75,6 @@ async def handle(event_type, context):
             "home channel": HomeChannel(platform=Platform.SLACK, chat_id="C1", name="ops").to_dict(),
             "hooks": sorted(type(registry.loaded_hooks).__name__ for _ in [1]),
             "whatsapp": canonical_whatsapp_identifier("+60123:47@s.whatsapp.net"),
-            "libraries": [aiohttp.__name__, httpx.__name__, yaml.__name__],
         },
     )
     if not context.get("alone"):

@@ -20,4 +20,4 @@ NAMES = ["PLATFORM", "CHAT_ID", "USER_ID", "USER_NAME", "KEY", "ID", "MESSAGE_ID
 
 async def handle(event_type, context):
     read = lambda: {name: get_session_env(f"HERMES_SESSION_{name}", "nothing") for name in NAMES}
-    note("session-vars", read(), await asyncio.to_thread(read), context["session_key"], context["session_id"])
+    note("session-vars", read(), await asyncio.to_thread(read), context.get("session_key"), context["session_id"])

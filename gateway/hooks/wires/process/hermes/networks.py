@@ -60,7 +60,8 @@ class HomeChannel:
     thread_id: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "platform": self.platform.value}
+        told = {**asdict(self), "platform": self.platform.value}
+        return {name: value for name, value in told.items() if name != "thread_id" or value}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
