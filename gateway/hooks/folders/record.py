@@ -72,6 +72,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     hermes: bool = False
     found: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    offers: tuple[str, ...] = ()  # what a plugin has beside its callbacks: commands, tools, skills
     digest: str = ""
     loaded_at: float = 0.0
     restarts: int = 0

@@ -35,6 +35,7 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequenc
         hermes=manifest.hermes,
         found=manifest.found,
         findings=(*map(str, latest.findings), *hook.remarks(), *_taken_for(hook, namesakes)),
+        offers=_offers(hook),
         digest=current.digest if current else "",
         loaded_at=hook.runner.loaded_at,
         restarts=hook.runner.restarts,
@@ -61,6 +62,18 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequenc
 def _taken_for(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
     said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
     return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
+
+
+def _offers(hook: FolderHook) -> tuple[str, ...]:
+    targets = hook.runner.targets
+    if targets is None:
+        return ()
+    offers = targets.offers
+    return (
+        *(f"/{one.name}" for one in offers.commands),
+        *(f"tool {one.name}" for one in offers.tools),
+        *(f"skill {hook.name}:{one.name}" for one in offers.skills),
+    )
 
 
 def _state(hook: FolderHook) -> State:

@@ -17,7 +17,7 @@ import msgspec
 from gateway.hooks.folders.code import as_hermes, code_findings, own_words, read_code
 from gateway.hooks.folders.discovery import CodeFile, Folder, Source, label_of, look
 from gateway.hooks.folders.manifest import MANIFEST, Guard, Manifest
-from gateway.hooks.folders.plugins import as_plugin, guard_of, read_plugin
+from gateway.hooks.folders.plugins import MANIFESTS, as_plugin, guard_of, read_plugin
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.switches import write_atomically
 from gateway.located import Finding, Place
@@ -78,7 +78,8 @@ def study(folder: Folder) -> Study:
 def check(path: Path) -> list[Finding]:
     """All that is wrong or odd with one folder, told without running anything of it: `hooks check`."""
     path = path.absolute()
-    folder = look(Source(path.parent, "here"), path.name)
+    is_plugin = any((path / name).exists() for name in MANIFESTS) and not (path / MANIFEST).exists()
+    folder = look(Source(path.parent, "here", kind="plugin" if is_plugin else "hook"), path.name)
     if folder is None:
         what = "is no hook's folder" if path.is_dir() else "is no folder"
         return [Finding(Place(label_of(path.name)), what, f"name a folder with a {MANIFEST} in it")]

@@ -17,6 +17,7 @@ import anyio.to_thread
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from gateway.hooks.folders.discovery import Source, hooks_in, is_passed_over
+from gateway.hooks.folders.manifest import Kind
 
 STEP = 12  # ms between two looks at what the system has noticed
 AT_ONCE, FOREVER = 1, 0  # ms that it gathers changes, ms that it waits for one
@@ -152,7 +153,8 @@ class Watcher:
 def _seen_in(sources: Iterable[Path]) -> dict[Path, object]:
     """The folders, and of each what changes when it does."""
     found: dict[Path, object] = {}
-    for folder in (folder for source in sources for folder in hooks_in(Source(source, ""))):
+    kinds: tuple[Kind, ...] = ("hook", "plugin")
+    for folder in (one for source in sources for kind in kinds for one in hooks_in(Source(source, "", kind=kind))):
         try:
             inside = [(entry.name, *_written(entry)) for entry in folder.path.iterdir()]
         except OSError:

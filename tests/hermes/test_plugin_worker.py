@@ -1,0 +1,125 @@
+"""A plugin in its process: what holds it up is ended with the process, and what it says of itself."""
+
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.events import Event
+from gateway.hooks.folders.discovery import Source, look
+from gateway.hooks.folders.handlers import Targets, ask_all
+from gateway.hooks.folders.plugins import completed
+from gateway.hooks.folders.study import check, study
+from gateway.hooks.wires.nursery import Nursery, Plan
+from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.worker import Worker, WorkerSpec
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+async def nursery() -> AsyncIterator[Nursery]:
+    async with Nursery(Plan()) as nursery:
+        yield nursery
+
+
+def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
+    folder = root / "one"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text(manifest)
+    (folder / "__init__.py").write_text(textwrap.dedent(source))
+    return folder
+
+
+async def started(nursery: Nursery, folder: Path) -> Worker:
+    async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
+        return params.get("default")
+
+    facts = {"name": "one", "key": "one", "guards": True}
+    spec = WorkerSpec(name="one", handler=str(folder / "__init__.py"), plugin=facts)
+    return await nursery.start(spec, serve, folder.parent / "log", 10.0)
+
+
+async def test_a_callback_that_hangs_is_ended_with_its_process_within_a_second_or_two(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    source = """
+        import time
+
+        def register(ctx):
+            ctx.register_hook("pre_tool_call", lambda **_: time.sleep(60))
+    """
+    worker = await started(nursery, plant(tmp_path, source))
+    with pytest.raises(HookFailed, match=r"0\.2 s"):
+        await worker.call("tool:before", {"tool": "x", "args": {}}, CallMeta(target="pre_tool_call"), 0.2)
+    await worker.gone.wait()
+
+
+async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(nursery: Nursery, tmp_path: Path) -> None:
+    source = """
+        async def ill(**_):
+            raise ValueError("ill")
+
+        def register(ctx):
+            ctx.register_hook("pre_tool_call", lambda **_: {"action": "approve"})
+            ctx.register_hook("pre_tool_call", ill)
+    """
+    worker = await started(nursery, plant(tmp_path, source))
+    event = Event("tool:before", {"tool": "x", "args": {}})
+    with pytest.raises(HookFailed, match="ValueError: ill"):
+        await ask_all(worker, Targets(worker).of("tool:before"), event, 5)
+    await worker.stop()
+
+
+async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_registers(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    source = """
+        NAMES = ("pre_tool_call", "post_llm_call", "on_session_end")
+
+        def register(ctx):
+            ctx.register_hook(NAMES[0], lambda **_: {"action": "block"})
+            ctx.register_hook(NAMES[2], print)
+    """
+    folder = plant(tmp_path, source)
+    found = look(Source(tmp_path, "plugins", kind="plugin"), "one")
+    assert found
+    seen = study(found)
+    assert seen.guard
+    assert seen.manifest
+    assert (seen.guard.intercepts, seen.manifest.guards) == (("tool:before",), ("tool:before",))
+    assert "message:add" in seen.manifest.intercepts
+    worker = await started(nursery, folder)
+    manifest = completed(seen.manifest, worker.loaded)
+    assert (manifest.intercepts, manifest.events) == (("agent:start", "tool:before"), ("agent:end",))
+    assert manifest.guards == ("tool:before",)
+    await worker.stop()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\n", "define register(ctx)"),
+        ("async def register(ctx): pass\n", "make it a `def`"),
+        ("def register(ctx): ctx.register_hook('pre_tool_call', 5)\n", "cannot be called"),
+        ("import sys; sys.exit(1)\n", "SystemExit"),
+        ("def register(ctx): raise SystemExit(2)\n", "SystemExit"),
+    ],
+)
+async def test_what_cannot_be_loaded_says_why_and_hurts_nobody(
+    nursery: Nursery, tmp_path: Path, source: str, said: str
+) -> None:
+    with pytest.raises(HookFailed) as caught:
+        await started(nursery, plant(tmp_path, source))
+    assert said in str(caught.value)
+
+
+def test_a_plugin_is_checked_without_being_run(tmp_path: Path) -> None:
+    manifest = "name: one\nkind: backend\nprovides_hooks: [kanban_task_claimed]\nrequires_env: [{name: KEY}]\n"
+    folder = plant(tmp_path, "def broken(:\n", manifest)
+    found = [str(finding) for finding in check(folder)]
+    assert any("__init__.py:1" in one and "invalid syntax" in one for one in found)
+    assert any("kanban_task_claimed never fires here" in one for one in found)
+    assert any("which only Hermes itself can use" in one for one in found)
