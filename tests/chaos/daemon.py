@@ -32,7 +32,7 @@ from tests.chaos.people import Typist
 ROOT = Path(__file__).parents[2]
 DAY = 86400.0
 GLANCE = 0.05
-LONGEST = 150.0
+LONGEST = 220.0
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def judged(siege: Siege) -> None:
 
 @pytest.mark.timeout(240)
 async def test_killed_at_random_instants_it_answers_everybody_once(tmp_path: Path) -> None:
-    siege = await besiege(tmp_path / "home", Plan(chats=60, typists=140, each=10, kills=20, seed=11, longest_life=1.0))
+    siege = await besiege(tmp_path / "home", Plan(chats=50, typists=150, each=8, kills=20, seed=11, longest_life=1.0))
     judged(siege)
     assert siege.done["stops"] == siege.done["jumps"] == siege.done["crowds"] == 4
     assert siege.found.retries > 0, "no kill cut a turn off: it meant nothing"

@@ -58,6 +58,7 @@ def test_show_takes_an_id_its_beginning_or_a_key(gateway: GatewayProcess) -> Non
     assert "A striped answer." in gateway.cli("sessions", "show", KEY).stdout
 
 
+@pytest.mark.row("T29")
 def test_what_was_said_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
     shown = gateway.cli("sessions", "show", "agent:main:terminal:dm:paint").stdout
     assert "red" in shown

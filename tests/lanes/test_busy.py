@@ -60,6 +60,7 @@ async def test_work_that_the_gateway_gave_itself_is_told_nothing(engine: Engine)
     assert await replies(engine, "2") == ["re a report"]
 
 
+@pytest.mark.row("T34")
 async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(engine: Engine) -> None:
     work = Watched()
     for number in range(4):
