@@ -50,6 +50,7 @@ class SlackWire:
     _sockets: list[web.WebSocketResponse] = field(default_factory=list)
     _open: set[asyncio.Transport] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _stamp: int = 0
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -174,7 +175,8 @@ class SlackWire:
 
     def stamp(self) -> str:
         """A time stamp as Slack makes them: of one channel no two are the same."""
-        return f"{int(time.time())}.{next(self._numbers):06d}"
+        self._stamp = max(self._stamp + 1, int(time.time() * 1_000_000))
+        return f"{self._stamp // 1_000_000}.{self._stamp % 1_000_000:06d}"
 
     def message(self, by: str, where: str, text: str, thread: str = "", **more: Any) -> dict[str, Any]:
         """A message in a channel, not told to anybody yet."""

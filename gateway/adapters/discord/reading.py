@@ -14,7 +14,7 @@ import discord
 from gateway import messages
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.places import address_of, is_listened_to
-from gateway.adapters.network.context import with_context
+from gateway.adapters.network.context import in_a_line, with_context
 from gateway.adapters.network.groups import is_for_us
 from gateway.commands import typed
 from gateway.config.platforms import Discord
@@ -86,7 +86,7 @@ class Reader:
         """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""
         text = message.content or forwarded(message) or described(message)
         text = re.sub(rf"\A\s*(<@!?{self.me.id}>|<@&(?:{'|'.join(self._our_roles(message)) or '-'})>)[\s,:]*", "", text)
-        names = {str(one.id): one.display_name for one in message.mentions}
+        names = {str(one.id): in_a_line(one.display_name) for one in message.mentions}
         return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
 
     def _mentions_us(self, message: discord.Message) -> bool:

@@ -81,7 +81,7 @@ class SlackAdapter:
         receiver = Receiver(self._ground, presence, reader, intake, presses)
         app = AsyncApp(client=web, process_before_response=True)
         receiver.listen(app)
-        carrier = SlackCarrier(web, presses, recent, self._settings, presence)
+        carrier = SlackCarrier(web, presses, recent, sign, self._settings, presence)
         line = AsyncSocketModeHandler(app, self._settings.app_token.reveal(), ping_interval=self._times.ping)
         client: Any = line.client
         client.message_listeners.append(Complaints(presence, lacks).hello)

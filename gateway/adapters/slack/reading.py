@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from gateway.adapters.network.context import with_context
+from gateway.adapters.network.context import in_a_line, with_context
 from gateway.adapters.network.groups import is_for_us
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.commands import typed
@@ -113,7 +113,7 @@ def plain(text: str) -> str:
     text = LINK.sub(lambda one: f"[{one[2]}]({one[1]})" if one[2] and one[2] not in one[1] else one[1], text)
     text = CHANNEL.sub(lambda one: f"#{one[2] or one[1]}", text)
     text = CALL.sub(lambda one: f"@{one[2] or one[1]}", text)
-    return html.unescape(PERSON.sub(lambda one: f"@{one[2] or one[1]}", text))
+    return html.unescape(PERSON.sub(lambda one: f"@{in_a_line(one[2] or one[1])}", text))
 
 
 def shared_in(event: Event) -> list[tuple[str, str]]:

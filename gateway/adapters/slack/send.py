@@ -19,6 +19,7 @@ from gateway.adapters.network.recent import Recent
 from gateway.adapters.slack.connection import FAULTS, PLATFORM, code_of, in_words
 from gateway.adapters.slack.format import body, messages
 from gateway.adapters.slack.presses import Presses
+from gateway.adapters.slack.sign import Sign
 from gateway.config.platforms import Slack
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
@@ -42,9 +43,10 @@ class SlackCarrier:
     doubt: Doubt = "lookup"
 
     def __init__(
-        self, web: AsyncWebClient, presses: Presses, recent: Recent, settings: Slack, presence: Presence
+        self, web: AsyncWebClient, presses: Presses, recent: Recent, sign: Sign, settings: Slack, presence: Presence
     ) -> None:
         self._web = web
+        self._sign = sign
         self._presses = presses
         self._recent = recent
         self._presence = presence
@@ -82,6 +84,8 @@ class SlackCarrier:
             return str(sent["ts"])
 
         stamp = await self._call(call, channel)
+        if part == 0:
+            await self._sign.answered(channel, reply.reply_to)
         return (stamp,) if stamp else ()
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ Slack shows no bot as typing. The eyes stay no longer than the turn works: they 
 """
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,7 @@ class Sign:
 
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web
+        self._began = time.time()
         self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._shown: dict[str, tuple[str, str]] = {}  # by turn: channel and message
         self._send, self._changes = anyio.create_memory_object_stream[tuple[str, str]](BACKLOG)
@@ -34,6 +36,14 @@ class Sign:
         self._last[channel, thread] = stamp
         if len(self._last) > MOST:
             self._last.popitem(last=False)
+
+    async def answered(self, channel: str, stamp: str) -> None:
+        """Eyes of an earlier life, which knew the turn: the message that is answered now is older than we are."""
+        if stamp.replace(".", "", 1).isdecimal() and float(stamp) < self._began:
+            try:
+                await self._web.reactions_remove(channel=channel, timestamp=stamp, name=EYES)
+            except FAULTS as error:
+                log.debug("no eyes in %s: %s", channel, in_words(error))
 
     async def run(self, registry: HookRegistry) -> None:
         """Until cancelled."""
