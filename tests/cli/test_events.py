@@ -116,7 +116,7 @@ def test_replay_tells_a_hook_again_of_what_the_journal_keeps(gateway: GatewayPro
     told = json.loads(gateway.cli("events", "replay", "courier", "--since", "1h", "--json").stdout)
     assert told["failed"] == 0
     assert told["count"] == len(told["trials"]) >= 1
-    assert gateway.cli("hooks", "logs", "courier").stdout.count("remember the milk") == 2
+    gateway.until(lambda: gateway.cli("hooks", "logs", "courier").stdout.count("remember the milk") == 2)
     assert "message:received: ok" in gateway.cli("events", "replay", "courier").stdout
 
 
