@@ -18,6 +18,7 @@ from gateway.hooks.wires.process.loader import Handlers, SourceOnly, read_siblin
 from gateway.hooks.wires.process.plugin.calling import Caller, fitting
 from gateway.hooks.wires.process.plugin.ctx import PluginContext, Registered
 from gateway.hooks.wires.process.plugin.names import SCHEMA, TABLE, Row
+from gateway.hooks.wires.process.plugin.shapes import shaped
 from gateway.hooks.wires.process.plugin.told import remember
 
 PARENT = "hermes_plugins"
@@ -103,7 +104,7 @@ class Plugin:
             told = row.told(event)
             if told is None:
                 return None
-            told["telemetry_schema_version"] = SCHEMA
+            told = {**shaped(row.name, told, event), "telemetry_schema_version": SCHEMA}
             self._ctx.session_key.set(str(event.get("session_key") or ""))
             answers, failures = [], []
             for callback in callbacks:

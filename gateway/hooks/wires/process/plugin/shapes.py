@@ -5,11 +5,19 @@ from typing import Any
 
 from gateway.events import Event
 from gateway.hooks.wires.process.hermes.networks import Platform
-from gateway.hooks.wires.process.hermes.sessions import SessionSource
+from gateway.hooks.wires.process.hermes.sessions import SessionSource, SessionStore
 from gateway.hooks.wires.process.hermes.talk import MessageEvent, MessageType
 
+DISPATCH = "pre_gateway_dispatch"
 _MEANT = {"image": "photo", "file": "document"}
 _KINDS = frozenset(kind.value for kind in MessageType)
+
+
+def shaped(name: str, told: dict[str, Any], event: Event) -> dict[str, Any]:
+    """The arguments of this hook name, with objects where Hermes has some."""
+    if name != DISPATCH:
+        return told
+    return {**told, "event": message_event(event), "session_store": SessionStore()}
 
 
 def message_event(event: Event) -> MessageEvent:

@@ -10,9 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gateway.events import Event
-from gateway.hooks.wires.process.hermes.sessions import SessionStore
 from gateway.hooks.wires.process.plugin.openai import as_function, as_openai
-from gateway.hooks.wires.process.plugin.shapes import message_event
 
 FILES = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
 SHELLS = frozenset({"shell", "terminal"})
@@ -274,7 +272,8 @@ def sub_stop(event: Event) -> dict[str, Any] | None:
 
 
 def dispatch(event: Event) -> dict[str, Any]:
-    return {"event": message_event(event), "gateway": None, "session_store": SessionStore()}
+    """As plain data; a plugin gets the message in Hermes's own shape."""
+    return {"event": plain(event), "gateway": None, "session_store": None}
 
 
 def approval(event: Event) -> dict[str, Any]:
