@@ -136,3 +136,14 @@ async def test_no_code_stands_in_the_journal_and_only_one_record_does(
     kept = await engine.read(SUBJECT)
     assert len(kept) == 1
     assert not [code for code in codes if code.encode() in kept[0].data]
+
+
+async def test_two_gateways_on_one_journal_do_not_undo_each_others_decisions(
+    pairings: Pairings, engine: MemoryEngine, clock: SetClock
+) -> None:
+    other = Pairings(engine, clock)
+    code = await pairings.invite(asked("3"))
+    assert await other.invite(asked("4")) == ""
+    assert await other.invite(asked("4"))
+    assert (await pairings.approve(code)).user_id == "3"
+    assert [one.user_id for one in pairings.asking] == ["4"]

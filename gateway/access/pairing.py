@@ -72,7 +72,10 @@ class Pairings:
             code = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
             name = message.user_name[:LONGEST_NAME]
             guest = Guest(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
-            await self._write(self.people, (*(one for one in self.asking if one is not before), guest))
+            try:
+                await self._write(self.people, (*(one for one in self.asking if one is not before), guest))
+            except AccessError:
+                return ""  # their next message asks again
             return code
 
     async def approve(self, code: str) -> Guest:
