@@ -2,8 +2,8 @@
 
 `.venv/bin/python -m bench.soak [--seconds N] [--pause SECONDS] [--only NETWORK]`. The gateway and the networks' servers
 run in this process, on the real libraries. Each message has a number of its own, and is answered by it. Exit 1 where
-one was not answered within a minute. What was answered twice is told: where a line breaks in the middle of the very call
-that sends, nobody knows whether it arrived, and it is sent again.
+one was not answered within a minute. What was answered twice is told: where a line breaks in the very call that sends,
+nobody knows whether it arrived, and it is sent again.
 """
 
 import argparse
