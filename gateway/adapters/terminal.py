@@ -64,9 +64,11 @@ class Terminal:
         receipt = await self._receive(message)
         if receipt.settled is not None:
             return Said(typed.session, receipt.settled, "command")
-        if not receipt.seq:
-            receipt = await self._said_before(message, receipt.session_key)
-        return await Watcher(self._engine, receipt, message, notify).until_done(heard)
+        if receipt.seq:
+            return await Watcher(self._engine, receipt, message, notify).until_done(heard)
+        receipt = await self._said_before(message, receipt.session_key)
+        watcher = Watcher(self._engine, receipt, message, notify)
+        return await watcher.ended() or await watcher.until_done(heard)
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
@@ -112,11 +114,15 @@ class Watcher:
         self._notify = notify
         self._shown: dict[str, records.Outbound] = {}
 
-    async def until_done(self, heard: AsyncIterator[Record]) -> Said:
+    async def ended(self) -> Said | None:
+        """How it was answered before now, if it was."""
         async for record in every(self._engine, records.subject("turn", self._receipt.session_key), self._receipt.seq):
             kept = records.decode(record.data)
             if isinstance(kept, records.Done) and kept.upto >= self._receipt.seq:
                 return await self._said(kept.status, kept.turn_id, kept.error)
+        return None
+
+    async def until_done(self, heard: AsyncIterator[Record]) -> Said:
         async for record in heard:
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
