@@ -4,6 +4,7 @@ It is read again when it has changed and somebody looks. What of it cannot be un
 with; a file that cannot be read at all says nothing.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 from gateway.located import Finding, Node, Place, Scalar, Sequence, plain, read_yaml
 from gateway.located import Mapping as Tree
+
+log = logging.getLogger(__name__)
 
 LIMIT = 2_000_000
 OUTBOUND = "outbound"
@@ -51,6 +54,10 @@ class HermesHooks:
     outbound: tuple[OutboundEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.enabled or self.disabled or self.shell or self.outbound)
+
 
 class HermesConfig:
     """The file. `is_safe`: Hermes's safe mode, in which none of this counts."""
@@ -72,6 +79,9 @@ class HermesConfig:
         stamp = (found.st_mtime_ns, found.st_size)
         if stamp != self._stamp:
             self._read, self._stamp = read_hermes(self.path), stamp
+            for finding in self._read.findings:
+                if finding.severity == "warning" or self._read.is_empty:
+                    log.warning("%s", finding)
         return self._read
 
 

@@ -20,6 +20,7 @@ from gateway.located.tree import shown
 
 KINDS = frozenset({"shell", "outbound"})
 READ = 4_000_000
+SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib")
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
@@ -91,8 +92,14 @@ def _files_of(command: str, home: Path) -> list[Path]:
     except ValueError:
         return []
     paths = [home / word for word in words if "\0" not in word]
-    system = ("/usr/", "/bin/", "/sbin/", "/lib")
-    return [path for path in paths if path.is_file() and not str(path).startswith(system)]
+    return [path for path in paths if _is_file(path) and not str(path).startswith(SYSTEM)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a word that is too long for a name, for instance
+        return False
 
 
 def _shell(folder: Folder, entry: ShellEntry) -> Study:
