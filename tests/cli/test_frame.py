@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.home import Home
+
 from gateway.cli import COMMANDS, command_parser, main, overview
 from gateway.cli.output import amount, columns, span
 
@@ -97,7 +99,7 @@ def test_an_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
     assert told.stdout == ""
     first, second = told.stderr.splitlines()
     assert first.startswith("hermes-gateway: no gateway is running for this home: ")
-    assert str(tmp_path / ".hermes/hermes-gateway/control.sock") in first
+    assert str(Home(tmp_path / ".hermes").socket) in first
     assert second == "  start it with: hermes-gateway run"
 
 
