@@ -14,6 +14,7 @@ from gateway import records
 from gateway.config.hermes_hooks import HermesConfig
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.names import hermes_names
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
@@ -51,13 +52,26 @@ def _plugin_places(home: Home) -> list[Path]:
 
 def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> Surroundings:
     return Surroundings(
-        environ=configuration.environ,
+        environ=with_hermes_names(configuration),
         home=home.root,
         logs=home.hook_logs,
         state=home.hook_state,
         platforms=platforms,
         packages=[place for place in sys.path if place],
     )
+
+
+def with_hermes_names(configuration: Configuration) -> dict[str, str]:
+    """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
+    found = dict(configuration.environ)
+    for name in hermes_names():
+        value: Any = configuration.settings
+        for key in name.path:
+            value = getattr(value, key)
+        text = ",".join(value) if isinstance(value, tuple) else value
+        if isinstance(text, str) and text:
+            found.setdefault(name.variable, text)
+    return found
 
 
 def make_room(home: Home) -> None:

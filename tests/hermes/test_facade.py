@@ -28,7 +28,7 @@ def test_hermess_modules_have_hermess_shapes(seen: Seen) -> None:
 
 def test_the_configuration_is_that_of_this_gateway_and_has_no_secret(seen: Seen) -> None:
     (found,) = seen.wait("facade-here")[0]
-    assert found["home"] == ["42", "Ops"]
+    assert (found["home"], found["variable"]) == (["42", "Ops"], "42")
     assert (found["connected"], found["token"], found["hooks"]) == ([], None, ["facade"])
     assert found["model"] == "demo"
     assert {"api_key", "base_url", "provider", "api_mode"} <= set(found["runtime"])

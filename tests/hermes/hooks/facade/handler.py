@@ -90,6 +90,7 @@ def look_around(registry):
         {
             "home": [home_channel.chat_id, home_channel.name] if home_channel else None,
             "connected": [one.value for one in config.get_connected_platforms()],
+            "variable": os.environ.get("TELEGRAM_HOME_CHANNEL"),
             "token": config.platforms[Platform.TELEGRAM].token,
             "model": _resolve_gateway_model(),
             "runtime": sorted(_resolve_runtime_agent_kwargs()),
