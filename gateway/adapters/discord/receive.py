@@ -5,6 +5,7 @@ read again behind the marks. What is told while that is read waits for it.
 """
 
 import logging
+import time
 from collections.abc import AsyncIterator
 
 import anyio
@@ -36,6 +37,7 @@ class Receiver:
         self._presence = presence
         self._recent = recent
         self._is_caught_up = anyio.Event()
+        self._is_caught_up.set()
         self.is_ready = anyio.Event()
 
     @property
@@ -69,14 +71,19 @@ class Receiver:
         self._catch_up = CatchUp(client, self._settings, self._marks, self._ground.access)
 
     async def note_alive(self) -> None:
-        """All that came is taken, if nothing waits: so it need not be read again."""
+        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
+        proved = self._presence.facts.last_probe
         if self._is_caught_up.is_set() and self._intake.is_idle:
-            await self._marks.alive()
+            await self._marks.alive(proved)
 
     def _connected(self) -> None:
-        """A new connection, to which nothing of what was said before is told: what comes now waits for that."""
-        self._is_caught_up = anyio.Event()
-        self._since = self._marks.since()
+        """A new connection, to which nothing of what was said before is told: what comes now waits for that.
+
+        One that broke before it was ready leaves those who wait, and from where to read, to the next.
+        """
+        if self._is_caught_up.is_set():
+            self._is_caught_up = anyio.Event()
+            self._since = self._marks.since()
 
     def _ready(self) -> None:
         self._tasks.start_soon(self._read_again, self._is_caught_up)
@@ -87,11 +94,12 @@ class Receiver:
             self._tasks.start_soon(self._take_all, self._catch_up.channels(guild, self._since))
 
     async def _read_again(self, done: anyio.Event) -> None:
+        begun = time.time()
         await self._take_all(self._catch_up.chats(self._since))
         for guild in self._client.guilds:
             await self._take_all(self._catch_up.channels(guild, self._since))
         done.set()
-        await self._marks.alive()
+        await self._marks.alive(begun)
         self.is_ready.set()
 
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:

@@ -83,9 +83,11 @@ class Marks:
         if self._moves % TIDY == 0:
             await self._tidy(f"{mark.chat}:{mark.inside}")
 
-    async def alive(self) -> None:
-        """Everything that was said until now has been read."""
-        self._alive = time.time()
+    async def alive(self, until: float) -> None:
+        """Everything that was said until then has been read: a line that was good then has told it."""
+        if until <= self._alive:
+            return
+        self._alive = until
         await self._engine.append(self._put("alive", {"alive": self._alive}, None))
         await self._tidy("alive")
 

@@ -6,6 +6,7 @@ delivers again what we do not have. Events that nobody wants are acknowledged, t
 
 import logging
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -47,16 +48,18 @@ class Receiver:
 
     async def read_again(self, web: AsyncWebClient, marks: Marks) -> None:
         """What was said while nobody listened; what comes meanwhile waits."""
+        begun = time.time()
         async for event in CatchUp(web).messages(marks.since()):
             if (arrival := self._read(event)) is not None:
                 await self._intake.take(arrival)
-        await marks.alive()
+        await marks.alive(begun)
         self._is_caught_up.set()
 
     async def note_alive(self, marks: Marks) -> None:
-        """All that came is taken, if nothing waits: so it need not be read again."""
+        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
+        proved = self._presence.facts.last_probe
         if self._is_caught_up.is_set() and self._intake.is_idle:
-            await marks.alive()
+            await marks.alive(proved)
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
