@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
-CALM = 60.0  # a part that ran this long has recovered: its pauses start small again
+CALM = 10.0  # a part that ran this long has recovered: its pauses start small again
 
 PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
 Serve: TypeAlias = Callable[["Part"], Awaitable[None]]
