@@ -75,13 +75,10 @@ def show(targets: dict[str, str], found: dict[tuple[str, str], list[dict[str, An
             ratio = wall / middle("gateway", model, "times")
             print(f"{who:14}{wall:9.2f}{cpu:9.2f}{ratio:11.1f}x{first:14.2f}")
     # By processor time, which a busy machine falsifies least. A turn with a tool calls the model twice.
-    model, turn = middle("ours", "text", "cpu"), middle("gateway", "text", "cpu")
+    client, turn = middle("ours", "text", "cpu"), middle("gateway", "text", "cpu")
     tool, pieces = middle("gateway", "tool", "cpu"), (middle("gateway", "long", "cpu") - turn) / 197 * 1000
-    beside = turn - model
-    tools = tool - turn - model
-    print(
-        f"\nCPU of a turn beside our model client: {beside:.2f} ms; a tool call: {tools:.2f} ms; a piece: {pieces:.1f} us"
-    )
+    beside, tools = turn - client, tool - turn - client
+    print(f"\nCPU of a turn beside the client: {beside:.2f} ms; a tool call: {tools:.2f} ms; a piece: {pieces:.1f} us")
 
 
 def main() -> None:
