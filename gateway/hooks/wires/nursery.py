@@ -57,6 +57,7 @@ class Brood:
         self._text = b""
         self._begun = self._loop.time()
         self._is_open = True
+        self._is_closing = False  # it was told all that it will be told
         self.trouble = ""
         self._socket, self._process = _start(plan)
         self._loop.add_reader(self._socket, self._read)
@@ -86,6 +87,7 @@ class Brood:
         for life in self._lives.values():
             life.is_stopping = True
             life.kill("the gateway stopped")
+        self._is_closing = True
         if self._is_open:
             self._socket.shutdown(socket.SHUT_WR)
         with anyio.move_on_after(ENDING, shield=True):
@@ -100,6 +102,8 @@ class Brood:
             await anyio.to_thread.run_sync(self._process.wait)
 
     def _say(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        if self._is_closing:
+            return
         data = json.dumps(what).encode() + b"\n"
         try:
             if self._is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
