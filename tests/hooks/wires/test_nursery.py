@@ -124,6 +124,19 @@ async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(n
     assert await ask(await make("def handle(e, c): return 'at last'")) == "at last"
 
 
+async def test_what_is_said_to_a_nursery_that_is_closing_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text("def handle(e, c): ...")
+    spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"))
+    async with Nursery(Plan()) as nursery:
+        worker = await nursery.start(spec, nobody, tmp_path / "log")
+        brood = nursery._brood
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(brood.close)
+            await anyio.wait_all_tasks_blocked()
+            worker.life.kill("it closed the wire to the gateway")
+    assert worker.gone.reason == "the gateway stopped"
+
+
 async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> None:
     async with Nursery(Plan()) as nursery:
         handler = tmp_path / "handler.py"
