@@ -18,7 +18,7 @@ OnError: TypeAlias = Literal["skip", "raise", "deny"]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 MARKS = "__hook_marks__"
-YES = frozenset({"y", "yes", "true"})
+YES = frozenset({"y", "yes", "true", "once", "session", "always"})  # in words, and as /approve has it
 
 
 class End(Exception):

@@ -228,7 +228,7 @@ def test_whatever_mapping_comes_back_is_understood_or_refused(answer) -> None:
     assert meaning is None or isinstance(meaning, (End, Deny, Retry, Question, dict))
 
 
-@pytest.mark.parametrize("yes", [True, "y", "Yes", " YES ", "true"])
+@pytest.mark.parametrize("yes", [True, "y", "Yes", " YES ", "true", "once", "session", "always"])
 def test_a_yes(yes) -> None:
     assert is_yes(yes)
 

@@ -138,14 +138,15 @@ def test_prompt_guardrail_refuses_before_any_model_sees_it(gateway: GatewayProce
     assert gateway.say("how is the weather")["reply"] == "sunny"
 
 
-@pytest.mark.parametrize(("answer", "is_kept"), [("yes", True), ("no", False)])
+@pytest.mark.parametrize(("answer", "is_kept"), [("Yes", True), ("/approve", True), ("no", False), ("/deny", False)])
 def test_tool_approval_asks_in_the_chat(gateway: GatewayProcess, answer: str, is_kept: bool) -> None:
     turn = {"user": "note", "answers": [tool("remember", text="milk"), {"text": "all said"}]}
     start_with(gateway, "tool-approval", turn, settings="hooks: {tool-approval: {options: {tools: [remember]}}}\n")
     asked = gateway.say("take a note")
     assert asked["status"] == "waiting"
     assert 'May I run remember with {"text": "milk"}?' in asked["reply"]
-    assert "all said" in gateway.say(answer)["reply"]
+    gateway.say(answer)
+    gateway.until(lambda: "all said" in history(gateway))
     assert ("did not allow" not in history(gateway)) is is_kept
     assert any(b"milk" in kept.read_bytes() for kept in gateway.home.ours.rglob("*.jsonl")) is is_kept
 

@@ -187,7 +187,7 @@ def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         run.ports.approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
         return
-    if not (is_yes(answer) or (isinstance(answer, str) and answer.strip().lower() == "once")):
+    if not is_yes(answer):
         raise Refused(f"The person did not allow {tool.name} to run.")
 
 

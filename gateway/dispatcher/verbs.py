@@ -22,7 +22,7 @@ from gateway.sessions import Session, verbs
 
 MORE = 20
 KEPT_SETTINGS = ("model", "approvals")
-YES_FOR = {"": "once", "once": "once", "session": "session", "always": "always"}
+YES_FOR = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 MARK = "#"  # before what tells one question from another, in the value of a button
 
 

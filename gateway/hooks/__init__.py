@@ -1,6 +1,6 @@
 """The hooks: who is told of what happens, in which order, and what they may change."""
 
-from gateway.events import Deny, End, Event, Pause, Question, Retry, on
+from gateway.events import Deny, End, Event, Pause, Question, Retry, is_yes, on
 from gateway.hooks.cause import CAUSE, Cause, caused_by
 from gateway.hooks.hook import Health, Hook
 from gateway.hooks.registry import HookRegistry
@@ -20,5 +20,6 @@ __all__ = [
     "Retry",
     "Scope",
     "caused_by",
+    "is_yes",
     "on",
 ]

@@ -2,7 +2,7 @@
 
 import json
 
-YES = (True, "y", "yes", "true", "once", "ok")
+YES = (True, "y", "yes", "true", "once", "session", "always", "ok")
 
 
 def handle(event_type, context):

@@ -2,15 +2,12 @@
 
 import json
 
-from gateway.hooks import Deny
-
-YES = {"yes", "y", "ok", "approve", "true"}
+from gateway.hooks import Deny, is_yes
 
 
 def handle(event_type, context):
     if context["tool"] not in context.options["tools"]:
         return
     args = json.dumps(context["args"], ensure_ascii=False)[:500]
-    answer = context.ask(f"May I run {context['tool']} with {args}?", name="approval")
-    if str(answer).strip().lower() not in YES:
+    if not is_yes(context.ask(f"May I run {context['tool']} with {args}?", name="approval")):
         raise Deny(f"The person did not allow {context['tool']}.")

@@ -93,7 +93,8 @@ async def test_a_question_of_a_hook_goes_to_the_person_and_the_turn_goes_on_with
 
 
 @pytest.mark.parametrize(
-    ("command", "happens"), [("/approve", "once"), ("/approve always", "always"), ("/deny", "deny")]
+    ("command", "happens"),
+    [("/approve", "yes"), ("/approve once", "yes"), ("/approve always", "always"), ("/deny", "deny")],
 )
 async def test_approve_and_deny_answer_the_open_question(command: str, happens: str) -> None:
     async with chat("ok") as room:
@@ -104,6 +105,19 @@ async def test_approve_and_deny_answer_the_open_question(command: str, happens: 
         await room.write(command)
         await room.hear(3)
         assert answers == [happens]
+
+
+@pytest.mark.parametrize(
+    ("command", "follows"),
+    [("/approve", "ok"), ("/approve session", "ok"), ("Yes", "ok"), ("/deny", "The answer was no.")],
+)
+async def test_what_a_hook_has_asked_as_plain_data_goes_on_with_every_kind_of_yes(command: str, follows: str) -> None:
+    async with chat("ok") as room:
+        room.hooks.on("agent:start", lambda event: {"decision": "ask", "prompt": "Really?"})
+        await room.write("go")
+        assert await room.hear() == "Really?"
+        await room.write(command)
+        await until(lambda: follows in [reply.text for reply in room.net.sent])
 
 
 async def test_commands_take_their_place_in_the_lane_and_urgent_ones_do_not() -> None:

@@ -45,7 +45,9 @@ async def test_the_guardrail_ends_a_turn_by_list_whatever_the_case(stage, enable
 
 
 @pytest.mark.row("EDG-42")
-@pytest.mark.parametrize(("answer", "runs"), [(True, True), ("Yes", True), (False, False), ("no way", False)])
+@pytest.mark.parametrize(
+    ("answer", "runs"), [(True, True), ("Yes", True), ("always", True), (False, False), ("no way", False)]
+)
 async def test_plan_mode_asks_for_the_named_tools_and_goes_on_when_declined(stage, enable, echo, ran, answer, runs):
     await enable("plan-mode", confirm=["echo"])
     agent = stage.agent(calling("echo", "e", text="hi"), "Then so.", tools=[echo])

@@ -3,9 +3,9 @@
 import importlib
 from typing import Any
 
-from gateway.events import Deny, End, Event, Retry, on
+from gateway.events import Deny, End, Event, Retry, is_yes, on
 
-__all__ = ["Deny", "End", "Event", "Retry", "on"]
+__all__ = ["Deny", "End", "Event", "Retry", "is_yes", "on"]
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,7 @@ def _asked(event: Event, approval: dict[str, Any], approved: MutableSet[str]) ->
         approved.add(rule)
     elif answer == "session":
         event.session[KEPT] = [*event.session.get(KEPT, ()), rule]
-    elif answer != "once" and answer not in YES:
+    elif answer not in YES:
         return Deny(f"The person did not allow {tool} to run.")
     return None
 
