@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.home import Home
-
 from gateway.cli import COMMANDS, command_parser, main, overview
 from gateway.cli.output import amount, columns, span
+from gateway.config.home import Home
 
 PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
 
