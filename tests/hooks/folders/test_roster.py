@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -200,7 +201,7 @@ async def test_the_index_makes_a_second_start_read_nothing(home: Home, tmp_path:
 
 async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home: Home) -> None:
     plain = "events: ['my:*']\n", "def handle(event_type, context): ...\n"
-    registry, lags = HookRegistry(), [0.0]
+    registry, lags = HookRegistry(), Lags()
     async with home.serving(registry, settings=Hooks(eager=2)) as service, anyio.create_task_group() as tasks:
         tasks.start_soon(note_lags, lags)
         await anyio.to_thread.run_sync(lambda: [home.plant(f"h{n}", *plain) for n in range(1000)])
@@ -213,18 +214,28 @@ async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home:
             await anyio.lowlevel.checkpoint()
         await comes(lambda: are_there(service, 500), 20)
         tasks.cancel_scope.cancel()
-    assert max(lags) < 0.5
+    assert lags.own < 0.4
+    assert lags.all < 3
 
 
 async def are_there(service: FolderHooks, count: int) -> bool:
     return len(service._roster.hooks) == count
 
 
-async def note_lags(lags: list[float]) -> None:
+@dataclass
+class Lags:
+    """The longest that a loop was away: by the clock, and by the processor's time that it took for itself."""
+
+    all: float = 0.0
+    own: float = 0.0
+
+
+async def note_lags(lags: Lags) -> None:
     while True:
-        begun = time.perf_counter()
+        begun, begun_own = time.perf_counter(), time.thread_time()
         await anyio.sleep(0.001)
-        lags.append(time.perf_counter() - begun)
+        lags.all = max(lags.all, time.perf_counter() - begun)
+        lags.own = max(lags.own, time.thread_time() - begun_own)
 
 
 async def test_folders_that_go_while_they_are_looked_at_leave_nothing_behind(home: Home) -> None:
