@@ -18,6 +18,7 @@ from gateway.agent import Ports, run_turn
 from gateway.commands import Typed, typed
 from gateway.dispatcher import speech
 from gateway.dispatcher.approvals import approvals
+from gateway.dispatcher.hearing import hear
 from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.reception import Reception
@@ -27,7 +28,7 @@ from gateway.dispatcher.verbs import MARK, Call, marked
 from gateway.dispatcher.voice import Voice
 from gateway.dispatcher.waiting import AWAITED
 from gateway.engine import Put
-from gateway.events import Deny, End, Pause, Question
+from gateway.events import Pause, Question
 from gateway.hooks import Scope as HookScope
 from gateway.lanes import HOUR, Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
@@ -71,22 +72,19 @@ class Dispatcher:
         if turn.turnover:
             self._tell_turnover(turn.session, view)
         try:
-            outcome = await self._answer(turn, message, scope, view)
+            outcome = await self._answer(turn, scope, view)
         except Pause as pause:
             outcome = asking(turn, message, pause.questions)
         return dataclasses.replace(outcome, bag=bag) if bag != dict(turn.session.bag) else outcome
 
-    async def _answer(self, turn: LaneTurn, message: Message, scope: Scope, view: HookScope) -> Outcome:
-        event = await view.run("message:received", **speech.received_fields(message))
-        match event.outcome:
-            case End(reply=reply):
-                return said(turn, message, reply, status="ended")
-            case Deny(text=text):
-                return said(turn, message, text or speech.REFUSED, status="denied")
-        message = dataclasses.replace(message, text=event["text"])
-        if word := typed(message.text):
-            return await self._run_command(word, turn, message, scope, view)
-        return await self._run_agent(turn, turn.session, message, view)
+    async def _answer(self, turn: LaneTurn, scope: Scope, view: HookScope) -> Outcome:
+        heard = await hear(turn, view)
+        if not heard.left:
+            return heard.outcome
+        message = heard.message
+        if len(heard.left) == 1 and (word := typed(message.text)):
+            return heard.before(await self._run_command(word, turn, message, scope, view))
+        return heard.before(await self._run_agent(turn, turn.session, message, view))
 
     async def _run_command(
         self, word: Typed, turn: LaneTurn, message: Message, scope: Scope, view: HookScope

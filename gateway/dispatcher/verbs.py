@@ -23,6 +23,10 @@ from gateway.sessions import Session, verbs
 MORE = 20
 KEPT_SETTINGS = ("model", "approvals")
 YES_FOR = {"": "yes", "once": "yes", "session": "session", "always": "always"}
+ALONE = (
+    "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
+    "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
+)
 MARK = "#"  # before what tells one question from another, in the value of a button
 
 
@@ -197,6 +201,8 @@ class Urgent:
 
     async def pairing(self, call: Call) -> Ran:
         at = call.message.address
+        if at.chat_type != "dm" and call.args.startswith("approve"):
+            return Ran(ALONE)
         by = f"{at.platform}:{call.message.user_id}"
         return Ran(await admission.command(call.house, call.args, by, at.platform))
 
