@@ -3,7 +3,9 @@
 The socket lies in a directory that only its owner may enter, so whoever reaches it is the owner: no token.
 """
 
+import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +20,9 @@ from gateway.errors import Exit, GatewayError
 log = logging.getLogger(__name__)
 
 LINE_LIMIT = 8 << 20
+MOST_OPEN = 64  # requests of one caller that are answered at once
+NO_TEXT = re.compile("[\ud800-\udfff]")
+NO_REQUEST, TOO_MANY = -32600, -32000
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 Verb: TypeAlias = Callable[[dict[str, Any], Notify], Awaitable[Any]]
@@ -52,18 +57,37 @@ class ControlServer:
         caller = Caller(stream)
         try:
             async with stream, anyio.create_task_group() as tasks:
-                async for line in lines(stream):
-                    tasks.start_soon(self._answer, caller, line)
+                await self._read(caller, stream, tasks)
                 tasks.cancel_scope.cancel()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("a caller left the control socket in the middle of an answer")
+        except* Exception:  # one caller's fault: all others stay connected
+            log.exception("control: a connection failed")
 
-    async def _answer(self, caller: "Caller", line: bytes) -> None:
+    async def _read(self, caller: "Caller", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup) -> None:
+        """Start what is asked. What is refused is refused here: a caller that never reads is not read any further."""
         try:
-            request = msgspec.json.decode(line, type=Request)
-        except msgspec.MsgspecError as error:
-            await caller.say({"id": None, "error": {"code": -32600, "message": f"not a request: {error}"}})
-            return
+            async for line in lines(stream):
+                try:
+                    request = msgspec.json.decode(line, type=Request)
+                except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also bytes that are no text
+                    await caller.fail(None, NO_REQUEST, f"not a request: {error}")
+                    continue
+                if caller.open < MOST_OPEN:
+                    caller.open += 1
+                    tasks.start_soon(self._serve, caller, request)
+                else:
+                    await caller.fail(request.id, TOO_MANY, f"{MOST_OPEN} requests are open: wait for an answer")
+        except anyio.DelimiterNotFound:
+            await caller.fail(None, NO_REQUEST, f"a request has {LINE_LIMIT >> 20} MB at the most")
+
+    async def _serve(self, caller: "Caller", request: Request) -> None:
+        try:
+            await self._answer(caller, request)
+        finally:
+            caller.open -= 1
+
+    async def _answer(self, caller: "Caller", request: Request) -> None:
         verb = self.verbs.get(request.method)
         if verb is None:
             await caller.fail(
@@ -72,6 +96,7 @@ class ControlServer:
             return
         try:
             result = await verb(request.params, caller.notifier(request.id))
+            await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
             await caller.fail(request.id, int(error.exit), str(error))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -79,25 +104,22 @@ class ControlServer:
         except Exception:  # a fault in one verb is answered and logged; the daemon goes on
             log.exception("control: %s failed", request.method)
             await caller.fail(request.id, int(Exit.FAILED), f"{request.method} failed inside the gateway; see its log")
-        else:
-            await caller.say({"id": request.id, "result": result})
 
 
 class Caller:
-    """One connection's writing side; lines never mix."""
+    """One connection's writing side; lines never mix. `open`: its requests that are not answered yet."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self.open = 0
         self._stream = stream
         self._lock = anyio.Lock()
 
     async def say(self, message: dict[str, Any]) -> None:
-        data = (
-            msgspec.json.encode({"jsonrpc": "2.0"} | message, enc_hook=str) + b"\n"
-        )  # what hooks put in may be anything
+        data = written({"jsonrpc": "2.0"} | message) + b"\n"
         async with self._lock:
             await self._stream.send(data)
 
-    async def fail(self, request: int, code: int, message: str) -> None:
+    async def fail(self, request: int | None, code: int, message: str) -> None:
         await self.say({"id": request, "error": {"code": code, "message": message}})
 
     def notifier(self, request: int) -> Notify:
@@ -107,10 +129,19 @@ class Caller:
         return notify
 
 
+def written(message: dict[str, Any]) -> bytes:
+    """As JSON; what hooks put in may be anything, and names of files need not be text: such bytes are spelt out."""
+    try:
+        return msgspec.json.encode(message, enc_hook=str)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message, enc_hook=str), ensure_ascii=False)
+        return NO_TEXT.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
+
+
 async def lines(stream: anyio.abc.SocketStream) -> AsyncIterator[bytes]:
     reader = BufferedByteReceiveStream(stream)
     while True:
         try:
             yield await reader.receive_until(b"\n", LINE_LIMIT)
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.DelimiterNotFound, anyio.BrokenResourceError):
+        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
             return

@@ -3,7 +3,7 @@
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 from gateway.control.client import Client, RemoteError
-from gateway.control.server import ControlServer, Notify
+from gateway.control.server import LINE_LIMIT, MOST_OPEN, ControlServer, Notify
 from gateway.errors import ConfigError, Exit, NotRunning
 
 
@@ -83,6 +83,67 @@ async def test_what_is_no_request_is_answered_and_hurts_nobody(tmp_path: Path) -
         assert b"-32600" in await anyio.to_thread.run_sync(throw)
         result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 2})
     assert result == {"n": 2}
+
+
+def ask(path: Path, data: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as rude:
+        rude.connect(str(path))
+        rude.sendall(data)
+        return rude.makefile("rb").readline()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b'{"id":1,"method":"\xff"}\n', id="bytes-that-are-no-text"),
+        pytest.param(b'{"id":1,"method":"echo","params":{"a":' + b"[" * 100_000 + b"\n", id="deep"),
+        pytest.param(b'{"id":1,"method":"' + b"a" * LINE_LIMIT + b'"}\n', id="long"),
+        pytest.param(b'{"id":1,"method":"crash"}\n', id="crash"),
+        pytest.param(b'{"id":1,"method":"unsayable"}\n', id="a-result-that-is-no-json"),
+    ],
+)
+async def test_the_worst_request_is_answered_and_nobody_else_is_cut_off(tmp_path: Path, data: bytes) -> None:
+    async def unsayable(params: dict[str, Any], notify: Notify) -> Any:
+        endless: list[Any] = []
+        endless.append(endless)
+        return endless
+
+    async with serving(tmp_path / "s", unsayable=unsayable):
+        with Client(tmp_path / "s") as other:
+            assert b'"error"' in await anyio.to_thread.run_sync(ask, tmp_path / "s", data)
+            assert await anyio.to_thread.run_sync(other.call, "echo", {"n": 1}) == {"n": 1}
+
+
+async def test_a_name_of_a_file_that_is_no_text_is_spelt_out(tmp_path: Path) -> None:
+    async def names(params: dict[str, Any], notify: Notify) -> Any:
+        return {"folder": "bad\udcff"}
+
+    async with serving(tmp_path / "s", names=names):
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "names")
+    assert result == {"folder": r"bad\udcff"}
+
+
+async def test_a_caller_who_asks_on_and_never_reads_has_only_so_many_requests_open(tmp_path: Path) -> None:
+    begun = 0
+
+    async def long(params: dict[str, Any], notify: Notify) -> Any:
+        nonlocal begun
+        begun += 1
+        return "a" * 100_000
+
+    def flood() -> int:
+        with socket.socket(socket.AF_UNIX) as deaf:
+            deaf.connect(str(tmp_path / "s"))
+            deaf.settimeout(1)
+            with suppress(TimeoutError):
+                for _ in range(1_000):
+                    deaf.sendall(b'{"id":1,"method":"long"}\n' * 100)
+            return begun
+
+    async with serving(tmp_path / "s", long=long):
+        assert await anyio.to_thread.run_sync(flood) < MOST_OPEN + 10  # some answers find room on the way
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 1})
+    assert result == {"n": 1}
 
 
 async def test_a_request_ends_when_its_caller_leaves(tmp_path: Path) -> None:
