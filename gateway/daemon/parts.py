@@ -10,6 +10,8 @@ import anyio
 import anyio.abc
 import msgspec
 
+from gateway.errors import GatewayError
+
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
@@ -116,7 +118,8 @@ class Part:
         try:
             await self._serve(self)
         except Exception as error:  # whatever a part does wrong, the others go on
-            log.exception("%s failed; it is started again", self.name)
+            trace = None if isinstance(single(error), GatewayError) else error  # ours say all that helps
+            log.error("%s failed; it is started again: %s", self.name, in_words(error), exc_info=trace)
             self._enter("restarting", in_words(error))
         else:
             if self._is_wanted:
@@ -147,7 +150,7 @@ def serving(service: Service) -> Serve:
 def in_words(error: BaseException) -> str:
     """The error that counts."""
     error = single(error)
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
 
 
 def single(error: BaseException) -> BaseException:
