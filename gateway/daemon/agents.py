@@ -142,7 +142,7 @@ class Agents:
         settings, home = self._settings.tools, self._home
         roots = [home.path(root) for root in settings.roots]
         forbidden = (home.hooks, home.plugins, home.config, home.env, home.boot_md, home.hook_state, home.journal)
-        workspace = inside([*roots, home.files], forbidden)  # what people send can be read
+        workspace = self.workspace = inside([*roots, home.files], forbidden)  # what people send can be read
         found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory), *chat_tools()]
         found.append(web_tool(Web(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
         if settings.shell != "off":

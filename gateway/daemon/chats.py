@@ -136,7 +136,7 @@ def attached(path: Path) -> Attachment:
         raise AdapterError(f"there is no file {path}")
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     kind: Kind = KINDS.get(media_type.partition("/")[0], "document")
-    return Attachment(kind, str(path), path.name, media_type, path.stat().st_size)
+    return Attachment(kind, str(path.resolve()), path.name, media_type, path.stat().st_size)
 
 
 def answering(asked: Asked) -> Verb:

@@ -74,7 +74,7 @@ class Gateway:
         self.access = Access(rules_from(self.settings.access, self.settings.platforms), pairings=Pairings(engine))
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)
-        deliveries = Deliveries(self.registry)
+        deliveries = Deliveries(self.registry, lambda: self.agents.workspace)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
         self.dispatcher: Dispatcher | None = None
         self.grants: Grants | None = None

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway import records
+from gateway.dispatcher.enclosures import Open, enclosed
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.messages import Attachment, Reply
@@ -16,8 +17,9 @@ from gateway.outbox import Delivery, Withheld
 class Deliveries:
     """The outbox's view of the hooks: `prepare` lets them change or withhold, `sent` and `failed` tell them."""
 
-    def __init__(self, registry: HookRegistry) -> None:
+    def __init__(self, registry: HookRegistry, open_to_files: Open) -> None:
         self._registry = registry
+        self._open = open_to_files
 
     async def prepare(self, outbound: records.Outbound) -> Reply:
         """The reply as its interceptors leave it.
@@ -30,8 +32,8 @@ class Deliveries:
         event = await self._registry.run("message:sending", **reply_fields(outbound, outbound.reply))
         if isinstance(event.outcome, Deny):
             raise Withheld(event.outcome.text or "a hook denied it")
-        attachments = msgspec.convert(event["attachments"], tuple[Attachment, ...])
-        return dataclasses.replace(outbound.reply, text=str(event["text"]), attachments=attachments)
+        wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
+        return await enclosed(dataclasses.replace(outbound.reply, text=str(event["text"])), wanted, self._open())
 
     def sent(self, delivery: Delivery) -> None:
         ids = [one for part in delivery.message_ids for one in part]

@@ -320,9 +320,9 @@ async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_n
         assert len(wire.shown) == 1
 
 
-async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House, tmp_path: Path) -> None:
+async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) -> None:
     data = random.Random(1).randbytes(8_000_000)
-    path = tmp_path / "large.bin"
+    path = house.gateway.home.ours / "workspace" / "large.bin"
     await anyio.Path(path).write_bytes(data)
 
     async def attach(event: Event) -> None:

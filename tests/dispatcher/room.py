@@ -10,6 +10,7 @@ import anyio
 from gateway.access import Access, Rules
 from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
+from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
 from gateway.dispatcher import About, Deliveries, Dispatcher, House, Reports
 from gateway.engine import MemoryEngine
@@ -22,6 +23,7 @@ from tests.spine import until
 
 ROOM = Address("net", "room")
 KEY = "agent:main:net:dm:room"
+NO_FILES = Workspace(())
 
 
 class Net:
@@ -103,11 +105,12 @@ async def chat(
     tools: tuple[Tool, ...] = (),
     about: Any = About,
     lanes: LaneSettings | None = None,
+    workspace: Workspace = NO_FILES,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
-    deliveries = Deliveries(hooks)
+    deliveries = Deliveries(hooks, lambda: workspace)
     outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
     sessions = Sessions(engine)
     house = House(

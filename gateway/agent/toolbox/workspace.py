@@ -47,6 +47,14 @@ class Workspace:
             with os.fdopen(os.dup(file), "rb") as stream:
                 return stream.read(LARGEST)
 
+    def place(self, path: str) -> Path:
+        """Where a file really lies: a path without links in it. Raises AgentError when it is not to be had."""
+        with self._parent(path) as (folder, name), _opened(name, os.O_RDONLY, folder) as file:
+            self._check_is_free(os.fstat(file), path)
+            _regular(file, path)
+        root, parts = self._resolved(path)
+        return root.joinpath(*parts)
+
     def write(self, path: str, content: bytes) -> bool:
         """Put a file there, whole or not at all; missing directories are made. Was there none before?"""
         if len(content) > LARGEST:
