@@ -84,6 +84,7 @@ class Search:
         self._engine = engine
         self._path = path
         self._index: Index | None = None
+        self._reached = 0  # what is heard of later and stands before this is in the index
         self._one_at_a_time = anyio.Lock()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -94,7 +95,7 @@ class Search:
             await self._agree()
             await self._keep_up()
             async for record in heard:
-                if record.seq == 0 or record.seq > await self._ask(lambda index: index.upto):
+                if record.seq == 0 or record.seq > self._reached:
                     await self._keep_up()
         finally:
             with anyio.CancelScope(shield=True):
@@ -168,6 +169,7 @@ class Search:
                 await self._fold(after, page)
                 count += len(page)
             if len(page) < PAGE:
+                self._reached = page[-1].seq if page else after
                 return count
 
     async def _fold(self, after: int, page: Sequence[Record]) -> None:

@@ -167,6 +167,7 @@ class TestFullDisk:
             assert not health.ok
             assert "the disk is full" in health.detail
             engine.append_soon(Put("a.x", os.urandom(20_000)))
+            await engine.append()  # behind it
             assert len(await engine.read("a.x", limit=1000)) == len(kept)
             assert [r.levelname for r in caplog.records if "no room" in r.getMessage()][:1] == ["ERROR"]
 

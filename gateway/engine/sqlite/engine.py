@@ -13,6 +13,7 @@ from gateway.engine.sqlite import log as records
 from gateway.engine.sqlite.ailments import Condition
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.reader import Reader
+from gateway.engine.sqlite.recent import Recent
 from gateway.engine.sqlite.schema import used
 from gateway.engine.sqlite.threads import Job, JobThread
 from gateway.engine.sqlite.transaction import Transaction
@@ -57,6 +58,7 @@ class SqliteEngine(Live):
         self._writer = Writer(path, clock, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
         self._reading = JobThread("journal-reader", Reader(path, self._condition))
+        self._recent = Recent()
         self._consumers: dict[str, SqliteConsumer] = {}
         self._lost = 0
 
@@ -86,10 +88,15 @@ class SqliteEngine(Live):
 
     async def last(self, subject: str) -> Record | None:
         check_subject(subject)
-        return await self._reading.submit(lambda db: records.last(db, subject, self._clock.wall()))
+        self._check_open()
+        known = self._recent.last(subject, self._clock.wall())
+        return known or await self._reading.submit(lambda db: records.last(db, subject, self._clock.wall()))
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
         check_pattern(pattern)
+        self._check_open()
+        if (known := self._recent.read(pattern, after, limit, self._clock.wall())) is not None:
+            return known
         return await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
@@ -150,6 +157,7 @@ class SqliteEngine(Live):
 
     def _announce(self, tx: Transaction) -> None:
         """A transaction stands: on the loop, before its callers are told."""
+        self._recent.follow(tx)
         self._spread(tx.appended)
         for name in tx.woken:
             consumer = self._consumers.get(name)

@@ -53,13 +53,14 @@ def _holder_of(tx: Transaction, msg_id: str) -> list[int]:
 
 def _insert(tx: Transaction, put: Put) -> int:
     expires = None if put.ttl is None else tx.wall + put.ttl
-    if expires is not None:
-        tx.over_at = min(tx.over_at, expires)
     seq = tx.db.execute(
         "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)",
         (put.subject, tx.wall, put.msg_id, expires, put.data),
     ).lastrowid
     assert seq is not None
+    if expires is not None:
+        tx.over[seq] = expires
+        tx.over_at = min(tx.over_at, expires)
     tx.appended.append((seq, put.subject, put.data, tx.wall))
     return seq
 

@@ -22,7 +22,8 @@ class Transaction:
     steady: float
     appended: list[Row] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
-    # When, by the wall clock, the time of the first of the appended is over.
+    # When, by the wall clock, the time of each of the appended is over, and of the first of them.
+    over: dict[int, float] = field(default_factory=dict)
     over_at: float = math.inf
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.

@@ -1,0 +1,91 @@
+"""The newest records in memory, so that whoever asks for what was just written need not wake the reading thread.
+
+Only this process writes, and every commit passes here before its callers are told. So behind some sequence, the
+`floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
+nearly all questions are of that kind: whoever has finished something asks whether there is more.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from itertools import islice, takewhile
+
+from gateway.engine.interface import Record, matches
+from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.subjects import literal_prefix
+
+MOST_RECORDS = 4096
+MOST_BYTES = 4_000_000
+
+
+class Recent:
+    """The records behind `floor`; each answer is None where it is not known here."""
+
+    def __init__(self) -> None:
+        self._floor: int | None = None
+        self._size = 0
+        self._records: OrderedDict[int, Record] = OrderedDict()
+        self._over: dict[int, float] = {}
+        self._seqs: dict[str, deque[int]] = {}
+
+    def follow(self, tx: Transaction) -> None:
+        """A transaction stands."""
+        for row in tx.appended:
+            self._keep(Record(*row))
+        self._over.update(tx.over)
+        for seq in tx.removed:
+            self._drop(seq)
+        while len(self._records) > MOST_RECORDS or self._size > MOST_BYTES:
+            self._floor = next(iter(self._records))
+            self._drop(self._floor)
+
+    def last(self, subject: str, wall: float) -> Record | None:
+        return next(self._alive(reversed(self._seqs.get(subject, ())), wall), None)
+
+    def read(self, pattern: str, after: int, limit: int, wall: float) -> list[Record] | None:
+        name = _name(pattern)
+        if self._floor is None or after < self._floor or not name:
+            return None
+        newer = takewhile(lambda seq: seq > after, reversed(self._seqs.get(name, ())))
+        found = self._alive(reversed(list(newer)), wall)
+        if name != pattern:
+            found = (record for record in found if matches(pattern, record.subject))
+        return list(islice(found, limit))
+
+    def _alive(self, seqs: Iterable[int], wall: float) -> Iterator[Record]:
+        return (self._records[seq] for seq in seqs if seq not in self._over or self._over[seq] > wall)
+
+    def _keep(self, record: Record) -> None:
+        if self._floor is None:
+            self._floor = record.seq - 1
+        self._records[record.seq] = record
+        self._size += len(record.data)
+        for name in _names(record.subject):
+            self._seqs.setdefault(name, deque()).append(record.seq)
+
+    def _drop(self, seq: int) -> None:
+        record = self._records.pop(seq, None)
+        if record is None:
+            return
+        self._over.pop(seq, None)
+        self._size -= len(record.data)
+        for name in _names(record.subject):
+            seqs = self._seqs[name]
+            seqs.remove(seq)
+            if not seqs:
+                del self._seqs[name]
+
+
+def _names(subject: str) -> tuple[str, str, str]:
+    """Under what a record can be found: its subject, all beside it, all that ends alike."""
+    above, _, end = subject.rpartition(".")
+    return subject, f"{above}.*", f"*.{end}"
+
+
+def _name(pattern: str) -> str:
+    """The name under which all stands that matches, and perhaps more; empty where there is none."""
+    if literal_prefix(pattern) == pattern:
+        return pattern
+    above, _, end = pattern.rpartition(".")
+    if end not in ("*", ">"):
+        return f"*.{end}"
+    return pattern if end == "*" and above and literal_prefix(above) == above else ""
