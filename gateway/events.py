@@ -68,13 +68,15 @@ class Question:
     """What a hook wants to know from the person.
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
-    asks the same question, and an answer for one tool call never counts for another.
+    asks the same question, and an answer for one tool call never counts for another. With `can_last` a yes may hold for
+    longer than once: for the session, or always.
     """
 
     name: str
     prompt: str
     hook: str
     id: str
+    can_last: bool = False
 
 
 class Pause(BaseException):

@@ -183,7 +183,7 @@ def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
     keys = (tool.name, f"{tool.name}:{subject}")
     if any(run.ports.approvals.get(key) in ("session", "always") for key in keys):
         return
-    answer = _asker(run, call)(f"May I run {tool.name}: {subject or _briefly(args)}", "approve")
+    answer = _asker(run, call, can_last=True)(f"May I run {tool.name}: {subject or _briefly(args)}", "approve")
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         run.ports.approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
         return
@@ -191,12 +191,12 @@ def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
         raise Refused(f"The person did not allow {tool.name} to run.")
 
 
-def _asker(run: Run, call: Call) -> Callable[[str, str], Any]:
+def _asker(run: Run, call: Call, can_last: bool = False) -> Callable[[str, str], Any]:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in run.ports.answers:
             return run.ports.answers[key]  # None: nobody answered in time
-        raise Pause((Question(key, prompt, call.name, key),))
+        raise Pause((Question(key, prompt, call.name, key, can_last),))
 
     return ask
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gateway.agent import Agent, Limits, Model, Skill, Tool
@@ -58,10 +59,10 @@ class Agents:
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.ours / "memory")
         self._demo = demo_agent(memory=self._memory, hooks=list_hooks)
-        self._tools = self._toolbox(environ)
         skills = find_skills([home.skills])
         self._skills: tuple[Skill, ...] = skills.skills
         self.findings: tuple[Finding, ...] = skills.findings
+        self._tools = self._toolbox(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
 
@@ -141,8 +142,7 @@ class Agents:
         """The tools of our own. What steers the gateway is out of their reach."""
         settings, home = self._settings.tools, self._home
         roots = [home.path(root) for root in settings.roots]
-        forbidden = (home.hooks, home.plugins, home.config, home.env, home.boot_md, home.hook_state, home.journal)
-        workspace = self.workspace = inside([*roots, home.files], forbidden)  # what people send can be read
+        workspace = self.workspace = inside([*roots, home.files], self._steering())  # what people send can be read
         found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory), *chat_tools()]
         found.append(web_tool(Web(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
         if settings.shell != "off":
@@ -151,6 +151,14 @@ class Agents:
             shell = Shell(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
             found.append(shell_tool(shell))
         return tuple(found)
+
+    def _steering(self) -> list[Path]:
+        """What decides what the gateway does: every place of hooks (a skill may bring some), settings, secrets."""
+        home = self._home
+        hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
+        skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
+        settings = [home.config, home.env, home.boot_md, home.hermes_config]
+        return [*hooks, *skills, *settings, home.hook_state, home.journal]
 
 
 def spec_of(name: str, model: ModelSettings) -> ModelSpec:

@@ -166,17 +166,20 @@ def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) ->
     prompts: Mapping[str, str] = {question.id: question.prompt for question in questions}
     replies = tuple(
         Reply(
-            f"{turn.turn_id}:ask:{records.token(name)}",
+            f"{turn.turn_id}:ask:{records.token(question.id)}",
             message.address,
-            prompt,
-            buttons=choices(marked(turn.turn_id, name)),
+            question.prompt,
+            buttons=choices(marked(turn.turn_id, question.id), question.can_last),
             reply_to=message.id,
         )
-        for name, prompt in prompts.items()
+        for question in {question.id: question for question in questions}.values()
     )
     wait = 0.0 if message.address.platform == INTERNAL else HOUR  # where nobody can answer, it is no at once
     return Outcome(replies=replies, questions=prompts, wait=wait)
 
 
-def choices(mark: str) -> tuple[Button, ...]:
-    return Button("Yes", f"/approve {MARK}{mark}"), Button("No", f"/deny {MARK}{mark}")
+def choices(mark: str, can_last: bool) -> tuple[Button, ...]:
+    """The answers to a question that carries this mark."""
+    longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
+    answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
+    return tuple(Button(label, f"{command} {MARK}{mark}") for label, command in answers)

@@ -141,6 +141,17 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
         assert len(house.with_text("Did.")) == 1
 
 
+async def test_a_button_can_allow_for_longer_than_once(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+        await wire.write("do it")
+        await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
+        (question,) = [one for one in wire.shown if one.buttons]
+        await wire.press(question, "For this session")
+        await house.shows("Did.")
+        await wire.write("do it")
+        await until(lambda: len(house.with_text("Did.")) == 2, "the second time, without a question")
+
+
 @pytest.mark.row("T17", "T18")
 async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:

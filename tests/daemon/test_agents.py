@@ -52,3 +52,41 @@ async def test_a_model_that_is_not_configured_right_stops_the_start_with_what_is
     with pytest.raises(ConfigError, match="fallbacks"):
         async with gateway_in(tmp_path / "home", settings="model: {fallbacks: [nowhere]}\n"):
             pass
+
+
+def writing(path):
+    return {"tool_calls": [{"name": "write_file", "args": {"path": str(path), "content": "events: ['*']"}}]}
+
+
+@pytest.mark.row("T23")
+async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_however_wide_its_roots_are(tmp_path):
+    home = tmp_path / "home"
+    (home / "linked" / "tea").mkdir(parents=True)
+    (home / "linked" / "tea" / "SKILL.md").write_text("---\nname: tea\ndescription: Tea.\n---\nSteep.\n")
+    (home / "skills").mkdir()
+    (home / "skills" / "tea").symlink_to(home / "linked" / "tea")
+    places = [
+        "hooks/evil/HOOK.yaml",
+        "plugins/evil/plugin.yaml",
+        "further/evil/HOOK.yaml",
+        "skills/new/hooks/evil/HOOK.yaml",
+        "skills/tea/hooks/evil/HOOK.yaml",
+        "linked/tea/hooks/evil/HOOK.yaml",
+        "config.yaml",
+        "hermes-gateway/config.yaml",
+        "BOOT.md",
+    ]
+    before = sorted(path for path in home.rglob("*") if path.is_file())
+    answers = [writing(home / place) for place in places]
+    turn = {"user": "place", "answers": [*answers, writing(home / "note.txt"), {"text": "tried all"}]}
+    settings = "tools: {roots: ['.']}\nhooks: {dirs: [further]}\n"
+    async with gateway_in(home, turn, settings=settings) as gateway:
+        told = RecordingHook(gateway.registry, "tool:after")
+        assert (await gateway.say("place"))["reply"] == "tried all"
+        await gateway.registry.settled()
+        errors = [str(event["error"]) for event in told.of("tool:after")]
+        assert all("not open to the agent" in error for error in errors[:-1])
+        assert len(errors) == len(places) + 1
+    placed = {path for path in home.rglob("*") if path.is_file()} - set(before)
+    assert {path for path in placed if "hermes-gateway" not in path.parts} >= {home / "note.txt"}
+    assert not [path for path in placed if path.read_bytes() == b"events: ['*']" and path.name != "note.txt"]

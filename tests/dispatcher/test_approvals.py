@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway import records
 from gateway.agent import tool
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import until
@@ -73,3 +74,37 @@ async def test_what_nobody_allowed_is_not_run() -> None:
         told = await room.told("tool:after")
         assert told[-1]["denied"] == "The person did not allow run to run."
         assert await room.house.engine.read("gw.keep.>") == []
+
+
+@pytest.mark.parametrize(
+    ("label", "follows", "kept"),
+    [
+        ("Yes", "done", []),
+        ("For this session", "done", ["session"]),
+        ("Always", "done", ["always"]),
+        ("No", "done", []),
+    ],
+)
+async def test_every_answer_to_a_question_about_a_tool_has_a_button(label: str, follows: str, kept: list[str]) -> None:
+    async with chat(TURN, tools=(run,)) as room:
+        await room.write("list")
+        await room.hear(1)
+        buttons = {button.label: button.value for button in room.net.sent[0].buttons}
+        assert list(buttons) == ["Yes", "For this session", "Always", "No"]
+        assert max(len(value.encode()) for value in buttons.values()) <= 64
+        await asked(room)
+        await room.write(buttons[label], kind="button")
+        await until(lambda: follows in [reply.text for reply in room.net.sent])
+        after = (await room.told("tool:after"))[-1]
+        assert (after["result"] == "ran ls") == (label != "No")
+        found = [records.decode(record.data) for record in await room.house.engine.read("gw.keep.>")]
+        assert [one.value for one in found if isinstance(one, records.Stored)] == kept
+
+
+async def test_a_question_of_a_hook_can_be_answered_for_once_alone() -> None:
+    """What a hook makes of an answer is its own affair: nothing is kept for it."""
+    async with chat("ok") as room:
+        room.hooks.on("agent:start", lambda event: event.ask("Really?"))
+        await room.write("go")
+        await room.hear(1)
+        assert [button.label for button in room.net.sent[0].buttons] == ["Yes", "No"]
