@@ -148,8 +148,16 @@ class DiscordWire:
         self.interact(3, by, shown["channel_id"], data, message=shown)
 
     async def react(self, message: str, emoji: str, *, by: str = ANN) -> None:
-        about = {"user_id": known_as(by), "channel_id": self.messages[message]["channel_id"], "message_id": message}
-        self.event("MESSAGE_REACTION_ADD", {**about, "emoji": {"id": None, "name": emoji}, "type": 0, "burst": False})
+        about = self.reaction(message, emoji, by)
+        told = {"member": self.member(by)} if "guild_id" in about else {}
+        self.event("MESSAGE_REACTION_ADD", {**about, **told})
+
+    def reaction(self, message: str, emoji: str, by: str) -> dict[str, Any]:
+        where = self.messages[message]["channel_id"]
+        about = {"user_id": known_as(by), "channel_id": where, "message_id": message, "type": 0, "burst": False}
+        if "guild_id" in self.channels[where]:
+            about["guild_id"] = GUILD
+        return {**about, "emoji": {"id": None, "name": emoji}}
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         said = f"<@{BOT['id']}> {text}"

@@ -284,7 +284,7 @@ async def test_a_line_that_breaks_is_built_anew(house: House) -> None:
 
 async def test_a_token_that_is_no_longer_good_is_said_with_the_remedy(house: House) -> None:
     house.wire.revoke()
-    await until(lambda: "token" in house.presence.detail, "the news")
+    await until(lambda: any("token" in one["reason"] for one in house.told("platform:down")), "the news")
     assert not house.presence.up
     assert house.told("platform:down")[-1]["reason"] == house.presence.detail
 

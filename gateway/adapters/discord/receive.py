@@ -14,12 +14,12 @@ import discord
 
 from gateway import messages
 from gateway.adapters.discord.catch_up import CatchUp
-from gateway.adapters.discord.connection import PLATFORM
+from gateway.adapters.discord.connection import PLATFORM, in_words
 from gateway.adapters.discord.intake import Intake
 from gateway.adapters.discord.line import Hear
 from gateway.adapters.discord.places import address_of, is_listened_to
 from gateway.adapters.discord.presses import Presses
-from gateway.adapters.discord.reading import Arrival, Reader
+from gateway.adapters.discord.reading import Arrival, Reader, roles_of
 from gateway.adapters.network import Ground, Presence, reactions
 from gateway.adapters.network.marks import Marks
 from gateway.adapters.network.recent import Recent
@@ -144,15 +144,21 @@ class Receiver:
         elif not is_listened_to(self._settings, channel):
             return
         name = {str(event.emoji)}
-        is_added = event.event_type == "REACTION_ADD"
-        await reactions.tell(
-            self._ground,
-            address,
-            str(event.user_id),
-            str(event.message_id),
-            added=name if is_added else (),
-            removed=() if is_added else name,
-        )
+        added, removed = (name, set()) if event.event_type == "REACTION_ADD" else (set(), name)
+        roles = await self._roles(event)
+        change = reactions.Change(address, str(event.user_id), str(event.message_id), added, removed, roles)
+        await reactions.tell(self._ground, change)
+
+    async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
+        """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
+        member = event.member
+        if member is None and event.guild_id and self._settings.allowed_roles:
+            guild = self._client.get_guild(event.guild_id)
+            try:
+                member = await guild.fetch_member(event.user_id) if guild else None
+            except discord.HTTPException as error:
+                log.debug("the roles of %s are not known: %s", event.user_id, in_words(error))
+        return roles_of(member)
 
     def _interaction(self, interaction: discord.Interaction) -> None:
         self._presence.received()

@@ -93,12 +93,6 @@ class Receiver:
         if item.get("type") != "message" or event.get("user") == self._reader.user:
             return
         sign = {sign_of(str(event["reaction"]))}
-        is_added = event["type"] == "reaction_added"
-        await reactions.tell(
-            self._ground,
-            address_of(item),
-            str(event["user"]),
-            str(item["ts"]),
-            added=sign if is_added else (),
-            removed=() if is_added else sign,
-        )
+        added, removed = (sign, set()) if event["type"] == "reaction_added" else (set(), sign)
+        change = reactions.Change(address_of(item), str(event["user"]), str(item["ts"]), added, removed)
+        await reactions.tell(self._ground, change)

@@ -151,10 +151,8 @@ class Receiver:
             return
         address = Address(PLATFORM, str(update.chat.id), "dm" if update.chat.type == "private" else "group")
         before, after = names_of(update.old_reaction), names_of(update.new_reaction)
-        message_id = str(update.message_id)
-        await reactions.tell(
-            self._ground, address, str(update.user.id), message_id, added=after - before, removed=before - after
-        )
+        who, where = str(update.user.id), str(update.message_id)
+        await reactions.tell(self._ground, reactions.Change(address, who, where, after - before, before - after))
 
 
 def names_of(given: tuple[ReactionType, ...]) -> set[str]:
