@@ -24,7 +24,7 @@ from gateway.hooks.wires.overtime import WRITTEN, Company, Overtime
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFailed
 
-BUFFER = 1 << 16
+BUFFER = 1 << 14  # of each worker; most answers are short
 ENDING = 0.05  # seconds that a process which closed its wire has to end by itself
 KEPT = 1.0  # seconds for a worker without a call to say what it keeps
 KILLED = 5.0  # seconds until a killed process is gone, on the busiest machine

@@ -1,9 +1,9 @@
 """The nursery's own process: it makes a worker for each request, reaps what ends, and kills what is left behind.
 
-One thread, no event loop, no code of a user, an empty environment, and no socket but the one to the daemon: what a
-fork copies is small and harmless. It is the reaper of all that its workers leave: a process that detached itself from
-a worker becomes a child of that worker while it lives, and of the nursery afterwards. When the daemon is gone, which
-the socket's end tells, everything is killed.
+One thread, no event loop but those of its rehearsal, no code of a user, an empty environment, and no socket but the
+one to the daemon: what a fork copies is small and harmless. It is the reaper of all that its workers leave: a process
+that detached itself from a worker becomes a child of that worker while it lives, and of the nursery afterwards. When
+the daemon is gone, which the socket's end tells, everything is killed.
 """
 
 import gc
@@ -25,6 +25,7 @@ from gateway.hooks.wires.process import kernel, worker
 from gateway.hooks.wires.process.birth import DUMP, FREE, NURSERYS, Ends, forget_signals, log_to_output
 from gateway.hooks.wires.process.census import children, descendants, uproot
 from gateway.hooks.wires.process.limit import ProcessLimit
+from gateway.hooks.wires.process.rehearsal import rehearse
 
 Offer = Callable[[Mapping[str, Path | None]], None]
 
@@ -223,10 +224,11 @@ def watch_signals() -> int:
 
 
 def preload(names: Sequence[str]) -> str:
-    """Import what handlers use most, once for all; in words, what is wrong afterwards."""
+    """Import and run what all use, once for all; in words, what is wrong afterwards."""
     for name in names:
         with suppress(ImportError):
             importlib.import_module(name)
+    rehearse()
     gc.collect()
     gc.freeze()
     tasks = Path("/proc/self/task")
