@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.catalogue import POINTS
+from gateway.catalogue import POINTS, point
 
 NO_JSON = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
 LONGEST = 10_000  # characters of an object that is shown as text
@@ -19,12 +19,39 @@ _LIVE: Mapping[str, frozenset[str]] = {
 }
 _NONE: frozenset[str] = frozenset()
 
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "object": Mapping,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
+
 _encode = msgspec.json.Encoder().encode
 
 
 def live_in(name: str) -> frozenset[str]:
     """The fields of this event that hold objects of our own process."""
     return _LIVE.get(name, _NONE)
+
+
+def misfit(name: str, changed: Mapping[str, Any]) -> str:
+    """What was put into a field of this event that cannot stand there, in words; empty when all fits."""
+    known = point(name)
+    for field in known.fields if known else ():
+        if field.writable and field.name in changed and not _fits(changed[field.name], field.type):
+            found = type(changed[field.name]).__name__
+            return f"it put {found} into the field {field.name!r} of {name}, which takes {field.type}"
+    return ""
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "any" or (kind.endswith("?") and value is None):
+        return True
+    kind = kind.removesuffix("?")
+    if kind.endswith("[]"):
+        return isinstance(value, list | tuple) and all(_fits(part, kind[:-2]) for part in value)
+    return isinstance(value, _TYPES[kind])
 
 
 def encoded(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from gateway.events import Deny, Event, is_yes
-from gateway.hooks.wires.fields import NO_JSON, encoded
-from gateway.hooks.wires.wire import Answer, CallMeta, Wire
+from gateway.hooks.wires.fields import NO_JSON, encoded, misfit
+from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed, Wire
 
 TIMEOUT = 30.0
 
@@ -57,8 +57,17 @@ async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") 
         given = event.ask(asked.prompt, asked.name)
         meta = msgspec.structs.replace(meta, answers={**answers, asked.name: given})
     _keep(event, answer)
-    event.update({field: value for field, value in answer.changed.items() if field not in fixed})
+    changed = {field: value for field, value in answer.changed.items() if field not in fixed}
+    if wrong := misfit(event.name, changed) or misfit(event.name, _returned(answer.result)):
+        raise HookFailed(wrong, kind="garbled")
+    event.update(changed)
     return answer.result
+
+
+def _returned(result: Any) -> Mapping[str, Any]:
+    """The fields that a result changes; a decision has words of its own, Hermes's too."""
+    is_change = isinstance(result, Mapping) and not {"decision", "action"} & result.keys()
+    return result if is_change else {}
 
 
 async def observe(wire: Wire, name: str, event: Event, timeout: float, target: str = "") -> None:

@@ -268,3 +268,15 @@ async def test_stopping_waits_for_what_has_begun_and_no_longer(home: Home) -> No
         await anyio.sleep(0.05)
         begun = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - begun < 4
+
+
+@pytest.mark.parametrize("way", ["c['text'] = {'a': 1}", "c['text'] = None", "return {'text': 5}"])
+async def test_what_cannot_stand_in_a_field_is_the_failure_of_the_hook_that_put_it_there(yard: Yard, way: str) -> None:
+    yard.plant("odd", "intercepts: [message:received]\norder: -1\n", f"def handle(e, c): {way}\n")
+    yard.plant("even", "intercepts: [message:received]\n", "def handle(e, c): c['text'] += '!'\n")
+    for name in ("odd", "even"):
+        await yard.state(name, "loaded")
+    event = await yard.registry.run("message:received", text="hi")
+    assert event["text"] == "hi!"
+    assert "which takes string" in str((await yard.status("odd")).last_error)
+    assert (await yard.status("even")).failures == 0
