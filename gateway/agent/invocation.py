@@ -19,6 +19,7 @@ from gateway.agent.loop import converse
 from gateway.agent.ports import TurnResult, enter
 from gateway.agent.replay import replay
 from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, Unrecorded, around, log, wait
+from gateway.errors import GatewayError
 from gateway.events import Deny, End, Pause
 from gateway.transcript import Entry, as_message, entry_from
 
@@ -153,7 +154,8 @@ async def _answer(run: Run, message: Entry | None) -> None:
             text = TOO_SLOW.format(run.limits.seconds)
             run.finish = Finish(f"{run.partial}\n\n{text}".strip(), "failed", "seconds")
     except Exception as error:
-        log.warning("the turn of agent %s failed", run.agent.name, exc_info=True)
+        is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
+        log.warning("the turn of agent %s failed: %s", run.agent.name, error, exc_info=not is_known)
         run.finish = Finish(apologise(error), "failed", "failed")
         await _last_word(run)
         raise

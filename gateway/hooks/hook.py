@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeAlias, get_args
 from weakref import ref
 
+from gateway.errors import HookError
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
@@ -167,7 +168,8 @@ class Hook:
     def failed(self, name: str, error: BaseException) -> None:
         """A call failed: count it, and say so unless it was said just now."""
         if self.health.failed(error):
-            log.warning("%s failed at %s: %s", self.key, name, described(error), exc_info=error)
+            trace = None if isinstance(error, HookError) else error  # a process of its own has told where it was
+            log.warning("%s failed at %s: %s", self.key, name, described(error), exc_info=trace)
 
 
 def _name_of(fn: Handler) -> str:
@@ -177,7 +179,9 @@ def _name_of(fn: Handler) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An error in one line."""
+    """An error in one line; one of ours says what it is by itself."""
+    if isinstance(error, HookError):
+        return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
