@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.hooks.folders.discovery import Folder, label_of, leads_inside
+from gateway.hooks.folders.discovery import Folder, as_typed, label_of, leads_inside
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reaches import reaches
 from gateway.hooks.folders.shape import shape_findings
@@ -90,7 +90,7 @@ def _program_findings(folder: Folder, program: str) -> list[Finding]:
     if not leads_inside(folder.path, program):
         return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
     if not (folder.path / program).stat().st_mode & 0o111:
-        return [Finding(place, "is not executable", f"run: chmod +x {place.source}")]
+        return [Finding(place, "is not executable", f"run: chmod +x {as_typed(folder.path / program)}")]
     return []
 
 

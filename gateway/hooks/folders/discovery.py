@@ -5,6 +5,7 @@ of this process (or to root), nothing of it is writable by everybody, and no fil
 """
 
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ MAX_NAME = 100
 MAX_FILES = 500
 MAX_DEPTH = 4
 _MEANT = {"hook": frozenset({MANIFEST, HANDLER}), "plugin": frozenset({"plugin.yaml", "plugin.yml", "__init__.py"})}
+_SHARED = "its group may write to it"
 _NOT_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -74,7 +76,7 @@ def hooks_in(source: Source) -> Iterator[Folder]:
     try:
         with os.scandir(source.path) as entries:
             found = sorted((entry.name, entry.is_symlink()) for entry in entries)
-        own = tuple(_unsafe(str(source.path), source.path.stat()))
+        own = tuple(_unsafe(str(source.path), source.path, source.path.stat()))
     except OSError:
         return
     for name, is_link in found:
@@ -96,7 +98,7 @@ def look(source: Source, name: str) -> Folder | None:
     if is_passed_over(name):
         return None
     try:
-        own = tuple(_unsafe(str(source.path), source.path.stat()))
+        own = tuple(_unsafe(str(source.path), source.path, source.path.stat()))
         is_link = (source.path / name).is_symlink()
     except (OSError, ValueError):  # ValueError: a NUL in the name
         return None
@@ -106,10 +108,10 @@ def look(source: Source, name: str) -> Folder | None:
 def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) -> Folder | None:
     """`own`: the findings about the source itself. There may be a thousand folders: every call of the system counts."""
     path, label = source.path / name, label_of(name)
-    findings = [*own]
+    findings: list[Finding] = []
     try:
         if is_link:
-            findings += _owned_by_others(label, path.lstat())
+            findings += _owned_by_others(label, path, path.lstat())
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
             return None
@@ -121,10 +123,10 @@ def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) ->
         wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
         return Folder(name, path, source, findings=(wrong,))
     is_meant = bool({file.name for file in files} & source.meant) or (source.kind == "hook" and bool(misnamed(path)))
-    if not is_meant and len(findings) == len(own):
+    if not is_meant and not findings:
         return None
-    findings += [*_unsafe(label, found), *_odd_name(name)]
-    return Folder(name, path, source, files, tuple(findings))
+    findings += [*_unsafe(label, path, found), *_odd_name(name)]
+    return Folder(name, path, source, files, (*own, *_together(label, path, findings)))
 
 
 def misnamed(path: Path) -> str:
@@ -151,7 +153,7 @@ def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]
     waiting = [("", 0)]
     while waiting:
         below, depth = waiting.pop()
-        with os.scandir(path / below) as found:
+        with os.scandir(path / below if below else path) as found:
             entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
             name = f"{below}{entry.name}"
@@ -177,7 +179,7 @@ def _file(
     found = entry.stat(follow_symlinks=False)
     place = f"{label}/{shown(name)}"
     if stat.S_ISLNK(found.st_mode):
-        findings += _owned_by_others(place, found)
+        findings += _owned_by_others(place, path / name, found)
         if not leads_inside(path, name):
             remedy = "put the file itself into the folder"
             findings.append(Finding(Place(place), "is a link that leads out of the folder, or to nothing", remedy))
@@ -187,7 +189,7 @@ def _file(
         if is_meant:
             findings.append(Finding(Place(place), "is no file", "put a readable file in its place"))
         return None
-    findings += _unsafe(place, found)
+    findings += _unsafe(place, path / name, found)
     return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
 
 
@@ -199,15 +201,27 @@ def leads_inside(folder: Path, name: str) -> bool:
         return False
 
 
-def _unsafe(label: str, found: os.stat_result) -> Iterator[Finding]:
-    yield from _owned_by_others(label, found)
+def _unsafe(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+    yield from _owned_by_others(label, path, found)
     if found.st_mode & stat.S_IWOTH:
-        yield Finding(Place(label), "everybody may write to it", f"run: chmod o-w {label}")
+        yield Finding(Place(label), "everybody may write to it", f"run: chmod o-w {as_typed(path)}")
     elif found.st_mode & stat.S_IWGRP:
-        yield Finding(Place(label), "its group may write to it", f"run: chmod g-w {label}", "warning")
+        yield Finding(Place(label), _SHARED, f"run: chmod g-w {as_typed(path)}", "warning")
 
 
-def _owned_by_others(label: str, found: os.stat_result) -> Iterator[Finding]:
+def _owned_by_others(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     if found.st_uid not in (os.geteuid(), 0):
         what = f"it belongs to another user (uid {found.st_uid})"
-        yield Finding(Place(label), what, f"run: chown {os.geteuid()} {label}, if you trust what is in it")
+        yield Finding(Place(label), what, f"run: chown {os.geteuid()} {as_typed(path)}, if you trust what is in it")
+
+
+def _together(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
+    """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
+    yield from (finding for finding in findings if finding.what != _SHARED)
+    if any(finding.what == _SHARED for finding in findings):
+        yield Finding(Place(label), _SHARED, f"run: chmod -R g-w {as_typed(path)}", "warning")
+
+
+def as_typed(path: Path) -> str:
+    """As a shell wants it, wherever the person stands."""
+    return shlex.quote(shown(str(path), 4096))

@@ -71,7 +71,7 @@ def test_what_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
     folder, code = plant(tmp_path / "folder"), plant(tmp_path / "code")
     folder.chmod(0o777)
     (code / "handler.py").chmod(0o666)
-    assert wrong(folder) == ["folder: error: everybody may write to it; run: chmod o-w folder"]
+    assert wrong(folder) == [f"folder: error: everybody may write to it; run: chmod o-w {folder}"]
     assert "code/handler.py" in wrong(code)[0]
 
 
@@ -84,10 +84,12 @@ def test_a_source_that_everybody_may_write_to_refuses_all_that_is_in_it(tmp_path
 
 
 @pytest.mark.row("T21")
-def test_what_the_group_may_write_to_is_warned_about(tmp_path: Path) -> None:
+def test_what_the_group_may_write_to_is_warned_about_once_for_a_folder(tmp_path: Path) -> None:
     hook = plant(tmp_path / "a")
     hook.chmod(0o775)
-    assert [(finding.severity, finding.remedy) for finding in seen(hook).findings] == [("warning", "run: chmod g-w a")]
+    (hook / "handler.py").chmod(0o664)
+    (hook / "HOOK.yaml").chmod(0o664)
+    assert [*map(str, seen(hook).findings)] == [f"a: warning: its group may write to it; run: chmod -R g-w {hook}"]
 
 
 @pytest.mark.row("T21")
