@@ -196,6 +196,8 @@ def test_reset_closes_the_breaker(gateway: GatewayProcess) -> None:
         said(gateway.cli("hooks", "fire", "shorthand", "message:received", "--payload", '{"text": "boom"}'), 1)
     assert state(gateway, "shorthand") == "tripped"
     assert "failed 5 times in a row" in said(gateway.cli("hooks", "list"))
+    assert "disabled: switched off by command" in said(gateway.cli("hooks", "disable", "shorthand"))
+    gateway.cli("hooks", "enable", "shorthand")
     assert said(gateway.cli("hooks", "reset", "shorthand")) == "shorthand: loaded\n"
 
 

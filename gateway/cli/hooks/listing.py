@@ -14,7 +14,7 @@ from gateway.logs.text import one_line
 
 GOOD = {"loaded", "registered"}
 COUNTED = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
-APART = ("traces", "last_error", "findings", "kept")  # `info` shows these below the rest
+APART = ("traces", "last_error", "findings", "kept", "hangs")  # `info` shows these below the rest
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -93,6 +93,9 @@ def show_info(args: argparse.Namespace, home: Home) -> None:
     if error := hook["last_error"]:
         print(f"\nlast error, {ago(error['at'])} at {error['event']}: {error['message']}")
         print(error.get("traceback", ""))
+    where = hook["hangs"].strip()
+    if where and where not in (error or {}).get("traceback", ""):
+        print(f"\nwhere it hung last:\n{where}")
     if traces := hook["traces"]:
         print()
         rows = ((ago(one["at"]), one["event"], milliseconds(one["seconds"]), outcome(one)) for one in traces)
@@ -100,8 +103,14 @@ def show_info(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
-    for finding in (finding for hook in hooks for finding in hook["findings"]):
+    """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
+    said = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
+    for finding in dict.fromkeys(said):
         print(styled(f"! {finding}", "yellow"))
+
+
+def is_reason(finding: str, reason: str) -> bool:
+    return finding.replace(": error: ", ": ", 1) in reason
 
 
 def outcome(trace: dict[str, Any]) -> str:

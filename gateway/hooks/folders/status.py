@@ -84,7 +84,7 @@ def _state(hook: FolderHook) -> State:
 
 def _reason(hook: FolderHook) -> str:
     breaker, error = hook.calls.breaker, hook.calls.record.last_error
-    if breaker.state == "closed" or error is None:
+    if error is None or _state(hook) != "tripped":
         return hook.runner.reason
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
