@@ -47,7 +47,10 @@ def _question(model: Model, address: str) -> urllib.request.Request:
 def _refusal(code: int, address: str) -> Fault | None:
     """An endpoint without such a list is no fault: it answered."""
     if code in (401, 403):
-        return Fault(f"{address} refuses the key (HTTP {code})", "put the right one into .env; see: config explain")
+        return Fault(
+            f"{address} refuses the key (HTTP {code})",
+            "put the right one into .env; which is used: hermes-gateway config show --origin",
+        )
     if code >= 500:
         return Fault(f"{address} is ill (HTTP {code})", "try again later")
     return None

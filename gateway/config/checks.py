@@ -6,8 +6,10 @@ Each check looks at the settings and at the tree that they came from, so that it
 import re
 from collections.abc import Iterable, Iterator
 
+from gateway.config.agents import Model
 from gateway.config.names import NETWORKS
 from gateway.config.overlay import found
+from gateway.config.providers import OFFERS
 from gateway.config.settings import MAIN, Settings
 from gateway.located import Finding, Node, Place, Sequence, Severity
 from gateway.located.tree import shown
@@ -61,8 +63,17 @@ def _models(settings: Settings, tree: Node) -> Iterator[Finding]:
         if model.provider != "demo" and not model.name:
             what = f"`{'.'.join(path)}` names a provider and no model"
             yield Finding(_nearest(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL")
+        yield from _keyless(model, tree, path)
         if set(model.fallbacks) - set(settings.models):
             yield _leads_nowhere(tree, (*path, "fallbacks"), settings.models)
+
+
+def _keyless(model: Model, tree: Node, path: tuple[str, ...]) -> Iterator[Finding]:
+    """An endpoint of one's own may want no key; and where the gateway is started, there may be one after all."""
+    offer = OFFERS.get(model.provider)
+    if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
+        what = f"`{'.'.join(path)}` has no key for {model.provider}"
+        yield Finding(_nearest(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
 
 
 def _agents(settings: Settings, tree: Node) -> Iterator[Finding]:

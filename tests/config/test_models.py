@@ -29,6 +29,21 @@ def test_usual_variables_say_where(home: Home, environ: dict[str, str], provider
     assert (got.provider, got.base_url) == (provider, base_url)
 
 
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("model: {provider: openai, name: m}", ["OPENAI_API_KEY"]),
+        ("model: {provider: openai, name: m, base_url: 'http://127.0.0.1/v1'}", []),
+        ("model: {provider: ollama, name: m}", []),
+        ("models: {spare: {provider: anthropic, name: m}}", ["ANTHROPIC_API_KEY"]),
+    ],
+)
+def test_a_model_that_costs_is_not_expected_to_answer_without_a_key(home: Home, text: str, warned: list[str]) -> None:
+    warnings = [str(finding) for finding in right(home, text).warnings]
+    assert len(warnings) == len(warned)
+    assert all(f"write {name}=... into .env" in warning for name, warning in zip(warned, warnings, strict=True))
+
+
 def test_a_key_alone_does_not_spend_money(home: Home) -> None:
     got = right(home, OPENAI_API_KEY="some-key")
     assert got.settings.model.provider == "demo"
