@@ -47,7 +47,7 @@ _VALUES: Mapping[str, Any] = MappingProxyType(
         "call_id": "call_1",
         "results": [{"call_id": "call_1", "name": "shell", "content": "a.txt", "error": None}],
         "usage": {"input_tokens": 12, "output_tokens": 3},
-        "stop": "ended",
+        "stop": "end_turn",
         "iteration": 1,
         "hop": 0,
         "duration": 0.12,

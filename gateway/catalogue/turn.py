@@ -73,7 +73,11 @@ INSIDE = (
             reads("response", "string", "the first 500 characters of the reply"),
             writes("response_full", "string", "all of it"),
             error("the turn"),
-            reads("stop", "string", "why it ended: ended, denied, interrupted, failed, a limit"),
+            reads(
+                "stop",
+                "string",
+                "why: end_turn, result, ended, denied, interrupted, failed; at a limit hops, loop, tokens, seconds",
+            ),
             reads("hook_ended", "string", "the reason of the hook that ended it, or empty"),
             reads("usage", "object", "input_tokens, output_tokens, calls, cost"),
             reads("completed", "boolean", "whether the model came to its end"),
