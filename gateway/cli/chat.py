@@ -12,9 +12,10 @@ from typing import Any
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
 from gateway.control.client import Client, result_of
-from gateway.errors import Exit, GatewayError
+from gateway.errors import Exit, GatewayError, NotRunning
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
+GONE = "The gateway went away; what you said is kept, and answered when it is back."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    if args.message is not None and not args.message.strip():
+        note("hermes-gateway chat: there is nothing in --message to say")
+        return int(Exit.USAGE)
     if args.message is not None:
         return say(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
@@ -34,7 +38,10 @@ def run(args: argparse.Namespace, home: Home) -> int:
 def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
     """One message; its reply on stdout, and the exit code says whether it was answered."""
     with Client(socket, timeout=None) as client:
-        said = client.call("chat.say", {"text": text, "session": session})
+        try:
+            said = client.call("chat.say", {"text": text, "session": session})
+        except NotRunning:
+            raise NotRunning(f"{GONE}\nthe answer will stand in: hermes-gateway sessions list") from None
     if as_json:
         show_json(said)
     elif said["reply"]:
@@ -152,5 +159,5 @@ def converse(home: Home, session: str) -> int:
                 talk.say(text.strip())
         if not talk.gone.is_set():
             return int(Exit.OK)
-        print("The gateway went away; your messages are kept and answered when it is back.", file=sys.stderr)
+        print(GONE, file=sys.stderr)
         return int(Exit.NOT_RUNNING)

@@ -35,7 +35,7 @@ GUARD = {
     "handler.py": (
         "from gateway.hooks import Deny\n\n\n"
         "def handle(event_type, context):\n"
-        '    raise Deny("no sums on a Sunday, says the hook tour-guard")\n'
+        '    raise Deny("no sums today, says the hook tour-guard")\n'
     ),
 }
 HANGING = {

@@ -37,7 +37,10 @@ _HOOK_NAME = re.compile(rb"""register_hook\(\s*["'](\w+)["']""")
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "hooks": (WORKS, "shell hooks run once trusted: hermes-gateway hooks trust NAME; outbound webhooks are sent"),
     "plugins": (WORKS, "`enabled` and `disabled` count as in Hermes"),
-    "model": (DEGRADES, "not taken over; write `model:` into our own config.yaml, or run: hermes-gateway setup"),
+    "model": (
+        DEGRADES,
+        "not taken over; write `model: {name: ...}` into our own config.yaml: hermes-gateway config path",
+    ),
     "providers": (DEGRADES, "not taken over; write `models:` into our own config.yaml"),
     "custom_providers": (DEGRADES, "not taken over; write `models:` into our own config.yaml"),
     "mcp_servers": (DEGRADES, "not taken over; write `mcp_servers:` into our own config.yaml"),

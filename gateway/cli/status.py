@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 from gateway.cli import platform
@@ -48,7 +49,7 @@ def show(facts: dict[str, Any]) -> None:
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
             ("intake", intake_in_words(facts)),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
-            ("configuration", facts["configuration"]),
+            ("configuration", configuration_in_words(facts["configuration"])),
         ]
     )
     print()
@@ -71,6 +72,10 @@ def intake_in_words(facts: dict[str, Any]) -> str:
     replies = sum(facts["backlog"]["replies"].values())
     owed = f"{facts['backlog']['sessions']} sessions and {replies} chats have something before them"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
+
+
+def configuration_in_words(file: str) -> str:
+    return file if Path(file).exists() else f"as it comes; settings would stand in {file}"
 
 
 def hooks_in_words(counts: dict[str, int]) -> str:

@@ -144,3 +144,19 @@ def test_a_pipe_is_answered_line_by_line(gateway: GatewayProcess) -> None:
     lines = "what is 1 + 1\n\nwhat is 2 + 2\n"
     done = subprocess.run(command, env=gateway.environ, input=lines, capture_output=True, text=True, check=True)
     assert done.stdout == "The result is 2.\nThe result is 4.\n"
+
+
+def test_an_empty_message_is_no_message(gateway: GatewayProcess) -> None:
+    said = gateway.cli("chat", "-m", " ")
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "nothing in --message to say" in said.stderr
+
+
+def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: GatewayProcess) -> None:
+    command = [sys.executable, "-m", "gateway.cli", "chat", "-m", "count to 30 slowly"]
+    with subprocess.Popen(command, env=gateway.environ, stderr=subprocess.PIPE, text=True) as asking:
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+        gateway.kill()
+        _, said = asking.communicate(timeout=PATIENCE)
+    assert asking.returncode == 3
+    assert "kept, and answered when it is back" in said

@@ -73,6 +73,7 @@ async def test_setup_writes_nothing_that_is_not_good(
     done = await cli(gateway, "setup", "telegram", "--token", token)
     assert done.returncode != 0
     assert said in done.stderr
+    assert ("--no-check" in done.stderr) is (token == WRONG)
     assert not gateway.home.env.exists()
 
 

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for name, setup in SETUPS.items():
         one = networks.add_parser(name, help=setup.summary, description=setup.summary)
         for ask in setup.asks:
-            one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; $ {ask.variable}")
+            one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
         one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
         one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
         if name == "slack":
@@ -76,9 +76,10 @@ def answers(setup: Setup, args: argparse.Namespace, known: Mapping[str, str]) ->
             value = asked(ask, known.get(ask.variable, ""))
         value = (value or known.get(ask.variable, "")).strip()
         if not value and ask.is_needed:
-            raise ConfigError(f"{ask.what} is missing, and nobody can be asked\ngive it with {ask.flag}; {ask.where}")
+            way = f"give it with {ask.flag} or the variable {ask.variable}; {ask.where}"
+            raise ConfigError(f"{ask.what} is missing, and nobody can be asked\n{way}")
         if value and (wrong := wrong_with(value, ask.pattern)):
-            raise ConfigError(f"{ask.what} {wrong}\n{ask.where}")
+            raise ConfigError(f"{ask.what}: what was given {wrong}\n{ask.where}")
         if value:
             values[ask.variable] = value
     return values
@@ -97,7 +98,10 @@ def ask_the_network(setup: Setup, check: Any, settings: Any) -> None:
     Raises:
         AdapterError: the network does not take them.
     """
-    checked = anyio.run(check.check, settings)
+    try:
+        checked = anyio.run(check.check, settings)
+    except AdapterError as error:
+        raise AdapterError(f"{error}\nnothing was written; --no-check writes without asking there") from error
     print(f"{styled('ok', 'green')}  {checked.who}")
     if checked.link:
         print(f"    {checked.link}")
