@@ -6,7 +6,7 @@ Whoever reads `running` from top to bottom has read the start; from bottom to to
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, TypeAlias
@@ -34,12 +34,14 @@ from gateway.daemon.parts import Part, serving
 from gateway.daemon.people import rules_from
 from gateway.daemon.plugins import PluginGrants, Plugins
 from gateway.daemon.session_list import SessionList
+from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.stopping import Stop
 from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, Exit
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.wires.nursery import Nursery
 from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
@@ -79,6 +81,7 @@ class Gateway:
         self.dispatcher: Dispatcher | None = None
         self.grants: Grants | None = None
         self.folder_hooks: FolderHooks | None = None
+        self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.parts: list[Part] = []
         self.networks: list[ServedNetwork] = []
         self.alerts = Alerts(lambda: self.networks, self.outbox)
@@ -118,6 +121,9 @@ class Gateway:
         assert self.folder_hooks
         return self.folder_hooks
 
+    async def _follow_skills(self, places: Sequence[Source]) -> None:
+        await self.hooks.change_sources((*places, *hooks.sources(self.home, self.configuration)))
+
     async def hooks_in_words(self) -> str:
         return await hooks.in_words(self.hooks)
 
@@ -154,10 +160,12 @@ async def running(
         hooks.make_room(home)
         async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
             await gateway.access.load()
+            await gateway.skill_hooks.load()
             below = house(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)
             gateway.grants = Grants(below, dispatcher.lanes)
             async with folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
+                gateway.skill_hooks.attend(gateway.registry)
                 terminal = Terminal(engine, dispatcher.receive)
                 clock = Schedule(engine, gateway.registry, partial(hooks.planned, gateway.hooks))
                 listed = SessionList(home, engine, gateway.sessions)
@@ -202,8 +210,9 @@ async def let_end(gateway: Gateway, limit: float) -> None:
 
 
 def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHooks:
+    # Those of skills come first: whatever else is called as one of them stands in for it, and never it for something.
     return FolderHooks(
-        hooks.sources(gateway.home, gateway.configuration),
+        (*gateway.skill_hooks.sources, *hooks.sources(gateway.home, gateway.configuration)),
         gateway.registry,
         nursery,
         gateway.engine,
@@ -234,6 +243,7 @@ def house(gateway: Gateway) -> House:
             about=lambda: about(gateway.home, gateway.settings),
         ),
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
+        on_skill=gateway.skill_hooks.changed,
         too_old=sessions.too_old or math.inf,
     )
 

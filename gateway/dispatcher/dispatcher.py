@@ -8,6 +8,7 @@ session's lane, which calls `work`: the gate again, the hooks, then a command or
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import anyio.abc
@@ -124,6 +125,7 @@ class Dispatcher:
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,
+                on_skill=partial(self._house.on_skill, session.session_id),
                 chat=Voice(turn, message, self._house, self.reminders),
                 turn=view.bags.turn,
                 session=view.bags.session,

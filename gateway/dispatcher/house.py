@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.access import Access
-from gateway.agent import Agent
+from gateway.agent import Agent, Skill
 from gateway.commands import CommandTable
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
@@ -19,10 +19,16 @@ from gateway.sessions import DEFAULT_RULES, KeyRules, Session, Sessions
 
 Choose: TypeAlias = Callable[[Message, Session], Agent]
 Report: TypeAlias = Callable[[], str]
+# A session has loaded or unloaded (the action) a skill: the names of the tools that come or go with it.
+OnSkill: TypeAlias = Callable[[str, str, Skill], Awaitable[Sequence[str]]]
 
 
 async def nothing_to_steer(_verb: str, _name: str) -> str:
     return "There is no chat network here."
+
+
+async def nothing_comes_with_it(_session: str, _action: str, _skill: Skill) -> Sequence[str]:
+    return ()
 
 
 class Network(msgspec.Struct, frozen=True):
@@ -78,5 +84,6 @@ class House:
     choose: Choose
     reports: Reports
     keys: KeyRules = DEFAULT_RULES
+    on_skill: OnSkill = nothing_comes_with_it
     too_old: float = math.inf  # seconds after which a message that waited is not answered any more
     life: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process: the next one has another

@@ -1,6 +1,6 @@
 """Whether a folder may and can be a hook now, and if not, why: everything that is known without running it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -45,13 +45,20 @@ class Assessment:
         """Nothing that counts is different: contents, settings, and what is there on this machine."""
         return replace(self, folder=other.folder) == other and self.folder.path == other.folder.path
 
+    def does_the_same(self, other: "Assessment") -> bool:
+        """What may differ is which events it is to hear: a process that runs can go on with them."""
+        if not self.is_ready or self.manifest is None or other.manifest is None:
+            return False
+        as_there = replace(self, manifest=other.manifest, denied=other.denied)
+        heard = msgspec.structs.replace(self.manifest, when=other.manifest.when)
+        return as_there.says_the_same(other) and heard == other.manifest
+
 
 def assess(folder: Folder, study: Study, house: House, switches: Switches) -> Assessment:
     """What follows from a folder's contents, from settings, and from what is there on this machine."""
     if folder.is_refused:
         return Assessment(folder, "refused", _first(folder.findings), findings=folder.findings)
-    agents = house.settings_of(folder.name).agents
-    manifest, guard = _narrowed(_declared(study.manifest, house), agents), _narrowed(study.guard, agents)
+    manifest, guard = _heard(_declared(study.manifest, house), folder, house), _heard(study.guard, folder, house)
     findings = (*folder.findings, *study.findings)
     if off := _off(folder, manifest, house, switches):
         return Assessment(folder, "disabled", off, manifest, None, study.digest, findings)
@@ -65,13 +72,21 @@ def assess(folder: Folder, study: Study, house: House, switches: Switches) -> As
     return Assessment(folder, state, reason, manifest, denied, study.digest, findings, options)
 
 
-def _narrowed(kept: Narrow, agents: tuple[str, ...]) -> Narrow:
-    """The hook of some agents hears their turns alone; what its manifest asks for besides still holds."""
-    if kept is None or not agents:
+def _heard(kept: Narrow, folder: Folder, house: House) -> Narrow:
+    """The hook of some agents hears their turns alone, that of a skill the conversations that have it."""
+    agents, conversations = house.settings_of(folder.name).agents, folder.source.conversations
+    if agents:
+        kept = _narrowed(kept, "agent", agents)
+    return kept if conversations is None else _narrowed(kept, "session_id", sorted(conversations))
+
+
+def _narrowed(kept: Narrow, field: str, values: Sequence[str]) -> Narrow:
+    """What its manifest asks for besides still holds."""
+    if kept is None:
         return kept
-    own = kept.when.get("agent", agents)
+    own = kept.when.get(field, values)
     wanted = [own] if isinstance(own, str) else own
-    return msgspec.structs.replace(kept, when={**kept.when, "agent": [one for one in wanted if one in agents]})
+    return msgspec.structs.replace(kept, when={**kept.when, field: [one for one in wanted if one in values]})
 
 
 def _entries(folder: Folder, manifest: Manifest) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ class Source:
 
     `is_opt_in`: its hooks run only when the configuration or a command switches them on. `is_local`: the operator of
     this machine wrote what is in it, so that its URLs may lead to this machine too. `hermes`: where
-    Hermes's own configuration has a say in it.
+    Hermes's own configuration has a say in it. `conversations`: its hooks hear these sessions alone.
     """
 
     path: Path
@@ -39,6 +39,7 @@ class Source:
     is_local: bool = True
     kind: Kind = "hook"
     hermes: HermesConfig | None = None
+    conversations: frozenset[str] | None = None
 
     @property
     def meant(self) -> frozenset[str]:

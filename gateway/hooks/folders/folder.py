@@ -87,9 +87,14 @@ class FolderHook:
         if self.latest and assessment.says_the_same(self.latest):
             return
         self.latest = assessment
-        self.runner.give_up_start()
+        if not self._runs_the_same(assessment):
+            self.runner.give_up_start()
         async with self._lock:
-            if not self._is_over and assessment is self.latest:
+            if self._is_over or assessment is not self.latest:
+                return
+            if self.is_up and self._runs_the_same(assessment):
+                self._follow(assessment)
+            else:
                 await self._take(assessment, eager)
 
     async def revive(self, afresh: bool = False) -> None:
@@ -107,6 +112,9 @@ class FolderHook:
         self.subscription.end()
         self.queue.end()
         await self.runner.end()
+
+    def _runs_the_same(self, assessment: Assessment) -> bool:
+        return self.current is not None and assessment.does_the_same(self.current)
 
     async def _take(self, assessment: Assessment, eager: bool) -> None:
         self.latest = assessment

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.configured import KINDS
-from gateway.hooks.folders.discovery import Source
+from gateway.hooks.folders.discovery import Source, hooks_in
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.places import Places
@@ -61,11 +61,19 @@ class Roster:
             await hook.end()
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
-        """Other places count from now on."""
-        self.places.sources = list(sources)
-        self._scope.cancel()
-        await self._watch()
-        self.touch([*self.hooks, *self.places.folders()])
+        """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
+        before, self.places.sources = self.places.sources, list(sources)
+        if {source.path for source in before} != {source.path for source in sources}:
+            self._scope.cancel()
+            await self._watch()
+            self.touch([*self.hooks, *self.places.folders()])  # what happened while nobody watched
+        for name in {folder.name for source in sources if source not in before for folder in hooks_in(source)}:
+            if assessment := self.places.assess(name):
+                await self._hook(name).take(assessment, eager=False)
+        left = [source for source in before if source not in sources]
+        for hook in list(self.hooks.values()):
+            if hook.latest and hook.latest.folder.source in left:
+                await self.refresh(hook.name)
 
     async def end(self) -> None:
         self._scope.cancel()

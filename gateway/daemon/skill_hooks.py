@@ -1,0 +1,130 @@
+"""A skill's own hooks: `hooks/` in its folder is a place of hooks while a conversation has the skill loaded.
+
+They hear the conversations that have it, and no other; all of those share the one process of a hook. Which conversation
+has which skill stands in the journal, so that a restart changes nothing: the model still follows the skill's text then.
+For the same reason a conversation that ends puts its skills aside, and has them again when somebody goes back to it;
+one that begins as a copy of another has those of the other.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from gateway import records
+from gateway.agent import Skill
+from gateway.engine import Engine, Put
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.discovery import Source
+
+FOLDER = "hooks"
+LOADED = "skills/loaded"  # whose store it is in the journal; no hook has such a name
+COPIES = frozenset({"branch", "compress"})
+KEPT = 365 * records.DAY
+PAGE = 1000
+
+
+class SkillHooks:
+    """`follow` is awaited with the places of hooks that count from now on."""
+
+    def __init__(self, engine: Engine, follow: Callable[[Sequence[Source]], Awaitable[None]]) -> None:
+        self._engine = engine
+        self._follow = follow
+        self._having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
+        self._lock = anyio.Lock()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The places of their hooks, each for the conversations that have the skill."""
+        return tuple(
+            Source(folder / FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
+            for folder, sessions in sorted(self._having.items())
+        )
+
+    async def load(self) -> None:
+        """What an earlier life of the gateway wrote down."""
+        for session, folder in await self._kept(LOADED):
+            self._having.setdefault(folder, set()).add(session)
+
+    def attend(self, registry: HookRegistry) -> None:
+        """Notice how conversations end and begin."""
+        registry.watch("session:end", self._end)
+        registry.watch("session:start", self._begin)
+
+    async def changed(self, session: str, action: str, skill: Skill) -> Sequence[str]:
+        """A conversation has loaded or unloaded a skill; when this returns, its hooks hear that conversation, or not.
+
+        No tools come or go with them.
+        """
+        if action == "load" and (skill.folder / FOLDER).is_dir():
+            await self._add(session, [skill.folder])
+        elif action == "unload":
+            await self._remove(session, [skill.folder])
+        return ()
+
+    async def _end(self, _name: str, event: Any) -> None:
+        session, heir = event["session_id"], event.get("new_session_id")
+        folders = self._of(session)
+        if not folders:
+            return
+        puts = [_put(aside(session), session, folder) for folder in folders]
+        await self._engine.append(*puts)
+        await self._remove(session, folders)
+        if event.get("reason") in COPIES and heir:
+            await self._add(heir, folders)
+
+    async def _begin(self, _name: str, event: Any) -> None:
+        session = event["session_id"]
+        folders = [folder for _, folder in await self._kept(aside(session))]
+        if folders:
+            await self._add(session, folders)
+            await self._engine.purge(records.kept_subject(aside(session)))
+
+    async def _add(self, session: str, folders: Sequence[Path]) -> None:
+        async with self._lock:
+            new = [folder for folder in folders if session not in self._having.get(folder, ())]
+            if new:
+                await self._engine.append(*(_put(LOADED, session, folder) for folder in new))
+                for folder in new:
+                    self._having.setdefault(folder, set()).add(session)
+                await self._follow(self.sources)
+
+    async def _remove(self, session: str, folders: Iterable[Path]) -> None:
+        async with self._lock:
+            gone = [folder for folder in folders if session in self._having.get(folder, ())]
+            for folder in gone:
+                await self._engine.purge(records.kept_subject(LOADED, _key(session, folder)))
+                self._having[folder].discard(session)
+                if not self._having[folder]:
+                    del self._having[folder]
+            if gone:
+                await self._follow(self.sources)
+
+    def _of(self, session: str) -> list[Path]:
+        return [folder for folder, sessions in self._having.items() if session in sessions]
+
+    async def _kept(self, owner: str) -> list[tuple[str, Path]]:
+        found: list[tuple[str, Path]] = []
+        after = 0
+        while page := await self._engine.read(records.kept_subject(owner), after, PAGE):
+            after = page[-1].seq
+            kept = [records.decode(record.data) for record in page]
+            values = [one.value for one in kept if isinstance(one, records.Stored)]
+            found += [(value["session"], Path(value["folder"])) for value in values]
+        return found
+
+
+def aside(session: str) -> str:
+    """Whose store it is in which the skills of a conversation that ended are kept."""
+    return f"skills/{session}"
+
+
+def _put(owner: str, session: str, folder: Path) -> Put:
+    key = _key(session, folder)
+    kept = records.Stored(hook=owner, key=key, value={"session": session, "folder": str(folder)})
+    return Put(records.kept_subject(owner, key), records.encode(kept), ttl=KEPT)
+
+
+def _key(session: str, folder: Path) -> str:
+    return f"{session}/{folder}"
