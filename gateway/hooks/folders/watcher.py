@@ -119,8 +119,10 @@ class Watcher:
         finally:
             stop.set()  # within a step the thread lets go of the watch, and with it goes the watch itself
 
-    def _touched(self, paths: Iterable[str]) -> set[Path]:
-        found = {folder for path in paths if (folder := self._folder_of(Path(path)))}
+    def _touched(self, burst: Iterable[str]) -> set[Path]:
+        paths = {Path(path) for path in burst}
+        found = {folder for path in paths if (folder := self._folder_of(path))}
+        found |= _folders_of(paths & set(self._sources))  # who may write to a source decides about all that is in it
         # A folder that is linked to from two places is watched once: a change in one is a change in both.
         real = {folder.resolve() for folder in found if folder.is_symlink()}
         if real:

@@ -52,6 +52,18 @@ def write(path: Path, text: str = "x") -> None:
     path.write_text(text)
 
 
+@pytest.mark.parametrize("polls", [False, True])
+async def test_other_rights_on_the_source_are_told_of_all_that_is_in_it(tmp_path: Path, polls: bool) -> None:
+    source = tmp_path / "hooks"
+    for name in ("a", "b"):
+        write(source / name / "HOOK.yaml")
+    async with watched(source, polls=polls) as (_, seen):
+        for rights in (0o777, 0o755):
+            source.chmod(rights)
+            await seen.until(lambda: {"a", "b"} <= set().union(*seen.bursts))
+            seen.bursts.clear()
+
+
 async def test_what_is_dropped_changed_renamed_and_removed_is_told(tmp_path: Path) -> None:
     source, outside = tmp_path / "hooks", tmp_path / "outside"
     source.mkdir()
