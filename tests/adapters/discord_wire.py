@@ -127,7 +127,7 @@ class DiscordWire:
 
     async def edit(self, message: str, text: str, *, by: str = ANN) -> None:
         stamp = now()
-        self.messages[message] |= {"content": text, "edited_timestamp": stamp}
+        self.messages[message] = {**self.messages[message], "content": text, "edited_timestamp": stamp}
         self.event("MESSAGE_UPDATE", self.messages[message])
 
     async def upload(self, *files: tuple[str, bytes], caption: str = "", by: str = ANN) -> str:
@@ -138,7 +138,7 @@ class DiscordWire:
             kind = "image/jpeg" if name.endswith(".jpg") else "application/pdf"
             where = {"url": f"{self.url}/files/{number}", "proxy_url": f"{self.url}/files/{number}"}
             found.append({"id": number, "filename": name, "size": len(data), "content_type": kind, **where})
-        return self.told(self.message(by, dm_of(by), caption, attachments=found))
+        return self.told(self.message(by, self.place(by), caption, attachments=found))
 
     async def press(self, message: Shown, label: str, *, by: str = ANN) -> None:
         if label not in message.buttons:
@@ -162,6 +162,20 @@ class DiscordWire:
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         said = f"<@{BOT['id']}> {text}"
         return self.told(self.message(by, self.place(chat), said, mentions=[{**BOT, "member": member(BOT)}]))
+
+    async def forward(self, text: str, *, by: str = ANN) -> str:
+        snapshot: dict[str, Any] = {
+            "content": text,
+            **{name: [] for name in ("embeds", "attachments", "mentions", "mention_roles")},
+        }
+        snapshot |= {"timestamp": now(), "edited_timestamp": None, "flags": 0, "type": 0}
+        origin = {"type": 1, "channel_id": CHANNEL, "guild_id": GUILD, "message_id": "5"}
+        more = {"message_reference": origin, "message_snapshots": [{"message": snapshot}]}
+        return self.told(self.message(by, self.place(by), "", **more))
+
+    async def join(self, text: str, *, by: str = ANN) -> None:
+        self.event("GUILD_MEMBER_ADD", {**self.member(by), "guild_id": GUILD})
+        self.told(self.message(by, CHANNEL, text, type=7))
 
     async def again(self) -> None:
         self.event("MESSAGE_CREATE", self.messages[max(self.messages, key=int)])

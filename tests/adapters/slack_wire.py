@@ -134,6 +134,14 @@ class SlackWire:
         self.event({**message, "type": "app_mention"})
         return number
 
+    async def forward(self, text: str, *, by: str = ANN) -> str:
+        passed_on = {"is_share": True, "is_msg_unfurl": True, "author_name": "Carol", "text": text}
+        return self.told({**self.message(by, self.place(by), ""), "attachments": [passed_on]})
+
+    async def join(self, text: str, *, by: str = ANN) -> None:
+        self.event({"type": "member_joined_channel", "user": self.known_as(by), "channel": CHANNEL, "team": "T1"})
+        self.told({**self.message(by, CHANNEL, text), "subtype": "channel_join"})
+
     async def again(self) -> None:
         self.event(self._last)
 

@@ -125,6 +125,13 @@ class TelegramWire:
         entities = [{"type": "mention", "offset": 0, "length": len(name)}]
         return self.told(self.message(by, chat, text=f"{name} {text}", entities=entities))
 
+    async def forward(self, text: str, *, by: str = ANN) -> str:
+        origin = {"type": "user", "date": 1, "sender_user": user("55")}
+        return self.told(self.message(by, by, text=text, forward_origin=origin))
+
+    async def join(self, text: str, *, by: str = ANN) -> None:
+        self.told(self.message(by, GROUP, new_chat_members=[{**user(by), "first_name": text}]))
+
     async def again(self) -> None:
         self.updates = [*self._served, *self.updates]
         self._wake()

@@ -62,6 +62,14 @@ class Wire(Protocol):
         """A person calls the bot, and says this to it."""
         ...
 
+    async def forward(self, text: str, *, by: str = ANN) -> str:
+        """A person passes on what somebody else has said."""
+        ...
+
+    async def join(self, text: str, *, by: str = ANN) -> None:
+        """A person comes into the group, which the network tells by a message of its own, with this in it."""
+        ...
+
     async def again(self) -> None:
         """The network delivers what it delivered last once more."""
         ...

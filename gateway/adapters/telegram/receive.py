@@ -47,6 +47,7 @@ class Receiver:
         self._next = 0
         self._under_way: list[Unit] = []
         self._seen: set[int] = set()
+        self._one_done = anyio.Event()
         self._order = Order()
         self._journal = anyio.Lock()  # each append names the cursor's last move
 
@@ -76,7 +77,13 @@ class Receiver:
                         self._seen.update(update.update_id for update in unit.updates)
                         tasks.start_soon(self._take, unit, tasks)
                 elif self._under_way:
-                    await anyio.sleep(WINDOW)
+                    await self._wait_for_one()
+
+    async def _wait_for_one(self) -> None:
+        """As long as something is under way, a poll brings it again instead of waiting for news."""
+        self._one_done = anyio.Event()
+        with anyio.move_on_after(WINDOW):
+            await self._one_done.wait()
 
     async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
         updates = await self._bot.get_updates(
@@ -106,6 +113,7 @@ class Receiver:
                 await self._accept(arrival, unit, tasks)
             self._next = self._after(unit)
             self._under_way.remove(unit)
+            self._one_done.set()
             self._seen = {number for number in self._seen if number >= self._next}
 
     def _after(self, unit: Unit) -> int:
