@@ -10,7 +10,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
@@ -21,6 +21,7 @@ from gateway.logs.text import one_line
 PROGRAM = "hermes-gateway"
 WIDTH = 100
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
+REQUIRED = re.compile(r"are required: (VERB|NETWORK)$")
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
@@ -136,8 +137,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"formatter_class": Layout, "allow_abbrev": False, **given})
+        self._verbs: Collection[str] = ()
+
+    def add_subparsers(self, **given: Any) -> Any:
+        added = super().add_subparsers(**given)
+        self._verbs = added.choices  # filled in as they are added
+        return added
 
     def error(self, message: str) -> NoReturn:
+        if self._verbs and REQUIRED.search(message):
+            message = f"one of these is wanted: {', '.join(self._verbs)}"
         self.exit(int(Exit.USAGE), f"{self.prog}: {_with_guess(message)}\ntry: {self.prog} --help\n")
 
 

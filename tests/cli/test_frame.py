@@ -78,6 +78,7 @@ def test_a_word_before_the_command_that_fingers_know_is_taken(capsys: pytest.Cap
         (["xyzzy\x1b[31m"], "there is no command `xyzzy\\x1b[31m`; there is: "),
         (["chat", "--mesage", "x"], "unrecognized arguments: --mesage x"),
         (["--home"], "argument --home: expected one argument"),
+        (["backup"], "hermes-gateway backup: one of these is wanted: create, verify, restore"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error_with_a_guess(
