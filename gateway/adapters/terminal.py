@@ -82,7 +82,7 @@ class Terminal:
 class JournalCarrier:
     """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
 
-    doubt: Doubt = "resend"
+    doubt: Doubt = "none"
     can_edit = False
 
     def __init__(self, platform: str) -> None:

@@ -112,7 +112,7 @@ class Caller:
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self.open = 0
         self._stream = stream
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
 
     async def say(self, message: dict[str, Any]) -> None:
         data = written({"jsonrpc": "2.0"} | message) + b"\n"

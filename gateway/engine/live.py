@@ -32,6 +32,9 @@ class LiveTail:
         for pattern in patterns:
             check_pattern(pattern)
         self.wants = any_of(patterns)
+        ends = {pattern.rpartition(".")[2] for pattern in patterns}
+        # Nearly all tails listen to one session, whose token ends each subject: that is seen without the pattern.
+        self.ends = None if ends & {"*", ">"} else ends
         self.dropped = 0
         self._waiting: deque[Record] = deque()
         self._news = asyncio.Event()
@@ -170,9 +173,10 @@ class Live:
 
     def _spread(self, rows: list[tuple[int, str, bytes, float]]) -> None:
         """Show rows (sequence, subject, data, time) to whoever listens."""
+        ended = [(row, row[1].rpartition(".")[2]) for row in rows]
         for tail in list(self._tails):
-            for row in rows:
-                if tail.wants(row[1]):
+            for row, end in ended:
+                if (tail.ends is None or end in tail.ends) and tail.wants(row[1]):
                     tail.put(Record(*row))
 
     def _check_open(self) -> None:

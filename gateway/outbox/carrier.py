@@ -4,7 +4,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from gateway.messages import Address, Reply
 
-Doubt: TypeAlias = Literal["resend", "drop", "nonce", "lookup"]
+Doubt: TypeAlias = Literal["none", "resend", "drop", "nonce", "lookup"]
 
 
 class Carrier(Protocol):
@@ -12,6 +12,7 @@ class Carrier(Protocol):
 
     `doubt` says what is done about a part of which nobody knows whether it arrived, because the process died in the
     very call: send it again, let it be, send it again under the same nonce (the network knows it), or look for it.
+    Where the call does nothing that anybody could see twice there is no doubt (`none`), and no `Intent` before it.
     """
 
     @property

@@ -199,7 +199,8 @@ class Parcel:
             found = await carrier.find(reply, part, nonce)
             if found is not None:
                 return found
-        await self._ledger.intend(reply.id, part)
+        if carrier.doubt != "none":
+            await self._ledger.intend(reply.id, part)
         return await carrier.send(reply, part, nonce)
 
     async def _edit(self, reply: Reply, part: int, ids: tuple[str, ...]) -> bool:

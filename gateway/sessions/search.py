@@ -85,7 +85,7 @@ class Search:
         self._path = path
         self._index: Index | None = None
         self._reached = 0  # what is heard of later and stands before this is in the index
-        self._one_at_a_time = anyio.Lock()
+        self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep up with the journal until cancelled."""

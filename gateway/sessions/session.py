@@ -7,9 +7,11 @@ beginning, or the turn's end, takes the claim away from whoever holds it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine.interface import Record
@@ -20,8 +22,7 @@ PREVIOUS_KEPT = 200
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTurn:
+class OpenTurn(msgspec.Struct, frozen=True):
     """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
 
     It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
@@ -36,9 +37,9 @@ class OpenTurn:
     attempt: int = 1
     steps: tuple[records.Step, ...] = ()
     said: tuple[str, ...] = ()
-    questions: Mapping[str, str] = field(default_factory=dict)
-    asked: Mapping[str, str] = field(default_factory=dict)
-    answers: Mapping[str, Any] = field(default_factory=dict)
+    questions: Mapping[str, str] = msgspec.field(default_factory=dict)
+    asked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    answers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     until: float = 0.0
 
     @property
@@ -47,8 +48,7 @@ class OpenTurn:
         return not self.by and bool(self.questions)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """One conversation under one key: frozen, as of the chain's sequence `seq` (0: nothing was ever written)."""
 
     key: str
@@ -64,9 +64,9 @@ class Session:
     upto: int = 0
     entries: tuple[Entry, ...] = ()
     turns: tuple[int, ...] = ()  # how many entries each turn added
-    bag: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
+    bag: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    usage: Usage = msgspec.field(default_factory=Usage)
     turn: OpenTurn | None = None
     last_active: float = 0.0
     weight: int = 0

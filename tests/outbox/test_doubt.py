@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from gateway import records
 from gateway.engine import Engine
 from gateway.outbox import Doubt
 from tests.audit import audit
@@ -47,6 +48,15 @@ async def test_the_policy_settles_the_doubt(engine: Engine, doubt: Doubt, arrive
     assert len(post.sent[0].message_ids) == 3
     assert net.asked == (1 if doubt == "lookup" else 0)
     assert (await audit(engine, is_over=False, is_sent=True)).faults == []
+
+
+async def test_where_a_call_does_nothing_there_is_no_doubt_and_no_intent(engine: Engine) -> None:
+    async with posted(engine, Net(doubt="none")) as post:
+        await post.say("hello world")
+        await post.told(1)
+        kept = [records.decode(one.data) for one in await engine.read("gw.sent.>")]
+        assert [type(one) for one in kept] == [records.Sent] * 3
+        assert post.net.in_chat() == ["hello", " worl", "d"]
 
 
 async def test_where_one_can_look_one_looks_before_every_second_try(engine: Engine) -> None:

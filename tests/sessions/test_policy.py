@@ -1,10 +1,10 @@
 """When a session ends by itself."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.sessions import OpenTurn, ResetPolicy, Session, due
 

@@ -97,7 +97,11 @@ class SqliteEngine(Live):
         self._check_open()
         if (known := self._recent.read(pattern, after, limit, self._clock.wall())) is not None:
             return known
-        return await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
+        end = self._recent.end
+        found = await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
+        if not found and end > after and limit > 0:
+            self._recent.note_quiet(pattern, after, end)
+        return found
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)

@@ -2,7 +2,8 @@
 
 Only this process writes, and every commit passes here before its callers are told. So behind some sequence, the
 `floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
-nearly all questions are of that kind: whoever has finished something asks whether there is more.
+nearly all questions are of that kind: whoever has finished something asks whether there is more. Those for what was
+never written (approvals that nobody gave) cost one look at the disk: `quiet` remembers up to where nothing was found.
 """
 
 from collections import OrderedDict, deque
@@ -11,21 +12,23 @@ from itertools import islice, takewhile
 
 from gateway.engine.interface import Record, matches
 from gateway.engine.sqlite.transaction import Transaction
-from gateway.engine.subjects import literal_prefix
 
 MOST_RECORDS = 4096
 MOST_BYTES = 4_000_000
+MOST_QUIET = 4096
 
 
 class Recent:
     """The records behind `floor`; each answer is None where it is not known here."""
 
     def __init__(self) -> None:
+        self.end = 0
         self._floor: int | None = None
         self._size = 0
         self._records: OrderedDict[int, Record] = OrderedDict()
         self._over: dict[int, float] = {}
         self._seqs: dict[str, deque[int]] = {}
+        self._quiet: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def follow(self, tx: Transaction) -> None:
         """A transaction stands."""
@@ -42,14 +45,24 @@ class Recent:
         return next(self._alive(reversed(self._seqs.get(subject, ())), wall), None)
 
     def read(self, pattern: str, after: int, limit: int, wall: float) -> list[Record] | None:
-        name = _name(pattern)
-        if self._floor is None or after < self._floor or not name:
+        name, quiet = _name(pattern), self._quiet.get((pattern, after), after)
+        if self._floor is None or quiet < self._floor or not name:
             return None
-        newer = takewhile(lambda seq: seq > after, reversed(self._seqs.get(name, ())))
+        newer = takewhile(lambda seq: seq > quiet, reversed(self._seqs.get(name, ())))
         found = self._alive(reversed(list(newer)), wall)
         if name != pattern:
             found = (record for record in found if matches(pattern, record.subject))
-        return list(islice(found, limit))
+        answer = list(islice(found, limit))
+        if quiet > after and not answer:
+            self.note_quiet(pattern, after, self.end)
+        return answer
+
+    def note_quiet(self, pattern: str, after: int, end: int) -> None:
+        """Nothing matches between these two sequences."""
+        self._quiet[pattern, after] = end
+        self._quiet.move_to_end((pattern, after))
+        if len(self._quiet) > MOST_QUIET:
+            self._quiet.popitem(last=False)
 
     def _alive(self, seqs: Iterable[int], wall: float) -> Iterator[Record]:
         return (self._records[seq] for seq in seqs if seq not in self._over or self._over[seq] > wall)
@@ -57,6 +70,7 @@ class Recent:
     def _keep(self, record: Record) -> None:
         if self._floor is None:
             self._floor = record.seq - 1
+        self.end = record.seq
         self._records[record.seq] = record
         self._size += len(record.data)
         for name in _names(record.subject):
@@ -83,9 +97,9 @@ def _names(subject: str) -> tuple[str, str, str]:
 
 def _name(pattern: str) -> str:
     """The name under which all stands that matches, and perhaps more; empty where there is none."""
-    if literal_prefix(pattern) == pattern:
+    if "*" not in pattern and ">" not in pattern:
         return pattern
     above, _, end = pattern.rpartition(".")
     if end not in ("*", ">"):
         return f"*.{end}"
-    return pattern if end == "*" and above and literal_prefix(above) == above else ""
+    return pattern if end == "*" and above and "*" not in above else ""
