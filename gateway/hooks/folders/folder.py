@@ -20,6 +20,7 @@ from gateway.hooks.folders.record import State
 from gateway.hooks.folders.rights import Rights
 from gateway.hooks.folders.runner import Runner
 from gateway.hooks.folders.subscription import Subscription, patterns_of, terms_of
+from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker import Worker
 
 # What runs goes on running when the version that was to follow it is one of these.
@@ -146,6 +147,8 @@ class FolderHook:
         except HookError as error:
             if self.is_up:
                 self._keep(f"it does not start: {error}")
+            elif isinstance(error, HookFailed) and error.kind == "orphaned":
+                self.runner.start_again(str(error))
             else:
                 self.current = assessment
                 self._fail("broken", f"it does not start: {error}")

@@ -145,12 +145,18 @@ class Runner:
         if wire is not self.relay.wire or self._is_over:
             return
         self.relay.wire = None
-        self._falls = 1 if time.time() - self.loaded_at > STEADY else self._falls + 1
+        self.restarts += 1
+        if time.time() - self.loaded_at > STEADY:
+            self._falls = 0
+        self.start_again(wire.gone.reason)
+
+    def start_again(self, why: str) -> None:
+        """In a moment; a longer one each time that it did not live long."""
+        self._falls += 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._falls - 1))
         self._due = time.monotonic() + pause
-        self.restarts += 1
-        self.enter("waiting", f"{wire.gone.reason}; it is started again")
-        log.warning("%s: %s; it is started again in %.2g s", self._name, wire.gone.reason, pause)
+        self.enter("waiting", f"{why}; it is started again")
+        log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause)
         self._house.tasks.start_soon(self._rise, pause)
 
     async def _rise(self, pause: float) -> None:

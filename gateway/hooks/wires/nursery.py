@@ -56,7 +56,7 @@ class Brood:
         self._numbers = itertools.count(1)
         self._text = b""
         self._begun = self._loop.time()
-        self._is_open = True
+        self.is_open = True
         self._is_closing = False  # it was told all that it will be told
         self.trouble = ""
         self._socket, self._process = _start(plan)
@@ -88,7 +88,7 @@ class Brood:
             life.is_stopping = True
             life.kill("the gateway stopped")
         self._is_closing = True
-        if self._is_open:
+        if self.is_open:
             self._socket.shutdown(socket.SHUT_WR)
         with anyio.move_on_after(ENDING, shield=True):
             await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
@@ -106,7 +106,7 @@ class Brood:
             return
         data = json.dumps(what).encode() + b"\n"
         try:
-            if self._is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
+            if self.is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
                 self._lose("the nursery reads no requests")
         except OSError as error:
             self._lose(f"the nursery takes no requests: {error}")
@@ -136,9 +136,9 @@ class Brood:
                 self.trouble = f"the nursery could not start: {why}"
 
     def _lose(self, why: str) -> None:
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
+        self.is_open = False
         self._loop.remove_reader(self._socket)
         self._socket.close()
         lives, self._lives = self._lives, {}
@@ -192,7 +192,7 @@ class Nursery:
         with anyio.move_on_after(timeout):
             await self._up.wait()
         if not self._up.is_set():
-            raise HookFailed(self._brood.trouble or "there is no nursery", kind="refused")
+            raise HookFailed(self._brood.trouble or "there is no nursery", kind="orphaned")
         brood, number, output = self._brood, self._brood.next_number(), Output(log)
         worker = Worker(spec, partial(brood.ask, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
@@ -207,7 +207,12 @@ class Nursery:
         finally:
             theirs.close()
             os.close(writes)
-        await worker.arise(timeout)
+        try:
+            await worker.arise(timeout)
+        except HookFailed as failed:
+            if brood.is_open:
+                raise
+            raise HookFailed(str(failed), kind="orphaned") from failed
         return worker
 
     def _replace(self) -> None:

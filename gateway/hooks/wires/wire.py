@@ -19,7 +19,8 @@ Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
 # raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call
-Failure = Literal["raised", "timeout", "died", "garbled", "refused"]
+# orphaned: the nursery ended while it was being started, which need not be its fault
+Failure = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
 
 
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -214,6 +214,22 @@ async def test_a_nursery_that_dies_costs_a_moment(home: Home) -> None:
         await until(lambda: home.seen("well") == [["1", "my:event", 1]])
 
 
+async def test_a_hook_whose_start_a_dying_nursery_took_along_is_started_again(home: Home) -> None:
+    home.plant(
+        "slow", "intercepts: ['my:*']\non_error: deny\n", "import time\ntime.sleep(0.3)\ndef handle(e, c): ...\n"
+    )
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        nursery, dead = service._house.nursery, {service._house.nursery.pid}
+        os.kill(nursery.pid, signal.SIGKILL)
+        for _ in range(3):
+            await until(lambda: hook_of(service, "slow").runner.state == "starting" and nursery.pid not in dead)
+            dead.add(nursery.pid)
+            os.kill(nursery.pid, signal.SIGKILL)
+        await until(lambda: hook_of(service, "slow").runner.state == "loaded")
+        assert (await registry.run("my:event")).outcome is None
+
+
 async def test_a_limit_of_time_is_a_failure_with_where_it_hung(yard: Yard) -> None:
     source = "import time\ndef handle(e, c):\n    time.sleep(60)  # here\n"
     yard.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", source)
