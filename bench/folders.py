@@ -29,11 +29,13 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.house import Surroundings
 from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.study import DOUBT
 from gateway.hooks.wires.nursery import Nursery
 
 COUNTS = (10, 100, 1000)
 WRITES = 20  # in one burst
 IDLE = 3.0  # seconds that are watched
+SETTLED = DOUBT / 1e9 + 0.1  # seconds after which what was read of a file is kept for later starts
 STALE = 50  # questions after a reload, none of which old code may answer
 MANIFEST = "name: hook-{n}\ndescription: Notes agent runs\nevents: [agent:start, agent:end, 'command:*']\n"
 HANDLER = '''"""Hook {n}: notes agent runs."""
@@ -108,6 +110,7 @@ async def found(place: Place) -> float:
         state = place.root / "state"
         around = Surroundings(os.environ, place.root, place.root / "logs", state, packages=sys.path)
         parts = ([Source(place.hooks, "home")], registry, nursery, None, Hooks(eager=0), around, grant)
+        gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()
         async with FolderHooks(*parts) as service:
             took = time.perf_counter() - begun
@@ -132,6 +135,7 @@ async def discovery(count: int, rounds: int, hermes: Path | None) -> list[Row]:
         with tempfile.TemporaryDirectory() as top:
             place = Place(Path(top), count)
             place.fill()
+            await asyncio.sleep(SETTLED)
             for start in ("first", "later"):
                 ours[start].append(await found(place))
             if hermes:

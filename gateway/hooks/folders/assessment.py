@@ -106,8 +106,8 @@ def _verdict(
     if must_be_trusted and not switches.is_trusted(manifest.folder, digest):
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {manifest.folder}"
     around = house.surroundings
-    packages = (str(around.packages_of(manifest.folder)), *around.packages)
-    lacking = list(missing(manifest, around.environ, around.platforms, packages))
+    own = (str(around.packages_of(manifest.folder)),) if manifest.needs_python else ()
+    lacking = list(missing(manifest, around.environ, around.platforms, (*own, *around.packages)))
     return ("missing", "; ".join(lacking)) if lacking else (READY, "")
 
 

@@ -84,9 +84,10 @@ class Subscription:
                     key=self._name,
                 )
             )
-        hand_over(before, self._hooks)
-        self._keep_place(before)
-        self._part(before, leave)
+        if before:
+            hand_over(before, self._hooks)
+            self._keep_place(before)
+            self._part(before, leave)
 
     def guard(self, guard: Guard, reason: str) -> None:
         """The hook cannot answer, and what it guards is denied."""
