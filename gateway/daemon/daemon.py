@@ -122,7 +122,7 @@ class Gateway:
         return self.folder_hooks
 
     async def _follow_skills(self, places: Sequence[Source]) -> None:
-        await self.hooks.change_sources((*places, *hooks.sources(self.home, self.configuration)))
+        await self.hooks.follow((*places, *hooks.sources(self.home, self.configuration)))
 
     async def hooks_in_words(self) -> str:
         return await hooks.in_words(self.hooks)
@@ -140,13 +140,15 @@ class Gateway:
             self.parts.append(part)
             tasks.start_soon(part.keep, name=part.name)
 
-    def take(self, configuration: Configuration) -> None:
+    async def take(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
         self.tool_servers.follow(mcp_specs(configuration.settings, self.home))
         self.agents = self._agents(configuration)
         settings = configuration.settings
         self.access.rules = rules_from(settings.access, settings.platforms)
         self.configuration = configuration
+        places = (*self.skill_hooks.sources, *hooks.sources(self.home, configuration))
+        await self.hooks.follow(places, with_agents(settings))
 
 
 @asynccontextmanager

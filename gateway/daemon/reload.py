@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 Load: TypeAlias = Callable[[], Configuration]
 
 LIVE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
+LIVE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
 
 
 class Reload:
@@ -41,7 +42,7 @@ class Reload:
             log.error("the configuration was not reloaded, the one before goes on: %s", error)
             self._gateway.trouble = f"the configuration was not reloaded: {error}"
         else:
-            self._gateway.take(configuration)
+            await self._gateway.take(configuration)
             self._gateway.trouble = in_words(left(self._built, configuration.settings))
             log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
         self._notifier.ready(in_a_line(self._gateway))

@@ -48,4 +48,7 @@ class Voice:
             if found is None:
                 raise AgentError(f"{to!r} has no home channel; write platform:chat")
             return Address(found.name, found.home_channel)
+        served = {one.name for one in about.networks if one.served} | {self._message.address.platform}
+        if platform not in served:
+            raise AgentError(f"{platform[:60]!r} is not served here; served: {', '.join(sorted(served))}")
         return Address(platform, chat, thread_id=thread)

@@ -1,5 +1,8 @@
 """Hooks of single agents, as the configuration gives them, in a running gateway."""
 
+import signal
+from functools import partial
+
 import pytest
 
 from gateway.testing import GatewayProcess
@@ -43,3 +46,29 @@ def test_an_agents_hooks_hear_its_turns_alone_and_follow_the_conversation_to_it(
         assert gateway.say("hand over")["reply"] == "HERE I AM"
         attention = gateway.call("status")["attention"]
         assert any("agents.main.hooks names 'no-such-hook'" in one for one in attention)
+
+
+def says(gateway, reply):
+    return gateway.say("say")["reply"] == reply
+
+
+def test_a_reload_passes_on_whose_hooks_they_are_and_a_hook_that_runs_goes_on(tmp_path):
+    turn = {"user": "say", "text": "word"}
+    owned = "agents: {main: {hooks: [loud]}, other: {description: waits}}\n"
+    others = "agents: {main: {}, other: {description: waits, hooks: [loud]}}\n"
+    pid = {
+        **LOUD,
+        "handler.py": "import os\n\n\n" + LOUD["handler.py"].replace("upper()", "upper() + str(os.getpid())"),
+    }
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(turn, settings=owned)
+        gateway.add_hook("loud", pid)
+        gateway.start()
+        before = gateway.say("say")["reply"]
+        assert before.startswith("WORD")
+        assert gateway.process
+        for settings, reply in ((others, "word"), (owned, before), ("hooks: {disabled: [loud]}\n", "word")):
+            gateway.script(turn, settings=settings)
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.until(partial(says, gateway, reply))
+            assert gateway.call("status")["attention"] == []

@@ -4,7 +4,9 @@ from typing import Any
 
 import anyio
 
+from gateway import records
 from gateway.agent.toolbox.chat import chat_tools
+from gateway.dispatcher import About, Network
 from gateway.dispatcher.reminders import DUE, Reminder, Reminders
 from gateway.engine import MemoryEngine
 from gateway.messages import Address, Message
@@ -35,6 +37,22 @@ async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
         await until(lambda: "told" in [reply.text for reply in room.net.sent])
         (there,) = [reply for reply in room.net.sent if reply.text == "hello there"]
         assert there.address == Address("net", "kitchen")
+
+
+async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is_owed_to_it() -> None:
+    turn = {"user": "tell", "answers": [calling("send_message", text="hello", to="pigeon:roof"), {"text": "I tried"}]}
+    about = About(networks=(Network("slack", served=True), Network("pigeon", served=False)))
+    async with chat(turn, tools=chat_tools(), about=lambda: about) as room:
+        await room.write("tell the roof")
+        await room.hear(1)
+        with anyio.fail_after(5):
+            while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
+                await anyio.sleep(0.005)
+        await room.write("yes")
+        await until(lambda: "I tried" in [reply.text for reply in room.net.sent])
+        after = (await room.told("tool:after"))[-1]
+        assert "'pigeon' is not served here; served: net, slack" in str(after["error"])
+        assert await room.house.engine.read(records.out_of_place(records.place(Address("pigeon", "roof")))) == []
 
 
 async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:

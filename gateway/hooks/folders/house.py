@@ -60,9 +60,12 @@ class Surroundings:
         return self.state / "packages" / name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class House:
-    """What a folder hook works with. Built once by the service, and shared by all its hooks."""
+    """What a folder hook works with. Built once by the service, and shared by all its hooks.
+
+    Nothing of it changes but the settings, when the configuration is read again.
+    """
 
     settings: Hooks
     surroundings: Surroundings

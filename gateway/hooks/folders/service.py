@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import anyio
 
-from gateway.config.settings import Hooks
+from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.events import Pause, outcome_to
@@ -187,8 +187,15 @@ class FolderHooks:
             raise HookError(f"{name} is {assessment.state}: {assessment.reason}")
         return await try_out(assessment, self._house, event, fields)
 
-    async def change_sources(self, sources: Sequence[Source]) -> None:
-        """Other places count from now on: a skill that brings hooks was loaded or unloaded."""
+    async def follow(self, sources: Sequence[Source], settings: Hooks | None = None) -> None:
+        """Other places count from now on (a skill that brings hooks was loaded or unloaded), and other settings."""
+        if settings is not None:
+            before, self._house.settings = self._house.settings, settings
+            self._roster.touch(self._roster.hooks)
+            for name, hook in self._roster.hooks.items():
+                isolations = {each.get(name, HookSettings()).isolation for each in (before.each, settings.each)}
+                if hook.is_up and len(isolations) > 1:
+                    self._tasks.start_soon(hook.revive, True)
         await self._roster.change_sources(sources)
 
     def _hook(self, name: str) -> FolderHook:
