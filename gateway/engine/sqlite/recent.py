@@ -28,6 +28,7 @@ class Recent:
         self._records: OrderedDict[int, Record] = OrderedDict()
         self._over: dict[int, float] = {}
         self._seqs: dict[str, deque[int]] = {}
+        self._shelves: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
         self._quiet: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def follow(self, tx: Transaction) -> None:
@@ -73,8 +74,12 @@ class Recent:
         self.end = record.seq
         self._records[record.seq] = record
         self._size += len(record.data)
-        for name in _names(record.subject):
-            self._seqs.setdefault(name, deque()).append(record.seq)
+        shelves = self._shelves.get(record.subject)
+        if shelves is None:
+            shelves = tuple(self._seqs.setdefault(name, deque()) for name in _names(record.subject))
+            self._shelves[record.subject] = shelves
+        for seqs in shelves:
+            seqs.append(record.seq)
 
     def _drop(self, seq: int) -> None:
         record = self._records.pop(seq, None)
@@ -82,11 +87,14 @@ class Recent:
             return
         self._over.pop(seq, None)
         self._size -= len(record.data)
-        for name in _names(record.subject):
-            seqs = self._seqs[name]
+        shelves = self._shelves[record.subject]
+        for seqs in shelves:
             seqs.remove(seq)
-            if not seqs:
-                del self._seqs[name]
+        if not shelves[0]:
+            del self._shelves[record.subject]
+            for name in _names(record.subject):
+                if not self._seqs[name]:
+                    del self._seqs[name]
 
 
 def _names(subject: str) -> tuple[str, str, str]:
