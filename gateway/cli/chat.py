@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import note, show_json
+from gateway.cli.output import note, show_json, shown
 from gateway.config.home import Home
 from gateway.control.client import Client, result_of
 from gateway.errors import Exit, GatewayError, NotRunning
@@ -45,7 +45,7 @@ def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
     if as_json:
         show_json(said)
     elif said["reply"]:
-        print(said["reply"])
+        print(shown(said["reply"]) if sys.stdout.isatty() else said["reply"])
     else:
         note(f"({said['status']}, without a reply)")
     return int(Exit.FAILED if said["status"] == "failed" else Exit.OK)
@@ -76,7 +76,7 @@ class Screen:
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
             for line in whole:
-                print(line, flush=True)
+                print(shown(line), flush=True)
         elif method == "reply":
             self._finish(params["text"])
 
@@ -90,7 +90,7 @@ class Screen:
         rest = [self.line] if text == self._shown or self.line else []
         rest += [text] if text != self._shown else []
         self._shown = self.line = ""
-        print(*rest, "", sep="\n", flush=True)
+        print(*map(shown, rest), "", sep="\n", flush=True)
 
 
 class Talk:
@@ -134,7 +134,7 @@ def converse(home: Home, session: str) -> int:
     screen = Screen()
 
     def question() -> str:
-        return f"{screen.line}\n> " if screen.line else "> "
+        return f"{shown(screen.line)}\n> " if screen.line else "> "
 
     def redraw() -> None:
         """Nobody has to press a key to see what came, or to learn that the gateway has gone."""

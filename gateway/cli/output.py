@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from gateway.config.home import process_environment
-from gateway.logs.text import one_line
+from gateway.logs.text import block, one_line
 
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
@@ -44,6 +44,12 @@ def note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
     sys.stdout.flush()  # on a terminal the two come in the order in which they were said
     print(text, file=sys.stderr)
+
+
+def shown(text: str) -> str:
+    """All of it, in its lines, and nothing in it acts on the terminal."""
+    expanded = text.expandtabs(4)
+    return block(expanded, len(expanded))
 
 
 def styled(text: str, *styles: str, stream: TextIO | None = None) -> str:

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import note, show_json, show_table, styled
+from gateway.cli.output import note, show_json, show_table, shown, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit
-from gateway.logs.text import block, one_line
+from gateway.logs.text import one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,11 +123,6 @@ def rebuild(args: argparse.Namespace, home: Home) -> int:
     else:
         print(f"{found['records']} records read")
     return int(Exit.OK)
-
-
-def shown(text: str) -> str:
-    """All of it, and nothing in it acts on the terminal."""
-    return block(text, len(text))
 
 
 def moment(at: float) -> str:

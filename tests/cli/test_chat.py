@@ -160,3 +160,9 @@ def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: 
         _, said = asking.communicate(timeout=PATIENCE)
     assert asking.returncode == 3
     assert "kept, and answered when it is back" in said
+
+
+@pytest.mark.row("T29")
+def test_what_an_answer_says_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
+    with Typist(gateway, "-m", "/title \x1b]0;owned\x07\x1b[31mred") as typist:
+        assert "\x1b]0;" not in typist.sees(r"\x1b[31mred")
