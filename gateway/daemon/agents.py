@@ -33,6 +33,7 @@ from gateway.sessions import Session
 
 DEFAULT = "default"
 DEMO = "demo"
+SIDE_FILES = ("", "-wal", "-shm", ".lock")  # what lies beside a database, and is part of it
 SHELL_SEES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
@@ -153,12 +154,13 @@ class Agents:
         return tuple(found)
 
     def _steering(self) -> list[Path]:
-        """What decides what the gateway does: every place of hooks (a skill may bring some), settings, secrets."""
+        """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
-        return [*hooks, *skills, *settings, home.hook_state, home.journal]
+        databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in SIDE_FILES]
+        return [*hooks, *skills, *settings, *databases, home.hook_state, home.backups, home.logs, home.lock]
 
 
 def spec_of(name: str, model: ModelSettings) -> ModelSpec:

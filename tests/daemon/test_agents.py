@@ -75,6 +75,13 @@ async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_howeve
         "config.yaml",
         "hermes-gateway/config.yaml",
         "BOOT.md",
+        "hermes-gateway/journal.db",
+        "hermes-gateway/journal.db-wal",
+        "hermes-gateway/journal.db-shm",
+        "hermes-gateway/search.db-wal",
+        "hermes-gateway/gateway.lock",
+        "hermes-gateway/logs/gateway.log",
+        "hermes-gateway/backups/old.db",
     ]
     before = sorted(path for path in home.rglob("*") if path.is_file())
     answers = [writing(home / place) for place in places]
