@@ -21,6 +21,7 @@ from gateway.messages import Message
 from gateway.sessions import Session, verbs
 
 MORE = 20
+DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
 KEPT_SETTINGS = ("model", "approvals")
 YES_FOR = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 ALONE = (
@@ -74,7 +75,7 @@ async def retry(call: Call) -> Ran:
 async def undo(call: Call) -> Ran:
     if call.args and not call.args.isdecimal():
         return Ran(f"/undo takes a number of turns, not {call.args!r}")
-    undone = verbs.undo(call.session, int(call.args or 1))
+    undone = verbs.undo(call.session, int(call.args[:DIGITS] or 1))
     return Ran(f"The last {'turn is' if undone.turns == 1 else f'{undone.turns} turns are'} forgotten.", (undone,))
 
 

@@ -203,6 +203,8 @@ async def test_undo_and_retry_change_what_the_model_sees() -> None:
         assert await room.hear(4) == "third"
         entries = (await room.house.sessions.open(KEY)).entries
         assert [entry.content for entry in entries] == ["one", "third"]
+        await room.write("/undo " + "9" * 5000)
+        assert "forgotten" in await room.hear(5)
 
 
 async def test_what_hooks_keep_in_the_session_is_there_in_the_next_turn() -> None:
