@@ -30,7 +30,8 @@ environment of the process, systemd's credentials, `.env`, `config.yaml`, the de
 Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
 A mistake is found when the file is read, with its line, its column and what would be right; a running gateway
 goes on with the configuration that it has. SIGHUP makes it read everything again: what answers and who may speak
-counts from the next message on, and what needs a restart is named in the log and in `status`.
+counts from the next message on, which hooks run and how a moment later; what needs a restart is named in the log and in
+`status`.
 
 Durations are written as `30s`, `5m`, `24h` or `7d`, sizes as `10MB`.
 """

@@ -33,6 +33,7 @@ def test_any_text_can_be_asked(text: str) -> None:
     assert found is None or (found.word == found.word.lower() and " " not in found.word)
 
 
+@pytest.mark.row("WEB-37")
 def test_an_alias_leads_to_its_command_and_each_is_listed_once() -> None:
     table = CommandTable()
     assert table["reset"] is table["new"]

@@ -164,6 +164,7 @@ async def test_a_hook_at_a_command_denies_answers_or_puts_another_in_its_place()
         assert said[3] == "/retry became /restart, which cannot be run here."
 
 
+@pytest.mark.row("WEB-37")
 async def test_an_admins_command_is_unknown_to_others() -> None:
     async with chat() as room:
         await room.write("/restart")
