@@ -1,6 +1,7 @@
 """`hermes-gateway run`: serve, in the foreground, until SIGTERM or Ctrl-C."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from gateway.logs.service import Logs, look_of
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier
 
+log = logging.getLogger("gateway.config")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="the least that is said")
@@ -41,6 +44,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
             fresh = read()
             kept.redactor.learn(fresh.secrets)
             kept.set_level(fresh.settings.logs.level)
+            for finding in fresh.warnings:
+                log.warning("%s: %s; %s", finding.place, finding.what, finding.remedy)
             return fresh
 
         try:

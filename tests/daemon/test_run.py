@@ -185,6 +185,12 @@ def test_a_wrong_configuration_is_told_with_its_place_and_ends_with_78(
     assert gateway.home.config.read_text() == text
 
 
+def test_what_is_doubtful_in_the_configuration_is_said_at_the_start(gateway: GatewayProcess) -> None:
+    gateway.configure("access: {everybody: [telegram]}\n")
+    gateway.start()
+    assert "everybody on telegram may speak to the gateway; list ids" in gateway.cli("logs").stdout
+
+
 def test_a_home_in_a_file_and_a_world_writable_configuration_are_refused(gateway: GatewayProcess) -> None:
     gateway.configure("model: {}\n")
     gateway.home.config.chmod(0o666)
