@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.adapters import NETWORKS
 from gateway.adapters.network import PresenceFacts
 from gateway.config.guard import prepare
 from gateway.config.loading import load
@@ -55,7 +56,8 @@ class House:
         return [one for one in self.wire.shown if text in one.text]
 
     async def is_up(self) -> None:
-        await until(lambda: self.presence.up, "the network")
+        if self.wire.network in NETWORKS:
+            await until(lambda: self.presence.up, "the network")
 
     def _is_ours(self, fields: Mapping[str, Any]) -> bool:
         return fields.get("platform") == self.wire.network

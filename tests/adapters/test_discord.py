@@ -234,8 +234,10 @@ async def test_a_missing_intent_is_said_with_the_remedy(home: House, wire: Disco
     wire.intents_granted = False
     wire.sessions.clear()
     wire.hang_up()
-    await until(lambda: not home.presence.up, "the news")
-    assert "Message Content Intent" in home.presence.detail
+    await until(
+        lambda: any("Message Content Intent" in one["reason"] for one in home.told("platform:down")), "the news"
+    )
+    assert not home.presence.up
 
 
 async def test_a_person_is_a_place_too(home: House, wire: DiscordWire) -> None:

@@ -1,9 +1,12 @@
-"""What holds for every chat network, shown on each with its real library against a server on loopback."""
+"""What holds for every chat network, shown on each with its real library against a server on loopback.
+
+The terminal is one of them, behind the gateway's own socket; what cannot be there is listed, with the reason.
+"""
 
 import dataclasses
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -12,22 +15,30 @@ import pytest
 from gateway.daemon.networks import steer
 from gateway.errors import AdapterError
 from gateway.events import Event
-from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
-from tests.adapters.slack_wire import SlackWire
-from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Wire
+from tests.adapters.wires import LEFT_OUT, WIRES
 from tests.spine import until
 
-WIRES: dict[str, Callable[[], Wire]] = {"telegram": TelegramWire, "discord": DiscordWire, "slack": SlackWire}
 LETTER = b"%PDF-1.4 a letter"
 
 
-@pytest.fixture(params=WIRES)
-async def wire(request: pytest.FixtureRequest) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param]()
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test on each network to which it applies."""
+    if "wire" in metafunc.fixturenames:
+        name = metafunc.function.__name__
+        metafunc.parametrize("wire", [one for one in WIRES if name not in LEFT_OUT.get(one, ())], indirect=True)
+
+
+@pytest.fixture
+async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
+    wire = WIRES[request.param](tmp_path / "home")
     async with wire.serving():
         yield wire
+
+
+def test_what_is_left_out_is_there_for_the_others() -> None:
+    assert {name for names in LEFT_OUT.values() for name in names} <= set(globals())
 
 
 @pytest.fixture
@@ -44,8 +55,26 @@ async def test_a_message_in_is_received_once_and_its_reply_is_sent_once(house: H
     assert (received["user_id"], received["text"]) == (house.wire.known_as(ANN), "what is it?")
     (sent,) = await house.hears("message:sent")
     assert sent["message_ids"] == [shown.id]
+
+
+async def test_a_network_proves_itself_by_what_comes_and_goes(house: House) -> None:
+    assert not house.presence.last_event
+    await house.wire.write("what is it?")
+    await house.hears("message:sent")
     assert house.presence.last_event
     assert house.presence.last_send
+
+
+@pytest.mark.row("T30")
+async def test_no_answer_shows_what_a_link_leads_to_or_calls_everybody(wire: Wire, tmp_path: Path) -> None:
+    """The servers refuse a message that would, whether it is sent or edited."""
+    answer = "see https://example.com/?q=secret @everyone @here <!channel> <@&3001> and [this](https://example.com)"
+    async with housed(wire, tmp_path / "home", {"chunks": answer.split(" "), "delay": "50ms"}) as house:
+        await wire.write("hello")
+        (sent,) = await house.hears("message:sent")
+        assert sent["message_ids"] == [one.id for one in wire.shown]
+        assert "example.com" in wire.shown[0].text
+        assert not house.told("message:failed")
 
 
 async def test_what_the_network_delivers_twice_is_answered_once(house: House) -> None:
@@ -228,6 +257,7 @@ async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place
     assert len(wire.shown) == 3
 
 
+@pytest.mark.row("T34")
 async def test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over(house: House) -> None:
     await house.wire.by_a_bot("what is it?")
     await house.wire.noise()

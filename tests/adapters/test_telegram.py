@@ -27,17 +27,18 @@ async def house(wire: TelegramWire, tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def test_a_second_reader_is_told_in_words(wire: TelegramWire, house: House) -> None:
-    wire.ills["getUpdates"] = [Refused(409, "Conflict: terminated by other getUpdates request")] * 3
+    wire.ills["getUpdates"] = [Refused(409, "Conflict: terminated by other getUpdates request")]
     await wire.write("hello")
-    await until(lambda: "somebody else reads this bot's messages" in house.presence.detail, "the news")
-    await until(lambda: house.presence.up, "the return")
+    (told,) = await house.hears("platform:down")
+    assert "somebody else reads this bot's messages" in told["reason"]
+    await house.is_up()
     await house.shows("I heard you.")
 
 
 async def test_a_webhook_is_told_in_words(wire: TelegramWire, house: House) -> None:
     wire.webhook = "https://elsewhere.example/hook"
     wire.hang_up()
-    await until(lambda: "webhook" in house.presence.detail, "the news")
+    await until(lambda: any("webhook" in one["reason"] for one in house.told("platform:down")), "the news")
     assert not house.presence.up
     wire.webhook = ""
     await until(lambda: house.presence.up, "the return")

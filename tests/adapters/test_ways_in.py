@@ -13,14 +13,12 @@ import pytest
 
 from gateway import records
 from gateway.hooks import End
-from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
-from tests.adapters.slack_wire import SlackWire
-from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
+from tests.adapters.wires import WIRES
 from tests.spine import until
 
-WIRES: dict[str, Callable[[], Wire]] = {"telegram": TelegramWire, "discord": DiscordWire, "slack": SlackWire}
+NETWORKS = ("telegram", "discord", "slack")
 WORD = "kingfisher"  # said by whoever goes the way, and by nobody else
 ASKS = {"tool_calls": [{"name": "shell", "args": {"command": "echo x"}}]}
 SCRIPT: tuple[dict[str, Any], ...] = (
@@ -120,9 +118,9 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=WIRES)
-async def wire(request: pytest.FixtureRequest) -> AsyncIterator[Wire]:
-    wire = WIRES[request.param]()
+@pytest.fixture(params=NETWORKS)
+async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
+    wire = WIRES[request.param](tmp_path / "home")
     async with wire.serving():
         yield wire
 

@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import discord
@@ -22,6 +23,7 @@ from gateway.adapters.discord.receive import Receiver
 from gateway.adapters.discord.send import DiscordCarrier
 from gateway.adapters.network import Ground, Presence
 from gateway.adapters.network.faults import first
+from gateway.adapters.network.menus import keep_shown
 from gateway.adapters.network.recent import Recent
 from gateway.adapters.network.typing_sign import TypingSign
 from gateway.config.platforms import Discord
@@ -95,7 +97,8 @@ class DiscordAdapter:
             presence.up(detail_of(line))
             await tasks.start(self._ground.outbox.carry, carrier)
             tasks.start_soon(TypingSign(PLATFORM, show_typing, SIGN).run, self._ground.registry)
-            tasks.start_soon(menu.show, line, self._ground.commands)
+            show = partial(menu.show, line, self._ground.commands)
+            tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)
             tasks.start_soon(self._keep_alive_note, receiver)
             await self._watch(line, presence)
 

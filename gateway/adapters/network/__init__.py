@@ -7,7 +7,7 @@ What it needs for its work lies beside this module, a noun each:
 
 - in: `cursor` (how far the network was read), `groups` (which messages are meant for us), `context` (what is quoted or
   forwarded), `store` (files), `buttons` (who may press), `reactions`;
-- out: `split` (Markdown in pieces), `pace` (how fast), `outgoing` (files), `typing_sign`;
+- out: `menus` (of commands), `split` (Markdown in pieces), `pace` (how fast), `outgoing` (files), `typing_sign`;
 - `faults` (the one error of a group).
 """
 

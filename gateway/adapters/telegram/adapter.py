@@ -13,6 +13,7 @@ from telegram.error import TelegramError
 
 from gateway.adapters.network import Ground, Presence
 from gateway.adapters.network.faults import first
+from gateway.adapters.network.menus import keep_shown
 from gateway.adapters.network.typing_sign import TypingSign
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import PLATFORM, in_words, make_bot
@@ -61,7 +62,8 @@ class TelegramAdapter:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(self._ground.outbox.carry, carrier)
                 tasks.start_soon(sign.run, self._ground.registry)
-                tasks.start_soon(menu.show, bot, self._ground)
+                show = partial(menu.show, bot, self._ground)
+                tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)
                 presence.complain(*self._complaints(bot))
                 presence.up(f"@{bot.username}, by long polling")
                 await receiver.run()

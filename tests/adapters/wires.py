@@ -1,0 +1,48 @@
+"""The wires of all networks, made for a gateway in a home, and what of the common suite does not apply to which."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.adapters.discord_wire import DiscordWire
+from tests.adapters.slack_wire import SlackWire
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.terminal_wire import TerminalWire
+
+WIRES: dict[str, Callable[[Path], Any]] = {
+    "telegram": lambda _root: TelegramWire(),
+    "discord": lambda _root: DiscordWire(),
+    "slack": lambda _root: SlackWire(),
+    "terminal": TerminalWire,
+}
+NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
+    "nobody but the owner reaches its socket": (
+        "test_a_stranger_is_denied_by_every_way_in",
+        "test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else",
+        "test_who_writes_too_fast_is_slowed_down",
+        "test_other_bots_are_not_answered_and_what_nobody_knows_is_passed_over",
+    ),
+    "it has one chat, without edits, reactions and buttons": (
+        "test_a_question_is_answered_by_a_button_that_then_is_dead",
+        "test_a_button_can_allow_for_longer_than_once",
+        "test_in_a_group_nobody_answers_in_somebody_elses_stead",
+        "test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place",
+        "test_an_edit_comes_as_an_edit",
+        "test_reactions_are_told",
+    ),
+    "a path that is typed is as good as a file": (
+        "test_a_file_comes_in_under_a_name_of_ours",
+        "test_an_album_is_one_message",
+        "test_files_go_out_and_come_in_whole_when_they_are_large",
+    ),
+    "there is no network between, with limits, tokens and moods": (
+        "test_a_network_proves_itself_by_what_comes_and_goes",
+        "test_a_long_answer_comes_in_whole_pieces",
+        "test_too_many_messages_wait_as_long_as_they_are_told",
+        "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
+        "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",
+        "test_the_network_sees_that_somebody_is_at_work",
+        "test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile",
+    ),
+}
+LEFT_OUT = {"terminal": [name for names in NOT_FOR_THE_TERMINAL.values() for name in names]}
