@@ -13,9 +13,9 @@ from itertools import islice, takewhile
 from gateway.engine.interface import Record, matches
 from gateway.engine.sqlite.transaction import Transaction
 
-MOST_RECORDS = 4096
-MOST_BYTES = 4_000_000
-MOST_QUIET = 4096
+MOST_RECORDS = 2048
+MOST_BYTES = 2_000_000
+MOST_QUIET = 2048
 
 
 class Recent:
