@@ -17,6 +17,7 @@ from gateway.engine.sqlite.schema import check_kind, used
 from gateway.errors import EngineError
 
 FAULTS_TOLD = 20
+ACTING = "SELECT quote(name) FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 20"  # a journal has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,9 @@ def verify(journal: Path) -> Contents:
         faults = [str(fault) for (fault,) in db.execute(f"PRAGMA integrity_check({FAULTS_TOLD})")]
         if faults != ["ok"]:
             raise EngineError(f"{journal} is damaged: {'; '.join(faults)}")
+        foreign = [str(name) for (name,) in db.execute(ACTING)]
+        if foreign:
+            raise EngineError(f"{journal} is not as we write journals: it acts by itself, by {', '.join(foreign)}")
         ((records, last_seq, newest),) = db.execute("SELECT count(*), coalesce(max(seq), 0), max(ts) FROM log")
         return Contents(records, last_seq, newest, used(db))
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -155,3 +157,13 @@ async def test_a_damaged_copy_is_not_restored(path: Path, copy: Path) -> None:
         restore(copy, path)
     assert names_beside(path) == ["journal.db"]
     assert verify(path).records == 2000
+
+
+async def test_a_copy_that_acts_by_itself_is_not_restored(path: Path, copy: Path) -> None:
+    async with await open_sqlite(path) as engine:
+        await filled(engine, "a", "b")
+    await to_thread.run_sync(backup, path, copy)
+    with closing(sqlite3.connect(copy)) as db, db:
+        db.execute("CREATE TRIGGER swallow AFTER INSERT ON log BEGIN DELETE FROM log; END")
+    with pytest.raises(EngineError, match="acts by itself, by 'swallow'"):
+        await to_thread.run_sync(restore, copy, path)
