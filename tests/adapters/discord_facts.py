@@ -85,6 +85,20 @@ def guild(channels: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def passed_on(text: str, stamp: str) -> dict[str, Any]:
+    """What a message has that hands on another one."""
+    lists: dict[str, Any] = {name: [] for name in ("embeds", "attachments", "mentions", "mention_roles")}
+    snapshot = {"content": text, "timestamp": stamp, "edited_timestamp": None, "flags": 0, "type": 0, **lists}
+    origin = {"type": 1, "channel_id": CHANNEL, "guild_id": GUILD, "message_id": "5"}
+    return {"message_reference": origin, "message_snapshots": [{"message": snapshot}]}
+
+
+def reaction(channel: dict[str, Any], message: str, emoji: str, by: str) -> dict[str, Any]:
+    about = {"user_id": by, "channel_id": channel["id"], "message_id": message, "type": 0, "burst": False}
+    there = {"guild_id": GUILD} if "guild_id" in channel else {}
+    return {**about, **there, "emoji": {"id": None, "name": emoji}}
+
+
 def interaction(
     number: str, kind: int, who: dict[str, Any], channel: dict[str, Any], data: dict[str, Any]
 ) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from tests.adapters.discord_facts import (
     keys,
     known_as,
     member,
+    passed_on,
+    reaction,
     thread,
     user,
 )
@@ -153,25 +155,14 @@ class DiscordWire:
         self.event("MESSAGE_REACTION_ADD", {**about, **told})
 
     def reaction(self, message: str, emoji: str, by: str) -> dict[str, Any]:
-        where = self.messages[message]["channel_id"]
-        about = {"user_id": known_as(by), "channel_id": where, "message_id": message, "type": 0, "burst": False}
-        if "guild_id" in self.channels[where]:
-            about["guild_id"] = GUILD
-        return {**about, "emoji": {"id": None, "name": emoji}}
+        return reaction(self.channels[self.messages[message]["channel_id"]], message, emoji, known_as(by))
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         said = f"<@{BOT['id']}> {text}"
         return self.told(self.message(by, self.place(chat), said, mentions=[{**BOT, "member": member(BOT)}]))
 
     async def forward(self, text: str, *, by: str = ANN) -> str:
-        snapshot: dict[str, Any] = {
-            "content": text,
-            **{name: [] for name in ("embeds", "attachments", "mentions", "mention_roles")},
-        }
-        snapshot |= {"timestamp": now(), "edited_timestamp": None, "flags": 0, "type": 0}
-        origin = {"type": 1, "channel_id": CHANNEL, "guild_id": GUILD, "message_id": "5"}
-        more = {"message_reference": origin, "message_snapshots": [{"message": snapshot}]}
-        return self.told(self.message(by, self.place(by), "", **more))
+        return self.told(self.message(by, self.place(by), "", **passed_on(text, now())))
 
     async def join(self, text: str, *, by: str = ANN) -> None:
         self.event("GUILD_MEMBER_ADD", {**self.member(by), "guild_id": GUILD})
