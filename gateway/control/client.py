@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gateway.control import LINE_LIMIT
 from gateway.errors import Exit, GatewayError, NotRunning
 
 
@@ -56,7 +57,12 @@ class Client:
         """Send a request without waiting; its answers come out of `messages`."""
         self._last += 1
         request = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": params or {}}
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        data = json.dumps(request).encode() + b"\n"
+        if len(data) > LINE_LIMIT:
+            raise GatewayError(
+                f"that is more than the {LINE_LIMIT >> 20} MB that the gateway takes at once; nothing was sent"
+            )
+        self._socket.sendall(data)
         return self._last
 
     def messages(self) -> Iterator[dict[str, Any]]:

@@ -15,11 +15,11 @@ import anyio.abc
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from gateway.control import LINE_LIMIT
 from gateway.errors import Exit, GatewayError
 
 log = logging.getLogger(__name__)
 
-LINE_LIMIT = 8 << 20
 MOST_OPEN = 64  # requests of one caller that are answered at once
 NO_TEXT = re.compile("[\ud800-\udfff]")
 NO_REQUEST, TOO_MANY = -32600, -32000

@@ -11,9 +11,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from gateway.control import LINE_LIMIT
 from gateway.control.client import Client, RemoteError
-from gateway.control.server import LINE_LIMIT, MOST_OPEN, ControlServer, Notify
-from gateway.errors import ConfigError, Exit, NotRunning
+from gateway.control.server import MOST_OPEN, ControlServer, Notify
+from gateway.errors import ConfigError, Exit, GatewayError, NotRunning
 
 
 async def echo(params: dict[str, Any], notify: Notify) -> Any:
@@ -179,3 +180,9 @@ async def test_only_the_owner_may_use_the_socket_and_a_stale_one_is_replaced(tmp
 def test_without_a_gateway_the_client_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="hermes-gateway run"):
         Client(tmp_path / "s")
+
+
+async def test_what_is_too_long_to_be_asked_is_said_and_not_sent(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s"):
+        with pytest.raises(GatewayError, match="more than the 8 MB"):
+            await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"a": "a" * LINE_LIMIT})
