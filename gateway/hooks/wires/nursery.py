@@ -31,6 +31,7 @@ from gateway.hooks.wires.worker import Worker, WorkerSpec
 
 PROGRAM = Path(__file__).parent / "process" / "boot.py"
 CHUNK = 1 << 16
+KILLING = 6.0  # seconds for a nursery to kill a worker, on the busiest machine
 ENDING = 5.0  # seconds for a nursery to end all its workers and itself
 STEADY = 10.0  # a nursery that lived so long has not failed at its start
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a nursery that failed at its start
@@ -81,6 +82,13 @@ class Brood:
         """What comes too late is without effect."""
         if number in self._lives:
             self._say({"verb": verb, "worker": number, "since": since})
+            if verb == "kill":
+                self._loop.call_later(KILLING, self._check, number)
+
+    def _check(self, number: int) -> None:
+        """Whoever waits for that worker must not wait for a nursery that hangs."""
+        if number in self._lives:
+            self._lose("the nursery hangs")
 
     async def close(self) -> None:
         """All workers end at once, and the nursery after them."""

@@ -230,6 +230,19 @@ async def test_a_hook_whose_start_a_dying_nursery_took_along_is_started_again(ho
         assert (await registry.run("my:event")).outcome is None
 
 
+async def test_a_nursery_that_hangs_is_replaced_and_holds_nobody_up(home: Home) -> None:
+    home.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", "import time\ndef handle(e, c): time.sleep(60)\n")
+    home.note("well")
+    registry = HookRegistry()
+    async with home.serving(registry) as service:
+        os.kill(service._house.nursery.pid, signal.SIGSTOP)
+        with anyio.fail_after(20):
+            await registry.run("my:event", n=1)
+        await until(lambda: hook_of(service, "well").runner.restarts == 1)
+        registry.emit("my:event", n=2)
+        await until(lambda: ["1", "my:event", 2] in home.seen("well"))
+
+
 async def test_a_limit_of_time_is_a_failure_with_where_it_hung(yard: Yard) -> None:
     source = "import time\ndef handle(e, c):\n    time.sleep(60)  # here\n"
     yard.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", source)
