@@ -13,7 +13,7 @@ from gateway.config.home import Home
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "list": ("listing", "the hooks there are, and how they fare"),
-    "info": ("listing", "all that is known of one hook"),
+    "info": ("info", "all that is known of one hook"),
     "stats": ("listing", "calls, failures and times of each hook"),
     "logs": ("printed", "what a hook printed"),
     "new": ("making", "make a hook that works at once, with a sample event and a test"),

@@ -1,34 +1,29 @@
-"""What the running gateway knows of its hooks: `list`, `info`, `stats`."""
+"""What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
 import time
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.cli.output import note, show_fields, show_json, show_table, styled
+from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit, NotRunning
-from gateway.located.timetable import read_timetable
-from gateway.logs.text import one_line
 
 GOOD = {"loaded", "registered"}
 COUNTED = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
-APART = ("traces", "last_error", "findings", "kept", "hangs")  # `info` shows these below the rest
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     try:
-        match args.verb:
-            case "list":
-                show_list(args, home)
-            case "info":
-                show_info(args, home)
-            case _:
-                show_stats(args, home)
+        (show_list if args.verb == "list" else show_stats)(args, home)
     except NotRunning as error:
-        raise NotRunning(f"{error}\nwhat is wrong with hooks is told without it: hermes-gateway hooks check") from None
+        raise elsewhere(error) from None
     return int(Exit.OK)
+
+
+def elsewhere(error: NotRunning) -> NotRunning:
+    return NotRunning(f"{error}\nwhat is wrong with hooks is told without it: hermes-gateway hooks check")
 
 
 def ask(home: Home, verb: str, **params: Any) -> Any:
@@ -79,29 +74,6 @@ def row(hook: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def show_info(args: argparse.Namespace, home: Home) -> None:
-    hook = ask(home, "info", name=args.name)
-    if args.json:
-        show_json({"hook": hook})
-        return
-    shown = {key: value for key, value in hook.items() if key not in APART and value}
-    show_fields((key.replace("_", " "), in_words(key, value)) for key, value in shown.items())
-    show_findings([hook])
-    for key, value in hook.get("kept", {}).items():
-        lines = value if isinstance(value, list) else [value]
-        print(f"\nkept as {key}:", *(one_line(str(line)) for line in lines), sep="\n  ")
-    if error := hook["last_error"]:
-        print(f"\nlast error, {ago(error['at'])} at {error['event']}: {error['message']}")
-        print(error.get("traceback", ""))
-    where = hook["hangs"].strip()
-    if where and where not in (error or {}).get("traceback", ""):
-        print(f"\nwhere it hung last:\n{where}")
-    if traces := hook["traces"]:
-        print()
-        rows = ((ago(one["at"]), one["event"], milliseconds(one["seconds"]), outcome(one)) for one in traces)
-        show_table(("call", "event", "took", "outcome"), rows)
-
-
 def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
     """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
     said = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
@@ -113,10 +85,6 @@ def is_reason(finding: str, reason: str) -> bool:
     return finding.replace(": error: ", ": ", 1) in reason
 
 
-def outcome(trace: dict[str, Any]) -> str:
-    return f"{trace.get('outcome', 'ok')} {trace.get('error', '')}".strip()
-
-
 def show_stats(args: argparse.Namespace, home: Home) -> None:
     hooks = ask(home, "list")["hooks"]
     if args.json:
@@ -125,28 +93,6 @@ def show_stats(args: argparse.Namespace, home: Home) -> None:
     shown = chosen(hooks, args.all)
     rows = [[milliseconds(hook[key]) if key in ("p50", "p95") else hook[key] for key in COUNTED] for hook in shown]
     show_table(COUNTED, rows, "there are no hooks")
-
-
-def in_words(key: str, value: Any) -> str:
-    if key in ("loaded_at", "last_fired"):
-        return ago(value)
-    if key == "schedule":
-        return f"{value}{next_time(value)}"
-    if key in ("p50", "p95"):
-        return milliseconds(value)
-    if key == "memory":
-        return f"{value // 1_000_000} MB"
-    if value is True:
-        return "yes"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def next_time(timetable: str) -> str:
-    """When a line of the clock falls next; an interval counts from the last time, which only the gateway knows."""
-    if timetable.startswith("every"):
-        return ""
-    due = read_timetable(timetable).next_after(time.time())
-    return time.strftime(" (next: %a %d %b %H:%M)", time.localtime(due))
 
 
 def milliseconds(seconds: float | None) -> str:
