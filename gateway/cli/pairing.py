@@ -7,6 +7,7 @@ from gateway.cli.output import ago, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import Client
 from gateway.errors import Exit
+from gateway.logs.text import one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,4 +53,4 @@ def told(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
     if as_json:
         show_json(guest)
     else:
-        print(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}")
+        print(one_line(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}"))

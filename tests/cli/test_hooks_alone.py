@@ -176,3 +176,11 @@ def test_deps_that_cannot_be_installed_change_nothing(gateway: GatewayProcess) -
     assert done.returncode == 1
     assert "could not be installed; what there was is unchanged" in told
     assert not (gateway.home.hook_state / "packages" / "greet").exists()
+
+
+@pytest.mark.row("T29")
+def test_the_name_of_a_folder_cannot_act_on_the_terminal(gateway: GatewayProcess) -> None:
+    gateway.add_hook("red\x1b[31m", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(a, b): ...\n"})
+    shown = gateway.cli("hooks", "check").stdout
+    assert r"red\x1b[31m:" in shown
+    assert "\x1b" not in shown

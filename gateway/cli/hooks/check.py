@@ -16,6 +16,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.requirements import missing
 from gateway.hooks.folders.study import study
 from gateway.located import Finding
+from gateway.logs.text import one_line
 
 
 class Checked(NamedTuple):
@@ -60,7 +61,7 @@ def lacking(manifest: Manifest, home: Home) -> Iterator[str]:
 
 
 def show(one: Checked) -> None:
-    print(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip())
+    print(one_line(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print(f"  {finding}")
     for lack in one.lacks:

@@ -8,6 +8,7 @@ from gateway.cli.output import show_json
 from gateway.cli.waiting import waiting
 from gateway.config.home import Home
 from gateway.errors import Exit
+from gateway.logs.text import one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -28,4 +29,4 @@ def show_state(name: str, hook: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json({"hook": hook})
     else:
-        print(f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}")
+        print(one_line(f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"))
