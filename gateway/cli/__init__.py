@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
     "chat": ("gateway.cli.chat", "talk to the running gateway"),
     "status": ("gateway.cli.status", "what the gateway is doing"),
+    "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
     "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),

@@ -14,7 +14,6 @@ from gateway.daemon.chats import Chats
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
 from gateway.daemon.memory import Memory
-from gateway.errors import Exit
 
 BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 
@@ -29,14 +28,10 @@ def verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
         gateway.stop.ask("asked on the control socket")
         return {}
 
-    async def restart(_params: dict[str, Any], _notify: Notify) -> Any:
-        gateway.stop.ask("a restart was asked for", Exit.RESTART)
-        return {}
-
     async def events(params: dict[str, Any], notify: Notify) -> Any:
         return await tail_events(gateway, params.get("names") or ["*"], notify)
 
-    own = {"status": status, "stop": stop, "restart": restart, "events.tail": events, "chat.say": terminal.say}
+    own = {"status": status, "stop": stop, "events.tail": events, "chat.say": terminal.say}
     memory = Memory(gateway.engine, gateway.sessions, gateway.search)
     return {**own, **hooks.verbs(gateway.hooks, gateway.engine), **memory.verbs(), **Chats(gateway).verbs()}
 

@@ -36,6 +36,15 @@ def test_ctrl_c_stops_it_too(gateway: GatewayProcess) -> None:
     assert gateway.stop(signal.SIGINT)[0] == 0
 
 
+def test_a_person_who_has_it_in_the_background_stops_it_by_a_command(gateway: GatewayProcess) -> None:
+    gateway.start()
+    asked = gateway.cli("stop")
+    assert (asked.returncode, asked.stdout, asked.stderr) == (0, "", "the gateway has stopped\n")
+    assert gateway.process
+    assert gateway.process.wait(5) == 0
+    assert gateway.cli("stop").returncode == 3
+
+
 def test_what_it_writes_is_the_owners_alone_and_in_one_place(gateway: GatewayProcess) -> None:
     gateway.start()
     gateway.say("hello")

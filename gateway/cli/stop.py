@@ -1,0 +1,27 @@
+"""`hermes-gateway stop`: end the running gateway as its supervisor would, and wait until it has ended."""
+
+import argparse
+from pathlib import Path
+
+from gateway.cli.output import note
+from gateway.cli.waiting import waiting
+from gateway.config.home import Home
+from gateway.control.client import Client
+from gateway.errors import Exit
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """None: how long it may take is a setting, `gateway.shutdown_timeout`."""
+
+
+def run(_args: argparse.Namespace, home: Home) -> int:
+    stop(home.socket)
+    note("the gateway has stopped")
+    return int(Exit.OK)
+
+
+def stop(socket: Path) -> None:
+    with Client(socket, timeout=None) as client, waiting("the gateway to end what it has begun"):
+        client.call("stop")
+        for _ in client.messages():  # it hangs up at the end
+            pass
