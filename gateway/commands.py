@@ -109,7 +109,7 @@ class CommandTable(Mapping[str, Command]):
 
     def closest(self, word: str) -> str | None:
         """The command that somebody who typed `word` may have meant."""
-        found = difflib.get_close_matches(word, [*self._commands, *self._aliases], n=1)
+        found = difflib.get_close_matches(word, [*self, *self._aliases], n=1)
         return found[0] if found else None
 
     def help(self, *, admin: bool) -> str:
