@@ -29,9 +29,10 @@ from gateway.daemon.facts import memory_kb
 from gateway.daemon.stopping import Stop
 from gateway.daemon.verbs import verbs
 from gateway.testing import GatewayProcess
-from tests.adapters.test_suite import WIRES
 from tests.adapters.wire import ANN, BEN, Wire
+from tests.adapters.wires import WIRES
 
+NETWORKS = [name for name in WIRES if name != "terminal"]
 MOST = 9000  # messages: the script of the model has an answer for each
 PATIENCE = 60.0
 SETTINGS = "access: {rate: 100000}\nsessions: {turns: 16}\n"
@@ -113,10 +114,10 @@ async def watch(soak: Soak, gateway: Gateway) -> None:
 
 async def soak_all(seconds: float, pause: float, names: Sequence[str]) -> Soak:
     soak = Soak(time.monotonic() + seconds, pause)
-    wires = [WIRES[name]() for name in names]
     async with AsyncExitStack() as stack:
         started = GatewayProcess(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "home")
         turns = [{"user": f"number {n:05}", "answers": [{"text": f"answer {n:05}."}]} for n in range(1, MOST)]
+        wires = [WIRES[name](started.home.root) for name in names]
         started.script(*turns, settings=SETTINGS)
         environ = dict(started.environ)
         for wire in wires:
@@ -142,9 +143,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--pause", type=float, default=2.0, help="between an answer and the next message of a person")
-    parser.add_argument("--only", action="append", choices=list(WIRES), help="a network; repeatable")
+    parser.add_argument("--only", action="append", choices=NETWORKS, help="a network; repeatable")
     args = parser.parse_args()
-    soak = anyio.run(partial(soak_all, args.seconds, args.pause, args.only or list(WIRES)))
+    soak = anyio.run(partial(soak_all, args.seconds, args.pause, args.only or NETWORKS))
     waits = sorted(soak.waits)
     print(", ".join(f"{count} {deed}" for deed, count in sorted(soak.deeds.items())))
     if waits:
