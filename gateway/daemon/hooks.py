@@ -24,6 +24,7 @@ from gateway.hooks.folders.record import State
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
+from gateway.logs.redaction import Redactor
 from gateway.schedule import Planned, Presence
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
@@ -58,6 +59,7 @@ def surroundings(home: Home, configuration: Configuration, platforms: tuple[str,
         state=home.hook_state,
         platforms=platforms,
         packages=[place for place in sys.path if place],
+        redactor=Redactor(configuration.secrets),
     )
 
 

@@ -29,6 +29,7 @@ from gateway.errors import ConfigError, ModelError
 from gateway.located import Duration, bind, read_yaml
 from gateway.transcript import Entry, ToolCall, Usage
 
+REQUESTS = 1000  # that are kept: a gateway that plays a script may do so for days
 WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -82,7 +83,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class ScriptModel:
-    """Plays a script; `requests` are those that it was asked, for whoever wants to look."""
+    """Plays a script; `requests` are the newest that it was asked, for whoever wants to look."""
 
     def __init__(self, turns: Sequence[Turn], source: str = "the script") -> None:
         self.name = "script"
@@ -95,6 +96,7 @@ class ScriptModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer that the script has for this request."""
         self.requests.append(request)
+        del self.requests[:-REQUESTS]
         answer = self._choose(request.messages)
         for text in answer.chunks or WORDS.findall(answer.text):
             if answer.delay:

@@ -25,7 +25,7 @@ class Calls:
     """`decide` and `observe` are what the registry calls; `manifest` says for which version."""
 
     def __init__(self, name: str, house: House, runner: Runner, rights: Rights) -> None:
-        self.record = Record()
+        self.record = Record(house.clean)
         self.breaker = Breaker(time.monotonic)
         self._name = name
         self._house = house
@@ -117,7 +117,7 @@ class Calls:
         return failure
 
     def tell(self, event: str, reason: str) -> None:
-        self._house.registry.emit(event, hook=self._name, reason=reason)
+        self._house.registry.emit(event, hook=self._name, reason=self._house.clean(reason))
 
 
 def _failure(error: Exception) -> HookFailed:

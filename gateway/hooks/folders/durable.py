@@ -145,7 +145,7 @@ class Queue:
         record = delivery.record
         dead = records.Dead(
             what=f"hook:{self._name}",
-            reason=reason[:2000],
+            reason=self._house.clean(reason)[:2000],
             attempts=delivery.attempt,
             subject=record.subject,
             seq=record.seq,

@@ -186,6 +186,6 @@ class FolderHook:
             self.calls.tell("hook:failed", reason)
 
     def _keep(self, why: str) -> None:
-        self.runner.reason = f"the last change does not count, the version before runs on: {why}"
+        self.runner.enter(self.runner.state, f"the last change does not count, the version before runs on: {why}")
         log.warning("%s: %s", self.name, self.runner.reason)
         self.calls.tell("hook:failed", self.runner.reason)

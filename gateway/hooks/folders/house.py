@@ -13,6 +13,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.scribe import Scribe
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.nursery import Nursery
+from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 Grant = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
@@ -30,7 +31,8 @@ class Surroundings:
 
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
     are offered to handlers by name; `packages` is where the interpreter of the workers looks. `retries` are the seconds
-    between the deliveries of what a durable hook failed at.
+    between the deliveries of what a durable hook failed at. `redactor` takes secrets out of what hooks say of their
+    failures: a hook may be given some, and an error of its own may hold one.
     """
 
     environ: Mapping[str, str]
@@ -41,6 +43,7 @@ class Surroundings:
     modules: Mapping[str, str] = field(default_factory=dict)
     packages: Sequence[str] = ()
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
+    redactor: Redactor = field(default_factory=Redactor)
 
     def for_hook(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""
@@ -75,6 +78,10 @@ class House:
     scribe: Scribe | None  # there where a journal is
     grant: Grant
     tasks: TaskGroup
+
+    def clean(self, said: str) -> str:
+        """What a hook says of itself, as others may see it."""
+        return self.surroundings.redactor.clean(said)
 
     def settings_of(self, name: str) -> HookSettings:
         return self.settings.each.get(name, HookSettings())

@@ -102,7 +102,8 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Record:
     """The facts of one hook's calls."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clean: Callable[[str], str], clock: Callable[[], float] = time.time) -> None:
+        self._clean = clean
         self._clock = clock
         self._durations: deque[float] = deque(maxlen=SAMPLES)
         self._told: tuple[str, float] = ("", 0.0)
@@ -121,9 +122,9 @@ class Record:
         """Whether this is news: the same failure again within a minute is not."""
         self._called(seconds)
         self.failures += 1
-        said = str(error) or type(error).__name__
+        said = self._clean(str(error)) or type(error).__name__
         kind, traceback = (error.kind, error.traceback) if isinstance(error, HookFailed) else ("raised", "")
-        self.last_error = LastError(self.last_fired, event, said, traceback)
+        self.last_error = LastError(self.last_fired, event, said, self._clean(traceback))
         self.traces.append(Trace(self.last_fired, event, seconds, kind, said[:500]))
         is_news = said != self._told[0] or self.last_fired - self._told[1] >= SILENCE
         if is_news:

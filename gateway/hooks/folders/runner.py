@@ -51,7 +51,7 @@ class Runner:
         self._is_over = False
 
     def enter(self, state: State, reason: str = "") -> None:
-        self.state, self.reason = state, reason
+        self.state, self.reason = state, self._house.clean(reason)
         if state not in ("starting", "waiting"):
             self._settled.set()
         elif self._settled.is_set():
