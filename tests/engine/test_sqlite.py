@@ -238,7 +238,8 @@ class TestLoop:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 appending = asyncio.ensure_future(engine.append(Put("a.x", b"")))
-                await anyio.sleep(0.02)
+                while engine._writer.busy_since is None:
+                    await anyio.sleep(0.002)
                 time_of_day.pass_by(30)
                 health = await engine.health()
                 assert not health.ok

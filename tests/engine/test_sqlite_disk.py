@@ -126,6 +126,21 @@ class TestDamage:
         assert content_of(path.with_name(kept)) == b"what is left"
 
 
+class TestPlace:
+    @pytest.mark.parametrize("other", [None, b"something else"])
+    async def test_a_file_that_is_deleted_or_replaced_takes_nothing_more(self, path: Path, other: bytes | None) -> None:
+        async with await open_sqlite(path) as engine:
+            await engine.append(Put("a.x", b"one"))
+            path.rename(path.with_name("kept"))  # noqa: ASYNC240 - at once
+            if other:
+                put_content(path, other)
+            with pytest.raises(EngineError, match=r"deleted or replaced.*restore a backup"):
+                await engine.append(Put("a.x", b"two"))
+            health = await engine.health()
+            assert not health.ok
+            assert "deleted or replaced" in health.detail
+
+
 class TestLimit:
     async def test_a_limit_of_its_own_is_a_full_disk_too(self, path: Path, time_of_day: SetClock) -> None:
         async with await open_sqlite(path, max_bytes=3 << 20, clock=time_of_day.clock) as engine:

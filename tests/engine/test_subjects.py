@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.engine import Engine, MemoryEngine, Put, Spec, matches, open_sqlite
@@ -70,6 +70,7 @@ def test_what_matches_begins_with_the_literal_prefix(pattern: str, subject: str)
 
 @pytest.mark.parametrize("kind", ["sqlite", "memory"])
 @settings(max_examples=40, deadline=None)
+@example(subjects=["a", "b.b.a"], patterns=["*.a"])
 @given(
     subjects=st.lists(SUBJECTS, min_size=1, max_size=12),
     patterns=st.lists(PATTERNS, min_size=1, max_size=3),

@@ -43,6 +43,22 @@ def explain(error: sqlite3.Error, path: Path) -> str:
     return f"the journal {path} could not do this: {error}"
 
 
+def damaged(why: str) -> sqlite3.DatabaseError:
+    """What SQLite would raise, had it seen what we have seen."""
+    error = sqlite3.DatabaseError(why)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now; None where none has."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE
 

@@ -146,7 +146,7 @@ class SqliteEngine(Live):
             words.append(f"the disk has not answered for {slow:.0f} s")
         if self._lost:
             words.append(f"{self._lost} appends that nobody waited for were lost since the start")
-        size = await self._reading.submit(used)
+        size = 0 if self._condition.is_damaged else await self._reading.submit(used)
         is_ok = not self._condition.ailment and slow <= SLOW_SECONDS
         return Health(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
 

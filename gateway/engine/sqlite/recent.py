@@ -51,7 +51,7 @@ class Recent:
             return None
         newer = takewhile(lambda seq: seq > quiet, reversed(self._seqs.get(name, ())))
         found = self._alive(reversed(list(newer)), wall)
-        if name != pattern:
+        if name.startswith("*."):
             found = (record for record in found if matches(pattern, record.subject))
         answer = list(islice(found, limit))
         if quiet > after and not answer:

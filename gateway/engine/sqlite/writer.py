@@ -24,7 +24,7 @@ from typing import Any
 
 from gateway.engine.clock import Clock
 from gateway.engine.sqlite import file, log
-from gateway.engine.sqlite.ailments import Condition, explain
+from gateway.engine.sqlite.ailments import Condition, damaged, explain, identity
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.threads import Job
 from gateway.engine.sqlite.transaction import Transaction
@@ -80,6 +80,7 @@ class Writer:
         self._over_at = log.over_at(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
+        self._identity = identity(self._path)
         self._upkeep = Upkeep(self._db, self._path, self._clock, self._condition)
 
     def serve(self, jobs: list[Job[Transaction, Any]]) -> Callable[[], None]:
@@ -122,9 +123,10 @@ class Writer:
     def _begin(self) -> None:
         if self._condition.is_damaged:
             # To go on writing into a damaged file would damage more of it.
-            damage = sqlite3.DatabaseError("found earlier")
-            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-            raise damage
+            raise damaged("found earlier")
+        if identity(self._path) != self._identity:
+            # SQLite writes on into what has no name any more, and at the end all of that is gone.
+            raise damaged("its file was deleted or replaced")
         self._db.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: Job[Transaction, Any], tx: Transaction) -> None:
