@@ -238,7 +238,7 @@ class TestLoop:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 appending = asyncio.ensure_future(engine.append(Put("a.x", b"")))
-                while engine._writer.busy_since is None:
+                while engine._writer.busy_since is None:  # noqa: ASYNC110 - a thread sets it
                     await anyio.sleep(0.002)
                 time_of_day.pass_by(30)
                 health = await engine.health()
