@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import anyio.lowlevel
 
 from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
@@ -105,8 +106,11 @@ class FolderHooks:
         dead: dict[str, int] = {}
         for letter in await self._letters.list() if self._letters else ():
             dead[letter.hook] = dead.get(letter.hook, 0) + 1
-        called, hooks = self._called(), sorted(self._roster.hooks.items())
-        return [await self._status(hook, dead.get(name, 0), called) for name, hook in hooks]
+        called, found = self._called(), []
+        for name, hook in sorted(self._roster.hooks.items()):
+            found.append(await self._status(hook, dead.get(name, 0), called))
+            await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
+        return found
 
     async def info(self, name: str) -> HookStatus:
         """Raises HookError when there is no such hook."""

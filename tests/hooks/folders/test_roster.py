@@ -199,6 +199,7 @@ async def test_the_index_makes_a_second_start_read_nothing(home: Home, tmp_path:
         assert (await service.info("one")).state == "loaded"
 
 
+@pytest.mark.usefixtures("light_heap")
 async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home: Home) -> None:
     plain = "events: ['my:*']\n", "def handle(event_type, context): ...\n"
     registry, lags = HookRegistry(), Lags()

@@ -1,11 +1,10 @@
 """Nothing that a hook does disturbs the gateway: some eighty ways to misbehave, each beside a healthy hook."""
 
-import gc
 import os
 import re
 import time
 import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from gateway.hooks.wires.process.census import descendants
 from gateway.hooks.wires.wire import CallMeta, HookFailed
 from gateway.hooks.wires.worker import Worker, WorkerSpec
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(90), pytest.mark.usefixtures("light_heap")]
 
 BATTERY = tomllib.loads((Path(__file__).parent / "battery.toml").read_text("utf-8"))
 LIMIT = 0.3  # seconds for what is expected to be over its time
@@ -82,15 +81,6 @@ async def pulse(healthy: Worker) -> AsyncIterator[Pulse]:
         yield felt
         await felt.ask()
         tasks.cancel_scope.cancel()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def light() -> Iterator[None]:
-    """What a whole run of tests has heaped up takes the collector long to walk, and is not of the gateway."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
