@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.timing import beside, loop
-from gateway.engine import Put, SqliteEngine, open_sqlite
+from gateway.engine import NewRecord, SqliteEngine, open_sqlite
 
 ROOT = Path(__file__).parent.parent
 CALLERS = (1, 16, 32, 100)
@@ -37,7 +37,7 @@ async def write(engine: SqliteEngine, callers: int, seconds: float) -> Latencies
 
     async def caller(number: int) -> None:
         while (began := time.perf_counter()) < end:
-            await engine.append(Put(f"gw.in.{number}", BODY))
+            await engine.append(NewRecord(f"gw.in.{number}", BODY))
             taken.append(time.perf_counter() - began)
 
     await asyncio.gather(*(caller(number) for number in range(callers)))
@@ -141,7 +141,7 @@ async def run(folder: Path, rounds: int, seconds: float) -> None:
         async with await open_sqlite(folder / "journal.db") as engine:
             for line in table(await measure(engine, other, rounds, seconds), seconds):
                 print(line)
-            names = {"engine": engine, "Put": Put, "body": BODY}
+            names = {"engine": engine, "Put": NewRecord, "body": BODY}
             soon = loop("engine.append_soon(Put('gw.ev.x', body))", names, drain="await engine.append()")
             took = (await beside({"soon": soon}, max(5, rounds)))["soon"]
             said = f"{verdict(took <= GOAL_SOON)} (at most {GOAL_SOON * 1e6:g} us)"

@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What the process tells its supervisor."""
 
     OK = 0
@@ -18,13 +18,13 @@ class Exit(IntEnum):
 class GatewayError(Exception):
     """The root; raised only through its children."""
 
-    exit = Exit.FAILED
+    exit = ExitCode.FAILED
 
 
 class ConfigError(GatewayError):
     """The configuration, the environment or the home is not what it must be."""
 
-    exit = Exit.CONFIG
+    exit = ExitCode.CONFIG
 
 
 class HomeBusy(GatewayError):
@@ -34,7 +34,7 @@ class HomeBusy(GatewayError):
 class NotRunning(GatewayError):
     """No gateway answers on this home's control socket."""
 
-    exit = Exit.NOT_RUNNING
+    exit = ExitCode.NOT_RUNNING
 
 
 class HookError(GatewayError):
@@ -78,7 +78,7 @@ class EngineError(GatewayError):
 class EngineTooNew(EngineError):
     """The journal was written by a later version; opening it could lose what that version knows."""
 
-    exit = Exit.CONFIG
+    exit = ExitCode.CONFIG
 
 
 class Conflict(EngineError):

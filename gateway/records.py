@@ -2,7 +2,7 @@
 
 One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
 steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
-`Summary` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`, replies on
+`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`, replies on
 `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
 A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer one is
 refused.
@@ -22,37 +22,37 @@ VERSION = 1
 
 TURN_SUBJECTS = "gw.turn.*"
 IN_SUBJECTS = "gw.in.*"
-BELL_SUBJECTS = "gw.bell.*"
+WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
-DEAD_TURNS = "gw.dead.turns.*"
+DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
 
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
 EVENT_TTL = 7 * DAY
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """What every record has: the version of its shape, and when it was written by the writer's wall clock."""
 
     v: int = VERSION
     at: float = 0.0
 
 
-class Inbound(Kept, tag="in", frozen=True, kw_only=True):
+class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
     """A message, accepted: from here on it is ours to answer."""
 
     session_key: str
     message: Message
 
 
-class Bell(Kept, tag="bell", frozen=True, kw_only=True):
+class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
     """Something other than a message happened that a session's lane must look at: an answer came."""
 
     session_key: str
 
 
-class Claim(Kept, tag="claim", frozen=True, kw_only=True):
+class Claim(JournalRecord, tag="claim", frozen=True, kw_only=True):
     """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries."""
 
     turn_id: str
@@ -61,7 +61,7 @@ class Claim(Kept, tag="claim", frozen=True, kw_only=True):
     attempt: int = 1
 
 
-class LlmStep(Kept, tag="llm", frozen=True, kw_only=True):
+class LlmStep(JournalRecord, tag="llm", frozen=True, kw_only=True):
     """A model's finished answer."""
 
     turn_id: str
@@ -70,7 +70,7 @@ class LlmStep(Kept, tag="llm", frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class ToolStarted(Kept, tag="tool_started", frozen=True, kw_only=True):
+class ToolStarted(JournalRecord, tag="tool_started", frozen=True, kw_only=True):
     """Written before a tool runs, so that after a crash one knows that it may have run."""
 
     turn_id: str
@@ -80,7 +80,7 @@ class ToolStarted(Kept, tag="tool_started", frozen=True, kw_only=True):
     repeatable: bool = False
 
 
-class ToolFinished(Kept, tag="tool_finished", frozen=True, kw_only=True):
+class ToolFinished(JournalRecord, tag="tool_finished", frozen=True, kw_only=True):
     """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
 
     turn_id: str
@@ -89,20 +89,20 @@ class ToolFinished(Kept, tag="tool_finished", frozen=True, kw_only=True):
     judged: bool = True
 
 
-class Said(Kept, tag="said", frozen=True, kw_only=True):
+class InterimReply(JournalRecord, tag="said", frozen=True, kw_only=True):
     """A reply was appended in the middle of the turn; when the turn runs again it is not said again."""
 
     turn_id: str
     reply_id: str
 
 
-class Released(Kept, tag="released", frozen=True, kw_only=True):
+class ClaimReleased(JournalRecord, tag="released", frozen=True, kw_only=True):
     """The claim is given back in good order (a restart): who goes on starts no new try."""
 
     turn_id: str
 
 
-class Asked(Kept, tag="asked", frozen=True, kw_only=True):
+class QuestionsAsked(JournalRecord, tag="asked", frozen=True, kw_only=True):
     """The turn waits for a person: questions by name. Its claim is given up until the answers are there."""
 
     turn_id: str
@@ -110,7 +110,7 @@ class Asked(Kept, tag="asked", frozen=True, kw_only=True):
     until: float
 
 
-class Answered(Kept, tag="answered", frozen=True, kw_only=True):
+class QuestionAnswered(JournalRecord, tag="answered", frozen=True, kw_only=True):
     """A person's answer to one question (None: nobody answered in time)."""
 
     turn_id: str
@@ -119,7 +119,7 @@ class Answered(Kept, tag="answered", frozen=True, kw_only=True):
     by: str = ""
 
 
-class Done(Kept, tag="done", frozen=True, kw_only=True):
+class TurnEnded(JournalRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
     `entries` are what the turn adds to the transcript; `bag` is the session's bag when it changed. Two are ends of the
@@ -137,7 +137,7 @@ class Done(Kept, tag="done", frozen=True, kw_only=True):
     bag: dict[str, Any] | None = None
 
 
-class Carried(msgspec.Struct, frozen=True, kw_only=True):
+class InitialState(msgspec.Struct, frozen=True, kw_only=True):
     """What a session brings along when it does not begin empty: resumed, branched or compressed."""
 
     entries: tuple[Entry, ...] = ()
@@ -147,7 +147,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class Opened(Kept, tag="opened", frozen=True, kw_only=True):
+class SessionOpened(JournalRecord, tag="opened", frozen=True, kw_only=True):
     """A session begins under this key: the first one, or a new one after a reset; or an old one is resumed.
 
     It stands for itself: what it starts with is in `carried`, never behind a reference that could be forgotten.
@@ -161,23 +161,23 @@ class Opened(Kept, tag="opened", frozen=True, kw_only=True):
     user_id: str = ""
     origin: str = ""  # the session that `carried` was taken from
     began: float = 0.0  # where it is older than this record
-    carried: Carried | None = None
+    carried: InitialState | None = None
 
 
-class Changed(Kept, tag="changed", frozen=True, kw_only=True):
+class SettingChanged(JournalRecord, tag="changed", frozen=True, kw_only=True):
     """A setting of the session (`model`, `title`, ...); None puts the default back."""
 
     name: str
     value: Any
 
 
-class Undone(Kept, tag="undone", frozen=True, kw_only=True):
+class TurnsUndone(JournalRecord, tag="undone", frozen=True, kw_only=True):
     """The last `turns` turns of the transcript no longer count."""
 
     turns: int = 1
 
 
-class Summary(Kept, tag="summary", frozen=True, kw_only=True):
+class SessionSnapshot(JournalRecord, tag="summary", frozen=True, kw_only=True):
     """The session as it was folded up to the sequence `upto`: reading may go on behind it. Always dispensable.
 
     `shape` is that of the state; a reader that has another one passes the summary over.
@@ -188,7 +188,7 @@ class Summary(Kept, tag="summary", frozen=True, kw_only=True):
     state: msgspec.Raw
 
 
-class Outbound(Kept, tag="out", frozen=True, kw_only=True):
+class OwedReply(JournalRecord, tag="out", frozen=True, kw_only=True):
     """A reply that is owed; appended together with the end (or the step) that it belongs to."""
 
     reply: Reply
@@ -196,8 +196,8 @@ class Outbound(Kept, tag="out", frozen=True, kw_only=True):
     turn_id: str = ""
 
 
-class Intent(Kept, tag="intent", frozen=True, kw_only=True):
-    """Written before the call that sends part `part`: if no `Sent` follows, the outcome is unknown.
+class SendIntent(JournalRecord, tag="intent", frozen=True, kw_only=True):
+    """Written before the call that sends part `part`: if no `SendSucceeded` follows, the outcome is unknown.
 
     `out` is the reply's sequence (0: a stream, its reply is not written yet). The last record of a place's send
     journal is enough to go on: everything below `out` is settled, and `message_ids` has the network's own ids of each
@@ -211,7 +211,7 @@ class Intent(Kept, tag="intent", frozen=True, kw_only=True):
     message_ids: tuple[tuple[str, ...], ...] = ()
 
 
-class Sent(Kept, tag="sent", frozen=True, kw_only=True):
+class SendSucceeded(JournalRecord, tag="sent", frozen=True, kw_only=True):
     """The network has part `part`, and with `last` the whole reply."""
 
     out: int
@@ -222,7 +222,7 @@ class Sent(Kept, tag="sent", frozen=True, kw_only=True):
     last: bool = True
 
 
-class Failed(Kept, tag="failed", frozen=True, kw_only=True):
+class SendFailed(JournalRecord, tag="failed", frozen=True, kw_only=True):
     """Given up, or (`permanent` false) to be tried again at `retry_at`. `strikes`: replies refused in a row."""
 
     out: int
@@ -236,7 +236,7 @@ class Failed(Kept, tag="failed", frozen=True, kw_only=True):
     strikes: int = 0
 
 
-class Dead(Kept, tag="dead", frozen=True, kw_only=True):
+class DeadLetterRecord(JournalRecord, tag="dead", frozen=True, kw_only=True):
     """What could not be done: a turn, or an event owed to a hook; kept until somebody clears it."""
 
     what: str
@@ -247,14 +247,14 @@ class Dead(Kept, tag="dead", frozen=True, kw_only=True):
     data: bytes = b""
 
 
-class Cursor(Kept, tag="cursor", frozen=True, kw_only=True):
+class CursorRecord(JournalRecord, tag="cursor", frozen=True, kw_only=True):
     """How far a network has been read."""
 
     platform: str
     value: dict[str, Any]
 
 
-class Guest(msgspec.Struct, frozen=True):
+class PairingUser(msgspec.Struct, frozen=True):
     """A person who asked to be let in, or was; `mark` tells the code that they were given."""
 
     platform: str
@@ -265,14 +265,14 @@ class Guest(msgspec.Struct, frozen=True):
     mark: str = ""
 
 
-class Paired(Kept, tag="paired", frozen=True, kw_only=True):
+class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
     """Who was let in by a code, and who has asked; the last one counts."""
 
-    people: tuple[Guest, ...] = ()
-    asking: tuple[Guest, ...] = ()
+    people: tuple[PairingUser, ...] = ()
+    asking: tuple[PairingUser, ...] = ()
 
 
-class Stored(Kept, tag="stored", frozen=True, kw_only=True):
+class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):
     """What a hook keeps under a key; the last one counts."""
 
     hook: str
@@ -280,7 +280,7 @@ class Stored(Kept, tag="stored", frozen=True, kw_only=True):
     value: Any
 
 
-class Emitted(Kept, tag="event", frozen=True, kw_only=True):
+class EmittedEvent(JournalRecord, tag="event", frozen=True, kw_only=True):
     """An event that a durable hook is owed."""
 
     name: str
@@ -288,22 +288,45 @@ class Emitted(Kept, tag="event", frozen=True, kw_only=True):
 
 
 TurnRecord = (
-    Claim | LlmStep | ToolStarted | ToolFinished | Said | Released | Asked | Answered | Done | Opened | Changed | Undone
+    Claim
+    | LlmStep
+    | ToolStarted
+    | ToolFinished
+    | InterimReply
+    | ClaimReleased
+    | QuestionsAsked
+    | QuestionAnswered
+    | TurnEnded
+    | SessionOpened
+    | SettingChanged
+    | TurnsUndone
 )
 Step = LlmStep | ToolStarted | ToolFinished
-SendRecord = Intent | Sent | Failed
-AnyRecord = TurnRecord | SendRecord | Summary | Inbound | Bell | Outbound | Dead | Cursor | Paired | Stored | Emitted
+SendRecord = SendIntent | SendSucceeded | SendFailed
+AnyRecord = (
+    TurnRecord
+    | SendRecord
+    | SessionSnapshot
+    | InboundMessage
+    | LaneWakeup
+    | OwedReply
+    | DeadLetterRecord
+    | CursorRecord
+    | PairingState
+    | StoredValue
+    | EmittedEvent
+)
 
 
-class _Version(msgspec.Struct):
+class _RecordVersion(msgspec.Struct):
     v: int = VERSION
 
 
 _decoder = msgspec.json.Decoder(AnyRecord)
-_version = msgspec.json.Decoder(_Version)
+_version_decoder = msgspec.json.Decoder(_RecordVersion)
 
 
-def encode(record: Kept) -> bytes:
+def encode(record: JournalRecord) -> bytes:
     return msgspec.json.encode(record)
 
 
@@ -313,7 +336,7 @@ def decode(data: bytes) -> AnyRecord:
     Raises:
         EngineTooNew: a later version of the gateway wrote it.
     """
-    if (v := _version.decode(data).v) > VERSION:
+    if (v := _version_decoder.decode(data).v) > VERSION:
         raise EngineTooNew(
             f"the journal holds a record of version {v}; this gateway reads up to {VERSION}: upgrade hermes-gateway"
         )
@@ -321,7 +344,7 @@ def decode(data: bytes) -> AnyRecord:
     return record
 
 
-def token(text: str) -> str:
+def token_of(text: str) -> str:
     """One segment of a subject that stands for a text, whatever the text contains."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -331,64 +354,64 @@ def turn_of(turn_id: str) -> str:
     return turn_id.partition("/")[0]
 
 
-def conv(session_key: str) -> str:
+def session_token_of(session_key: str) -> str:
     """The token that stands for a session key in subjects."""
-    return token(session_key)
+    return token_of(session_key)
 
 
-def subject(kind: Literal["in", "turn", "bell", "sum", "dead.turns"], session_key: str) -> str:
-    return f"gw.{kind}.{conv(session_key)}"
+def session_subject_of(kind: Literal["in", "turn", "bell", "sum", "dead.turns"], session_key: str) -> str:
+    return f"gw.{kind}.{session_token_of(session_key)}"
 
 
-def platform_token(platform: str) -> str:
-    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token(platform)
+def platform_token_of(platform: str) -> str:
+    return platform if re.fullmatch(r"[a-z0-9_-]+", platform) else token_of(platform)
 
 
-def place(address: Address) -> str:
+def place_of(address: Address) -> str:
     """`<platform>.<token>`: where replies have one order."""
     at = f"{address.chat_id}\0{address.thread_id}"
-    return f"{platform_token(address.platform)}.{token(at)}"
+    return f"{platform_token_of(address.platform)}.{token_of(at)}"
 
 
-def out_subject(address: Address, session_key: str) -> str:
-    return f"gw.out.{place(address)}.{conv(session_key)}"
+def reply_subject_of(address: Address, session_key: str) -> str:
+    return f"gw.out.{place_of(address)}.{session_token_of(session_key)}"
 
 
-def out_of_session(session_key: str) -> str:
+def reply_pattern_of_session(session_key: str) -> str:
     """The pattern of all replies that belong to a session key."""
-    return f"gw.out.*.*.{conv(session_key)}"
+    return f"gw.out.*.*.{session_token_of(session_key)}"
 
 
-def out_of_place(where: str) -> str:
+def reply_pattern_of_place(where: str) -> str:
     """The pattern of all replies that go to a place."""
     return f"gw.out.{where}.*"
 
 
-def out_of_platform(platform: str) -> str:
-    return f"gw.out.{platform_token(platform)}.>"
+def reply_pattern_of_platform(platform: str) -> str:
+    return f"gw.out.{platform_token_of(platform)}.>"
 
 
-def sent_subject(where: str, stream: str = "") -> str:
+def send_subject_of(where: str, stream: str = "") -> str:
     """The send journal of a place, or of one streamed reply in it."""
-    return f"gw.sent.{where}.{token(stream)}" if stream else f"gw.sent.{where}"
+    return f"gw.sent.{where}.{token_of(stream)}" if stream else f"gw.sent.{where}"
 
 
-def delta_subject(session_key: str) -> str:
+def delta_subject_of(session_key: str) -> str:
     """Live only: pieces of an answer while the model writes it."""
-    return f"rt.delta.{conv(session_key)}"
+    return f"rt.delta.{session_token_of(session_key)}"
 
 
-def control_subject(session_key: str) -> str:
+def control_subject_of(session_key: str) -> str:
     """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
-    return f"rt.ctl.{conv(session_key)}"
+    return f"rt.ctl.{session_token_of(session_key)}"
 
 
-def event_subject(name: str) -> str:
+def event_subject_of(name: str) -> str:
     """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
     parts = name.split(":")
     return "gw.ev." + ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
 
 
-def kept_subject(hook: str, key: str | None = None) -> str:
+def hook_store_subject_of(hook: str, key: str | None = None) -> str:
     """Where a hook's store is; without a key, the pattern of all of it."""
-    return f"gw.keep.{token(hook)}.{'*' if key is None else token(key)}"
+    return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"

@@ -20,10 +20,10 @@ import anyio.abc
 import msgspec
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.cron import Timetable, parse_timetable
+from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate
 from gateway.hooks import HookRegistry
-from gateway.located.timetable import Timetable, read_timetable
 
 LOOK = 5.0  # seconds between two looks at the wall clock, at most
 JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
@@ -91,7 +91,7 @@ class Schedule:
         return min([await self._look_at(plan) for plan in planned], default=LOOK)
 
     async def _look_at(self, plan: Planned) -> float:
-        now, timetable = self._clock(), read_timetable(plan.timetable)
+        now, timetable = self._clock(), parse_timetable(plan.timetable)
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
         if mark is None or mark.timetable != plan.timetable or mark.at > now + JUMP:
             mark = Mark(plan.timetable, now)
@@ -119,12 +119,12 @@ class Schedule:
     async def _read(self, hook: str) -> Mark | None:
         record = await self._engine.last(subject(hook))
         kept = records.decode(record.data) if record else None
-        return msgspec.convert(kept.value, Mark) if isinstance(kept, records.Stored) else None
+        return msgspec.convert(kept.value, Mark) if isinstance(kept, records.StoredValue) else None
 
-    async def _write(self, plan: Planned, mark: Mark, *owed: Put) -> None:
+    async def _write(self, plan: Planned, mark: Mark, *owed: NewRecord) -> None:
         where = subject(plan.hook)
-        kept = records.Stored(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
-        put = Put(where, records.encode(kept))
+        kept = records.StoredValue(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
+        put = NewRecord(where, records.encode(kept))
         try:
             seq = (await self._engine.append(put, *owed))[0]
         except Duplicate:  # the event stands there already
@@ -136,11 +136,13 @@ def _wait(timetable: Timetable, mark: Mark, now: float, plan: Planned) -> float:
     return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
 
 
-def _owed(name: str, fields: dict[str, Any]) -> Put:
+def _owed(name: str, fields: dict[str, Any]) -> NewRecord:
     """The event as a record, under the name that it has wherever it is written."""
-    emitted = records.Emitted(name=name, fields=fields)
-    return Put(records.event_subject(name), records.encode(emitted), f"ev:{fields['id']}", ttl=records.EVENT_TTL)
+    emitted = records.EmittedEvent(name=name, fields=fields)
+    return NewRecord(
+        records.event_subject_of(name), records.encode(emitted), f"ev:{fields['id']}", ttl=records.EVENT_TTL
+    )
 
 
 def subject(hook: str) -> str:
-    return f"gw.schedule.{records.token(hook)}"
+    return f"gw.schedule.{records.token_of(hook)}"

@@ -63,20 +63,20 @@ async def everything(engine: Engine) -> dict[str, list[tuple[int, Any]]]:
 
 def judge_turns(
     found: Audit, conv: str, chain: list[tuple[int, Any]], inbound: list[int], *, is_over: bool
-) -> list[records.Done]:
+) -> list[records.TurnEnded]:
     """The chain obeys its own law: one claim at a time, steps of the claimed turn alone, ends that only go forward."""
     session = Session(conv)
     answered: list[int] = []
-    ends: list[records.Done] = []
+    ends: list[records.TurnEnded] = []
     for seq, kept in chain:
         turn = session.turn
         where = f"{conv}@{seq}"
         if isinstance(kept, records.Claim):
             found.retries += kept.attempt > 1
             found.expect(turn is None or turn.turn_id == kept.turn_id, f"{where}: a second turn beside an open one")
-        if isinstance(kept, records.LlmStep | records.ToolStarted | records.ToolFinished | records.Asked):
+        if isinstance(kept, records.LlmStep | records.ToolStarted | records.ToolFinished | records.QuestionsAsked):
             found.expect(turn and turn.turn_id == kept.turn_id and turn.by, f"{where}: a step of a turn nobody holds")
-        if isinstance(kept, records.Done):
+        if isinstance(kept, records.TurnEnded):
             found.turns += 1
             found.expect(kept.upto > session.upto, f"{where}: an end that does not go forward")
             found.expect(turn is None or turn.turn_id == kept.turn_id, f"{where}: the end of another turn")
@@ -91,7 +91,7 @@ def judge_turns(
     return ends
 
 
-def judge_replies(found: Audit, conv: str, ends: list[records.Done], owed: list[tuple[int, Any]]) -> None:
+def judge_replies(found: Audit, conv: str, ends: list[records.TurnEnded], owed: list[tuple[int, Any]]) -> None:
     """For each turn that ended well there is one reply, in the order of the turns."""
     final = [out.turn_id for _, out in owed if out.reply.id.endswith((":reply", ":failed"))]
     expected = [end.turn_id for end in ends if end.status in ("ok", "failed")]
@@ -110,4 +110,6 @@ def judge_sent(found: Audit, place: str, outs: list[tuple[int, Any]], journal: l
 
 
 def is_final(kept: records.SendRecord) -> bool:
-    return (isinstance(kept, records.Sent) and kept.last) or (isinstance(kept, records.Failed) and kept.permanent)
+    return (isinstance(kept, records.SendSucceeded) and kept.last) or (
+        isinstance(kept, records.SendFailed) and kept.permanent
+    )

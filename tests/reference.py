@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from gateway.catalogue import EVERY, POINTS, TURN, Field, Point
 from gateway.cli import COMMANDS, PROGRAM, command_parser
 from gateway.commands import BUILT_IN, Command
 from gateway.config.reference import Row, rows
+from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, EventField, EventSpec
 
 ROOT = Path(__file__).parent.parent
 
@@ -86,16 +86,16 @@ def setting(row: Row) -> Iterator[str]:
 def events() -> Iterator[str]:
     yield EVENTS
     yield "## Fields of every event\n"
-    yield from fields(EVERY)
+    yield from fields(COMMON_FIELDS)
     yield "## Fields of every event of a turn\n"
-    yield from fields(TURN)
-    for domain, points in groupby(POINTS.values(), lambda point: point.name.partition(":")[0]):
+    yield from fields(TURN_FIELDS)
+    for domain, points in groupby(EVENT_SPECS.values(), lambda point: point.name.partition(":")[0]):
         yield f"## {domain}\n"
         for point in points:
             yield from event(point)
 
 
-def event(point: Point) -> Iterator[str]:
+def event(point: EventSpec) -> Iterator[str]:
     yield f"### {point.name}\n"
     shared = (
         " It has the [fields of every event of a turn](#fields-of-every-event-of-a-turn) too." if point.in_turn else ""
@@ -107,7 +107,7 @@ def event(point: Point) -> Iterator[str]:
         yield f"Outcomes: {', '.join(f'`{outcome}`' for outcome in sorted(point.outcomes))}.\n"
 
 
-def fields(listed: tuple[Field, ...]) -> Iterator[str]:
+def fields(listed: tuple[EventField, ...]) -> Iterator[str]:
     lines = [
         (
             f"`{field.name}`",

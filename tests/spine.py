@@ -71,9 +71,9 @@ async def chain(engine: Engine, pattern: str) -> list[Any]:
 
 
 async def turn_chain(engine: Engine, chat: str = "1") -> list[Any]:
-    return await chain(engine, records.subject("turn", key(chat)))
+    return await chain(engine, records.session_subject_of("turn", key(chat)))
 
 
 async def replies(engine: Engine, chat: str = "1") -> list[str]:
     """The texts that are owed to a chat, in order."""
-    return [out.reply.text for out in await chain(engine, records.out_of_session(key(chat)))]
+    return [out.reply.text for out in await chain(engine, records.reply_pattern_of_session(key(chat)))]

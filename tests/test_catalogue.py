@@ -4,19 +4,26 @@ import re
 
 import pytest
 
-from gateway.catalogue import EVERY, POINTS, TURN, point, schema, suggest
+from gateway.events.catalogue import (
+    COMMON_FIELDS,
+    EVENT_SPECS,
+    TURN_FIELDS,
+    build_schema,
+    get_event_spec,
+    suggest_event,
+)
 
-SHARED = {field.name for field in (*EVERY, *TURN)}
+SHARED = {field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)}
 
 
-@pytest.mark.parametrize("known", POINTS.values(), ids=POINTS)
+@pytest.mark.parametrize("known", EVENT_SPECS.values(), ids=EVENT_SPECS)
 def test_every_entry_is_whole(known) -> None:
     """A sentence about it and each field, no field twice, outcomes that exist."""
     assert re.fullmatch(r"[a-z]+:([a-z]+|\*)", known.name)
     assert re.match(r"[A-Z].*\.$", known.doc)
     names = [field.name for field in known.all_fields]
     assert len(names) == len(set(names))
-    assert {field.name for field in EVERY} <= set(names)
+    assert {field.name for field in COMMON_FIELDS} <= set(names)
     assert all(field.doc and not field.doc.endswith(".") for field in known.fields)
     assert known.outcomes <= {"end", "deny", "retry"}
     assert known.writable <= set(names)
@@ -58,24 +65,24 @@ def test_every_entry_is_whole(known) -> None:
     ],
 )
 def test_what_a_hook_may_change_and_decide(name, writable, outcomes) -> None:
-    known = point(name)
+    known = get_event_spec(name)
     assert known is not None
     assert (known.writable, known.outcomes) == (writable, outcomes)
 
 
 def test_events_of_a_turn_can_all_be_asked_for_the_same_fields() -> None:
-    inside = [known for known in POINTS.values() if known.in_turn]
+    inside = [known for known in EVENT_SPECS.values() if known.in_turn]
     assert len(inside) > 15
     for known in inside:
         assert {field.name for field in known.all_fields} >= SHARED
 
 
 def test_a_family_has_members_and_free_names_are_in_no_entry() -> None:
-    assert point("command:reset") is point("command:new") is POINTS["command:*"]
-    assert point("command:a:b") is POINTS["command:*"]
-    assert point("tool:other") is None
-    assert point("my:event") is None
-    assert point("command") is None
+    assert get_event_spec("command:reset") is get_event_spec("command:new") is EVENT_SPECS["command:*"]
+    assert get_event_spec("command:a:b") is EVENT_SPECS["command:*"]
+    assert get_event_spec("tool:other") is None
+    assert get_event_spec("my:event") is None
+    assert get_event_spec("command") is None
 
 
 @pytest.mark.row("EDG-2")
@@ -95,24 +102,24 @@ def test_a_family_has_members_and_free_names_are_in_no_entry() -> None:
     ],
 )
 def test_a_name_that_nobody_tells_has_a_suggestion(name, meant) -> None:
-    assert suggest(name) == meant
+    assert suggest_event(name) == meant
 
 
-@pytest.mark.parametrize("name", [*POINTS, "*", "tool:*", "*:before", "command:foo*", "agent:st?rt", "webhook:x"])
+@pytest.mark.parametrize("name", [*EVENT_SPECS, "*", "tool:*", "*:before", "command:foo*", "agent:st?rt", "webhook:x"])
 def test_a_subscription_that_something_reaches_has_none(name) -> None:
-    assert suggest(name) is None
+    assert suggest_event(name) is None
 
 
 def test_a_name_far_from_all_others_has_none_either() -> None:
-    assert suggest("jira:issue_created") is None
+    assert suggest_event("jira:issue_created") is None
 
 
 def test_the_schema_says_what_is_there_and_what_can_be_changed() -> None:
-    written = schema(POINTS["tool:before"])
+    written = build_schema(EVENT_SPECS["tool:before"])
     assert written["title"] == "tool:before"
     assert written["properties"]["args"] == {"type": "object", "description": "its arguments"}
     assert written["properties"]["call_id"]["readOnly"] is True
     assert "impl" not in written["properties"], "a live object is not there for hooks in other processes"
     assert written["properties"]["user_id"]["type"] == ["string", "null"]
-    sent = schema(POINTS["message:sent"])["properties"]
+    sent = build_schema(EVENT_SPECS["message:sent"])["properties"]
     assert sent["message_ids"] == {**sent["message_ids"], "type": "array", "items": {"type": "string"}}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gateway.events
-from gateway.events import (
+import gateway.events.event
+from gateway.events.event import (
     Bags,
     Deny,
     End,
@@ -20,11 +20,11 @@ from gateway.events import (
     Pause,
     Question,
     Retry,
+    find_marked,
     is_yes,
-    marked,
     on,
     outcome_from,
-    outcome_to,
+    outcome_to_dict,
 )
 
 
@@ -162,16 +162,16 @@ def test_where_hooks_cannot_ask_to_ask_is_an_error() -> None:
     ],
 )
 def test_an_outcome_as_data_is_the_same_outcome_when_it_comes_back(outcome, data) -> None:
-    assert outcome_to(outcome) == data
+    assert outcome_to_dict(outcome) == data
     back = outcome_from(json.loads(json.dumps(data)))
     assert type(back) is type(outcome)
     assert vars(back) == vars(outcome)
 
 
 def test_nothing_and_a_pause_have_their_data_too() -> None:
-    assert outcome_to(None) is None
+    assert outcome_to_dict(None) is None
     pause = Pause((Question("sure", "Really?", "h", "i"),))
-    assert outcome_to(pause) == {"decision": "ask", "name": "sure", "prompt": "Really?"}
+    assert outcome_to_dict(pause) == {"decision": "ask", "name": "sure", "prompt": "Really?"}
 
 
 @pytest.mark.row("STR-66")
@@ -249,9 +249,9 @@ def test_an_error_of_ones_own_can_be_an_outcome() -> None:
     class Busy(Deny):
         text, soft = "busy", True
 
-    assert outcome_to(RateLimit(3)) == {"decision": "deny", "message": "too fast", "soft": False}
-    assert outcome_to(Busy()) == {"decision": "deny", "message": "busy", "soft": True}
-    assert outcome_to(Deny()) == {"decision": "deny", "message": "", "soft": False}
+    assert outcome_to_dict(RateLimit(3)) == {"decision": "deny", "message": "too fast", "soft": False}
+    assert outcome_to_dict(Busy()) == {"decision": "deny", "message": "busy", "soft": True}
+    assert outcome_to_dict(Deny()) == {"decision": "deny", "message": "", "soft": False}
 
 
 class Parent:
@@ -286,7 +286,7 @@ class Child(Parent):
 @pytest.mark.row("SHE-2")
 def test_marked_methods_are_found_parents_first_and_as_they_are_overridden() -> None:
     child = Child()
-    found = [(function.__name__, mark.names) for function, mark in marked(child)]
+    found = [(function.__name__, mark.names) for function, mark in find_marked(child)]
     assert found == [
         ("first", ("a:b",)),
         ("replaced", ("g:h",)),
@@ -294,9 +294,9 @@ def test_marked_methods_are_found_parents_first_and_as_they_are_overridden() -> 
         ("twice", ("c:d",)),
         ("static", ("s:t",)),
     ]
-    *_, mark = (mark for function, mark in marked(child) if function.__name__ == "twice")
+    *_, mark = (mark for function, mark in find_marked(child) if function.__name__ == "twice")
     assert mark.options == {"order": 0, "when": {"x": 1}, "on_error": "deny", "timeout": 2}
-    first, _ = next(marked(child))
+    first, _ = next(find_marked(child))
     assert first == child.first
     assert first != Child().first
 
@@ -305,7 +305,7 @@ def test_marked_functions_of_a_module_are_found_in_the_order_they_are_written() 
     module = ModuleType("handler")
     code = "from gateway.events import on\n@on('z:z', 'y:y')\ndef z(e): ...\n@on('a:a')\nasync def a(e): ..."
     exec(code, vars(module))
-    assert [(function.__name__, mark.names) for function, mark in marked(module)] == [
+    assert [(function.__name__, mark.names) for function, mark in find_marked(module)] == [
         ("z", ("z:z", "y:y")),
         ("a", ("a:a",)),
     ]
@@ -319,7 +319,7 @@ def test_a_mark_needs_names(names) -> None:
 
 def test_the_module_needs_the_standard_library_alone() -> None:
     """It is loaded by its path into the processes that hooks run in, where nothing of ours is installed."""
-    path = Path(gateway.events.__file__)
+    path = Path(gateway.events.event.__file__)
     code = (
         "import sys, importlib.util as u\n"
         f"s = u.spec_from_file_location('gateway.events', {str(path)!r})\n"

@@ -12,8 +12,8 @@ from gateway.messages import Address
 WRITTEN = {
     b'{"kind":"in","v":1,"at":1.5,"session_key":"k","message":{"id":"7","address":{"platform":"net","chat_id":"1",'
     b'"chat_type":"dm","thread_id":""},"user_id":"ann","text":"hi","user_name":"","kind":"text","attachments":[],'
-    b'"reply_to":"","session":"","sent_at":0.0,"extra":{}}}': records.Inbound,
-    b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.Bell,
+    b'"reply_to":"","session":"","sent_at":0.0,"extra":{}}}': records.InboundMessage,
+    b'{"kind":"bell","v":1,"at":0.0,"session_key":"k"}': records.LaneWakeup,
     b'{"kind":"claim","v":1,"at":0.0,"turn_id":"t","by":"n","on":3,"attempt":1}': records.Claim,
     b'{"kind":"llm","v":1,"at":0.0,"turn_id":"t","hop":0,"entry":{"role":"assistant","content":"hm","tool_calls":'
     b'[{"id":"c","name":"look","args":{"a":1}}],"call_id":"","name":"","error":false},"usage":{"input_tokens":1,'
@@ -24,36 +24,36 @@ WRITTEN = {
     b'{"kind":"tool_finished","v":1,"at":0.0,"turn_id":"t","call_id":"c","entry":{"role":"tool","content":"x"}}': (
         records.ToolFinished
     ),
-    b'{"kind":"said","v":1,"at":0.0,"turn_id":"t","reply_id":"r"}': records.Said,
-    b'{"kind":"released","v":1,"at":0.0,"turn_id":"t"}': records.Released,
-    b'{"kind":"asked","v":1,"at":0.0,"turn_id":"t","questions":{"q":"sure?"},"until":9.0}': records.Asked,
-    b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': records.Answered,
+    b'{"kind":"said","v":1,"at":0.0,"turn_id":"t","reply_id":"r"}': records.InterimReply,
+    b'{"kind":"released","v":1,"at":0.0,"turn_id":"t"}': records.ClaimReleased,
+    b'{"kind":"asked","v":1,"at":0.0,"turn_id":"t","questions":{"q":"sure?"},"until":9.0}': records.QuestionsAsked,
+    b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': records.QuestionAnswered,
     b'{"kind":"done","v":1,"at":0.0,"upto":3,"turn_id":"t","status":"ok","entries":[{"role":"user","content":"hi"}],'
-    b'"usage":{},"error":"","bag":{"a":1}}': records.Done,
+    b'"usage":{},"error":"","bag":{"a":1}}': records.TurnEnded,
     b'{"kind":"opened","v":1,"at":0.0,"session_id":"s","session_key":"k","reason":"branch","previous":"p","platform":'
     b'"net","user_id":"ann","origin":"o","carried":{"entries":[],"turns":[],"bag":{},"settings":{},"usage":{}}}': (
-        records.Opened
+        records.SessionOpened
     ),
-    b'{"kind":"changed","v":1,"at":0.0,"name":"title","value":"x"}': records.Changed,
-    b'{"kind":"undone","v":1,"at":0.0,"turns":2}': records.Undone,
-    b'{"kind":"summary","v":1,"at":0.0,"upto":9,"shape":1,"state":{"key":"k"}}': records.Summary,
+    b'{"kind":"changed","v":1,"at":0.0,"name":"title","value":"x"}': records.SettingChanged,
+    b'{"kind":"undone","v":1,"at":0.0,"turns":2}': records.TurnsUndone,
+    b'{"kind":"summary","v":1,"at":0.0,"upto":9,"shape":1,"state":{"key":"k"}}': records.SessionSnapshot,
     b'{"kind":"out","v":1,"at":0.0,"reply":{"id":"r","address":{"platform":"net","chat_id":"1"},"text":"hi"},'
-    b'"session_key":"k","turn_id":"t"}': records.Outbound,
+    b'"session_key":"k","turn_id":"t"}': records.OwedReply,
     b'{"kind":"intent","v":1,"at":0.0,"out":4,"reply_id":"r","part":1,"attempt":1,"message_ids":[["1"]]}': (
-        records.Intent
+        records.SendIntent
     ),
     b'{"kind":"sent","v":1,"at":0.0,"out":4,"reply_id":"r","part":1,"attempts":1,"message_ids":[["1"],["2"]],'
-    b'"last":true}': records.Sent,
+    b'"last":true}': records.SendSucceeded,
     b'{"kind":"failed","v":1,"at":0.0,"out":4,"error":"off","reply_id":"r","part":0,"attempts":2,"message_ids":[],'
-    b'"permanent":false,"retry_at":9.0,"strikes":0}': records.Failed,
+    b'"permanent":false,"retry_at":9.0,"strikes":0}': records.SendFailed,
     b'{"kind":"dead","v":1,"at":0.0,"what":"x","reason":"y","attempts":3,"subject":"gw.in.k","seq":1,"data":"eA=="}': (
-        records.Dead
+        records.DeadLetterRecord
     ),
-    b'{"kind":"cursor","v":1,"at":0.0,"platform":"net","value":{"offset":5}}': records.Cursor,
+    b'{"kind":"cursor","v":1,"at":0.0,"platform":"net","value":{"offset":5}}': records.CursorRecord,
     b'{"kind":"paired","v":1,"at":0.0,"people":[{"platform":"net","user_id":"7","user_name":"Ann","chat_id":"7","at":1.0,'
-    b'"mark":""}],"asking":[{"platform":"net","user_id":"8","mark":"x"}]}': records.Paired,
-    b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.Stored,
-    b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.Emitted,
+    b'"mark":""}],"asking":[{"platform":"net","user_id":"8","mark":"x"}]}': records.PairingState,
+    b'{"kind":"stored","v":1,"at":0.0,"hook":"h","key":"a","value":[1]}': records.StoredValue,
+    b'{"kind":"event","v":1,"at":0.0,"name":"agent:end","fields":{"x":1}}': records.EmittedEvent,
 }
 
 
@@ -70,7 +70,7 @@ def test_every_kind_of_record_is_among_those() -> None:
 
 
 def test_fields_of_a_later_release_of_the_same_version_are_passed_over() -> None:
-    assert records.decode(b'{"kind":"undone","v":1,"turns":2,"why":"new"}') == records.Undone(turns=2)
+    assert records.decode(b'{"kind":"undone","v":1,"turns":2,"why":"new"}') == records.TurnsUndone(turns=2)
 
 
 def test_a_record_of_a_later_version_is_refused_before_it_is_misread() -> None:
@@ -87,28 +87,28 @@ def test_what_is_no_record_is_an_error(data: bytes) -> None:
 
 def test_a_key_is_one_segment_whatever_is_in_it() -> None:
     for key in ("", "a.b", "*", ">", "agent:main:net:dm:1 2", "ä" * 1000):
-        assert records.subject("in", key).count(".") == 2
-        assert matches("gw.in.*", records.subject("in", key))
+        assert records.session_subject_of("in", key).count(".") == 2
+        assert matches("gw.in.*", records.session_subject_of("in", key))
 
 
 def test_replies_are_found_by_session_by_place_and_by_platform() -> None:
     at, elsewhere = Address("net", "1"), Address("net", "1", "thread", "9")
-    out = records.out_subject(at, "k")
-    assert matches(records.out_of_session("k"), out)
-    assert not matches(records.out_of_session("other"), out)
-    assert matches(records.out_of_place(records.place(at)), out)
-    assert not matches(records.out_of_place(records.place(elsewhere)), out)
-    assert matches(records.out_of_platform("net"), out)
-    assert not matches(records.out_of_platform("ne"), out)
+    out = records.reply_subject_of(at, "k")
+    assert matches(records.reply_pattern_of_session("k"), out)
+    assert not matches(records.reply_pattern_of_session("other"), out)
+    assert matches(records.reply_pattern_of_place(records.place_of(at)), out)
+    assert not matches(records.reply_pattern_of_place(records.place_of(elsewhere)), out)
+    assert matches(records.reply_pattern_of_platform("net"), out)
+    assert not matches(records.reply_pattern_of_platform("ne"), out)
     assert matches(records.OUT_SUBJECTS, out)
 
 
 def test_a_platform_of_any_name_is_one_segment() -> None:
     for name in ("net", "Net 2", "a.b", "*"):
-        assert records.out_subject(Address(name, "1"), "k").count(".") == 4
+        assert records.reply_subject_of(Address(name, "1"), "k").count(".") == 4
 
 
 def test_events_stand_under_their_names() -> None:
-    assert records.event_subject("tool:before") == "gw.ev.tool.before"
-    assert records.event_subject("tool:*") == "gw.ev.tool.>"
-    assert records.event_subject("*") == "gw.ev.>"
+    assert records.event_subject_of("tool:before") == "gw.ev.tool.before"
+    assert records.event_subject_of("tool:*") == "gw.ev.tool.>"
+    assert records.event_subject_of("*") == "gw.ev.>"

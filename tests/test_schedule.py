@@ -137,7 +137,7 @@ async def test_what_a_durable_hook_is_owed_stands_in_the_journal_with_the_mark(h
     await house.look(HOUR)
     (record,) = await house.engine.read("gw.ev.schedule.tick")
     emitted = records.decode(record.data)
-    assert isinstance(emitted, records.Emitted)
+    assert isinstance(emitted, records.EmittedEvent)
     assert emitted.fields["due"] == NOON + HOUR
     assert emitted.fields["id"] == house.told[0]["id"]
 

@@ -15,10 +15,10 @@ from collections.abc import Callable
 import anyio
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.errors import AccessError, Conflict
 from gateway.messages import Message
-from gateway.records import Guest
+from gateway.records import PairingUser
 
 LIFE = 3600.0
 PAUSE = 600.0  # before the same person gets another code
@@ -37,16 +37,16 @@ class Pairings:
         self._engine = engine
         self._clock = clock
         self._lock = anyio.Lock()
-        self._kept = records.Paired()
+        self._kept = records.PairingState()
         self._seq = 0
         self._wrong: deque[float] = deque(maxlen=MOST_WRONG)
 
     @property
-    def people(self) -> tuple[Guest, ...]:
+    def people(self) -> tuple[PairingUser, ...]:
         return self._kept.people
 
     @property
-    def asking(self) -> tuple[Guest, ...]:
+    def asking(self) -> tuple[PairingUser, ...]:
         """Those whose code is still good."""
         return tuple(one for one in self._kept.asking if one.at + LIFE > self._clock())
 
@@ -56,7 +56,7 @@ class Pairings:
     async def load(self) -> None:
         last = await self._engine.last(SUBJECT)
         kept = records.decode(last.data) if last else None
-        if last and isinstance(kept, records.Paired):
+        if last and isinstance(kept, records.PairingState):
             self._kept, self._seq = kept, last.seq
 
     async def invite(self, message: Message) -> str:
@@ -71,14 +71,14 @@ class Pairings:
                 return ""
             code = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
             name = message.user_name[:LONGEST_NAME]
-            guest = Guest(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
+            guest = PairingUser(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
             try:
                 await self._write(self.people, (*(one for one in self.asking if one is not before), guest))
             except AccessError:
                 return ""  # their next message asks again
             return code
 
-    async def approve(self, code: str) -> Guest:
+    async def approve(self, code: str) -> PairingUser:
         """Let in whoever was given this code.
 
         Raises:
@@ -98,12 +98,12 @@ class Pairings:
                     "nobody has this code, or it is more than an hour old: let them write to the bot again"
                 )
             self._wrong.clear()
-            known = Guest(guest.platform, guest.user_id, guest.user_name, guest.chat_id, now)
+            known = PairingUser(guest.platform, guest.user_id, guest.user_name, guest.chat_id, now)
             others = (one for one in self.people if (one.platform, one.user_id) != (guest.platform, guest.user_id))
             await self._write((*others, known), tuple(one for one in self.asking if one is not guest))
             return known
 
-    async def revoke(self, platform: str, user_id: str) -> Guest:
+    async def revoke(self, platform: str, user_id: str) -> PairingUser:
         """Let somebody in no more.
 
         Raises:
@@ -120,10 +120,10 @@ class Pairings:
             await self._write(tuple(one for one in self.people if one is not gone), self.asking)
             return gone
 
-    async def _write(self, people: tuple[Guest, ...], asking: tuple[Guest, ...]) -> None:
-        kept = records.Paired(people=people, asking=asking, at=self._clock())
+    async def _write(self, people: tuple[PairingUser, ...], asking: tuple[PairingUser, ...]) -> None:
+        kept = records.PairingState(people=people, asking=asking, at=self._clock())
         try:
-            self._seq = (await self._engine.append(Put(SUBJECT, records.encode(kept), expect=self._seq)))[0]
+            self._seq = (await self._engine.append(NewRecord(SUBJECT, records.encode(kept), expect=self._seq)))[0]
         except Conflict:
             await self.load()
             raise AccessError("somebody else changed this at the same moment; try again") from None
@@ -133,4 +133,4 @@ class Pairings:
 
 def mark_of(code: str) -> str:
     """What is kept of a code."""
-    return records.token(f"pairing:{code}")
+    return records.token_of(f"pairing:{code}")

@@ -15,7 +15,7 @@ from gateway import records
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Receipt, Receive, Reply
-from gateway.outbox import Doubt
+from gateway.outbox import DoubtPolicy
 from gateway.sessions import session_key
 
 PLATFORM = "terminal"
@@ -72,9 +72,9 @@ class Terminal:
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
-        async for record in every(self._engine, records.subject("in", key)):
+        async for record in every(self._engine, records.session_subject_of("in", key)):
             kept = records.decode(record.data)
-            if isinstance(kept, records.Inbound) and kept.message.id == message.id:
+            if isinstance(kept, records.InboundMessage) and kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
 
@@ -82,7 +82,7 @@ class Terminal:
 class JournalCarrier:
     """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
 
-    doubt: Doubt = "none"
+    doubt: DoubtPolicy = "none"
     can_edit = False
 
     def __init__(self, platform: str) -> None:
@@ -112,13 +112,15 @@ class Watcher:
         self._receipt = receipt
         self._message = message
         self._notify = notify
-        self._shown: dict[str, records.Outbound] = {}
+        self._shown: dict[str, records.OwedReply] = {}
 
     async def ended(self) -> Said | None:
         """How it was answered before now, if it was."""
-        async for record in every(self._engine, records.subject("turn", self._receipt.session_key), self._receipt.seq):
+        async for record in every(
+            self._engine, records.session_subject_of("turn", self._receipt.session_key), self._receipt.seq
+        ):
             kept = records.decode(record.data)
-            if isinstance(kept, records.Done) and kept.upto >= self._receipt.seq:
+            if isinstance(kept, records.TurnEnded) and kept.upto >= self._receipt.seq:
                 return await self._said(kept.status, kept.turn_id, kept.error)
         return None
 
@@ -128,25 +130,25 @@ class Watcher:
                 await self._notify("delta", msgspec.json.decode(record.data))
                 continue
             match records.decode(record.data):
-                case records.Outbound() as out:
+                case records.OwedReply() as out:
                     await self._show(out)
-                case records.Asked() as asked:
+                case records.QuestionsAsked() as asked:
                     return await self._said("waiting", asked.turn_id, "")
-                case records.Done(upto=upto) as done if upto >= self._receipt.seq:
+                case records.TurnEnded(upto=upto) as done if upto >= self._receipt.seq:
                     return await self._said(done.status, done.turn_id, done.error)
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
     async def _said(self, status: str, turn_id: str, error: str) -> Said:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
-        pattern = records.out_of_session(self._receipt.session_key)
+        pattern = records.reply_pattern_of_session(self._receipt.session_key)
         for record in await self._engine.read(pattern, self._receipt.seq):
             kept = records.decode(record.data)
-            if isinstance(kept, records.Outbound):
+            if isinstance(kept, records.OwedReply):
                 await self._show(kept)
         texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
         return Said(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
-    async def _show(self, out: records.Outbound) -> None:
+    async def _show(self, out: records.OwedReply) -> None:
         is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out
@@ -168,4 +170,4 @@ def message_of(typed: Say) -> Message:
 def live_subjects(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
     key = session_key(message)
-    return records.subject("turn", key), records.out_of_session(key), records.delta_subject(key)
+    return records.session_subject_of("turn", key), records.reply_pattern_of_session(key), records.delta_subject_of(key)

@@ -14,7 +14,7 @@ from gateway.agent.ports import TurnResult
 from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
 from gateway.agent.tools import Tool, ToolContext
 from gateway.errors import AgentError
-from gateway.events import Deny
+from gateway.events.event import Deny
 from gateway.transcript import Entry
 
 DELEGATE, TRANSFER = "delegate", "transfer"

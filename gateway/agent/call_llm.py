@@ -12,7 +12,7 @@ from gateway.agent.estimate import estimate
 from gateway.agent.model import Answer, ModelRequest, ToolSpec
 from gateway.agent.node import Node, through
 from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, around, wait
-from gateway.events import Deny, End
+from gateway.events.event import Deny, End
 from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)

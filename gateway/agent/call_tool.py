@@ -16,7 +16,7 @@ import msgspec
 from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
 from gateway.agent.tools import Tool, ToolContext, check_args, find_tool
 from gateway.errors import AgentError
-from gateway.events import Deny, End, Pause, Question, is_yes
+from gateway.events.event import Deny, End, Pause, Question, is_yes
 from gateway.records import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
 

@@ -12,7 +12,7 @@ from gateway.agent.call_tool import ENDED, as_text, call_tool, failed
 from gateway.agent.node import Node, through
 from gateway.agent.run import Done, Fields, Operation, Run, Unrecorded, around
 from gateway.agent.tools import Tool
-from gateway.events import Deny, Pause, Question
+from gateway.events.event import Deny, Pause, Question
 from gateway.records import ToolFinished
 from gateway.transcript import Entry, ToolCall, as_call, call_from
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.agent.node import Node, through
 from gateway.agent.run import Done, Fields, Operation, Run, around
-from gateway.events import Deny, Pause, Question
+from gateway.events.event import Deny, Pause, Question
 
 
 async def put(run: Run, question: Question) -> tuple[Question, Any]:

@@ -20,7 +20,7 @@ from gateway.agent.ports import TurnResult, enter
 from gateway.agent.replay import replay
 from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, Unrecorded, around, log, wait
 from gateway.errors import GatewayError
-from gateway.events import Deny, End, Pause
+from gateway.events.event import Deny, End, Pause
 from gateway.transcript import Entry, as_message, entry_from
 
 HERMES_CUT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect

@@ -10,7 +10,7 @@ from gateway.agent.run import Done, Fields, Operation, Run, around
 from gateway.agent.skills import Skill, read_content
 from gateway.agent.tools import Tool, ToolContext
 from gateway.errors import AgentError
-from gateway.events import Deny
+from gateway.events.event import Deny
 
 LOAD, UNLOAD = "load_skill", "unload_skill"
 UNLOADED = "The skill {} is unloaded: its instructions no longer hold."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
-from gateway.events import Deny
+from gateway.events.event import Deny
 
 NodeType: TypeAlias = Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"]
 

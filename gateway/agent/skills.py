@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import AgentError
-from gateway.located import Finding, Mapping, Place, Scalar, parse_yaml
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, parse_yaml
 
 FILE = "SKILL.md"
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
@@ -48,7 +48,7 @@ def find_skills(roots: Iterable[Path]) -> Skills:
             if skill is None:
                 continue
             if skill.name in skills and skills[skill.name].folder != folder:
-                place = Place(str(folder / FILE), 1, 1)
+                place = SourceLocation(str(folder / FILE), 1, 1)
                 what = f"the skill {skill.name!r} is there already: {skills[skill.name].folder}"
                 findings.append(Finding(place, what, "rename one of the two", "warning"))
             skills.setdefault(skill.name, skill)
@@ -61,10 +61,12 @@ def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
     try:
         head, _ = _parts(path)
     except AgentError as error:
-        findings.append(Finding(Place(str(path), 1, 1), str(error), "begin the file with --- name and description ---"))
+        findings.append(
+            Finding(SourceLocation(str(path), 1, 1), str(error), "begin the file with --- name and description ---")
+        )
         return None
     tree = parse_yaml(b"\n" + head, str(path))  # the fence is the file's first line, so that places are the file's
-    root = tree.root if isinstance(tree.root, Mapping) else Mapping(Place(str(path), 1, 1))
+    root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(SourceLocation(str(path), 1, 1))
     faults = [*tree.findings, *_faults(root, folder)]
     findings += faults
     if any(fault.severity == "error" for fault in faults):
@@ -127,7 +129,7 @@ def _parts(path: Path) -> tuple[bytes, bytes]:
     return b"\n".join(lines[1:end]), b"\n".join(lines[end + 1 :])
 
 
-def _faults(root: Mapping, folder: Path) -> Iterable[Finding]:
+def _faults(root: YamlMapping, folder: Path) -> Iterable[Finding]:
     name, description = root.get("name"), _text(root, "description")
     place = name.place if name else root.place
     if _text(root, "name") != folder.name:
@@ -141,11 +143,11 @@ def _faults(root: Mapping, folder: Path) -> Iterable[Finding]:
         yield Finding(node.place if node else root.place, "the skill has no usable description", remedy)
 
 
-def _text(root: Mapping, key: str) -> str:
+def _text(root: YamlMapping, key: str) -> str:
     node = root.get(key)
-    return node.text.strip() if isinstance(node, Scalar) else ""
+    return node.text.strip() if isinstance(node, YamlScalar) else ""
 
 
-def _version(root: Mapping) -> str:
+def _version(root: YamlMapping) -> str:
     metadata = root.get("metadata")
-    return _text(root, "version") or (_text(metadata, "version") if isinstance(metadata, Mapping) else "")
+    return _text(root, "version") or (_text(metadata, "version") if isinstance(metadata, YamlMapping) else "")

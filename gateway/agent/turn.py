@@ -23,7 +23,7 @@ from gateway.agent.invocation import invoke
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.replay import replay
 from gateway.agent.run import Run, Unrecorded
-from gateway.events import Pause, Question
+from gateway.events.event import Pause, Question
 from gateway.records import Step
 from gateway.transcript import Entry
 

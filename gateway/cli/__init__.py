@@ -15,8 +15,8 @@ from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
 from gateway.config.home import process_environment, read_home
-from gateway.errors import Exit, GatewayError
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode, GatewayError
+from gateway.logs.text import to_one_line
 
 PROGRAM = "hermes-gateway"
 WIDTH = 100
@@ -59,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         code = int(error.exit)
     except KeyboardInterrupt:
-        code = int(Exit.INTERRUPTED)
+        code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         _silence(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
         _complain(f"{error.strerror or error}: {error.filename or 'this program'}")
-        code = int(Exit.FAILED)
+        code = int(ExitCode.FAILED)
     return code
 
 
@@ -74,10 +74,10 @@ def _chosen(argv: list[str]) -> int:
     home = read_home(process_environment(), options.home or "")
     if options.version:
         print(f"{PROGRAM} {__version__}")
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     if options.help or (not command and ALONE not in COMMANDS):
         print(overview())
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     module = _load(command or ALONE)
     args = command_parser(command or ALONE, module).parse_args(rest)
     return int(module.run(args, home))
@@ -96,7 +96,7 @@ def _split(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
         rest = [*rest[1:2], "--help"] if rest[1:] else []
         options.help |= not rest
     if rest and rest[0] not in COMMANDS:
-        parser.error(f"there is no command `{one_line(rest[0], 60)}`{_meant(rest[0], COMMANDS)}")
+        parser.error(f"there is no command `{to_one_line(rest[0], 60)}`{_meant(rest[0], COMMANDS)}")
     return options, rest[0] if rest else "", rest[1:]
 
 
@@ -148,15 +148,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if self._verbs and REQUIRED.search(message):
             message = f"one of these is wanted: {', '.join(self._verbs)}"
-        self.exit(int(Exit.USAGE), f"{self.prog}: {_with_guess(message)}\ntry: {self.prog} --help\n")
+        self.exit(int(ExitCode.USAGE), f"{self.prog}: {_with_guess(message)}\ntry: {self.prog} --help\n")
 
 
 def _with_guess(message: str) -> str:
     found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message, re.DOTALL)
     if not found:
-        return one_line(message, 500)
+        return to_one_line(message, 500)
     possible = [choice.strip("' ") for choice in found[2].split(",")]
-    return f"there is no `{one_line(found[1], 60)}`{_meant(found[1], possible)}"
+    return f"there is no `{to_one_line(found[1], 60)}`{_meant(found[1], possible)}"
 
 
 def _meant(word: str, known: Any) -> str:
@@ -170,7 +170,7 @@ def _sentence(summary: str) -> str:
 
 def _complain(message: str) -> None:
     """What is wrong and where in the first line, what to do in those below."""
-    lines = [one_line(line) for line in message.splitlines()] or ["failed"]
+    lines = [to_one_line(line) for line in message.splitlines()] or ["failed"]
     try:
         print(f"{PROGRAM}: {lines[0]}", *(f"  {line}" for line in lines[1:]), sep="\n", file=sys.stderr)
         sys.stderr.flush()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
-from gateway.engine.backup import Contents, backup, restore, verify
-from gateway.errors import Exit
+from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
+from gateway.errors import ExitCode
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,25 +27,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "restore":
         note(f"checking {args.file} ...")
-        old = restore(Path(args.file), home.journal)
+        old = restore_backup(Path(args.file), home.journal)
         forget_index(home.search)
         said = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
         facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
     elif args.verb == "verify":
         path = Path(args.file) if args.file else home.journal
-        found = verify(path)
+        found = verify_journal(path)
         said, facts = f"{path} is whole: {in_words(found)}", {"file": str(path), **counted(found)}
     else:
         path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         note(f"copying {home.journal} ...")
-        found = backup(home.journal, path)
+        found = create_backup(home.journal, path)
         said, facts = f"{path}: {in_words(found)}", {"file": str(path), **counted(found)}
     if args.json:
         show_json(facts)
     else:
         print(said)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def forget_index(search: Path) -> None:
@@ -54,9 +54,9 @@ def forget_index(search: Path) -> None:
         search.with_name(search.name + suffix).unlink(missing_ok=True)
 
 
-def counted(found: Contents) -> dict[str, object]:
+def counted(found: JournalContents) -> dict[str, object]:
     return {"records": found.records, "size": found.size}
 
 
-def in_words(found: Contents) -> str:
+def in_words(found: JournalContents) -> str:
     return f"{found.records} records, {found.size} bytes"

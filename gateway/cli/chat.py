@@ -12,7 +12,7 @@ from typing import Any
 from gateway.cli.output import note, show_json, shown
 from gateway.config.home import Home
 from gateway.control.client import Client, result_of
-from gateway.errors import Exit, GatewayError, NotRunning
+from gateway.errors import ExitCode, GatewayError, NotRunning
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
 GONE = "The gateway went away; what you said is kept, and answered when it is back."
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.message is not None and not args.message.strip():
         note("hermes-gateway chat: there is nothing in --message to say")
-        return int(Exit.USAGE)
+        return int(ExitCode.USAGE)
     if args.message is not None:
         return say(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
@@ -48,7 +48,7 @@ def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
         print(shown(said["reply"]) if sys.stdout.isatty() else said["reply"])
     else:
         note(f"({said['status']}, without a reply)")
-    return int(Exit.FAILED if said["status"] == "failed" else Exit.OK)
+    return int(ExitCode.FAILED if said["status"] == "failed" else ExitCode.OK)
 
 
 def talk_lines(socket: Path, lines: Iterable[str], session: str) -> int:
@@ -57,7 +57,7 @@ def talk_lines(socket: Path, lines: Iterable[str], session: str) -> int:
     for line in lines:
         if line.strip():
             failed |= say(socket, line.strip(), session, as_json=False) != 0
-    return int(Exit.FAILED if failed else Exit.OK)
+    return int(ExitCode.FAILED if failed else ExitCode.OK)
 
 
 class Screen:
@@ -158,6 +158,6 @@ def converse(home: Home, session: str) -> int:
             if text.strip() and not talk.gone.is_set():
                 talk.say(text.strip())
         if not talk.gone.is_set():
-            return int(Exit.OK)
+            return int(ExitCode.OK)
         print(GONE, file=sys.stderr)
-        return int(Exit.NOT_RUNNING)
+        return int(ExitCode.NOT_RUNNING)

@@ -11,15 +11,15 @@ from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home, process_environment
 from gateway.config.loading import Configuration, examine
 from gateway.config.reference import json_schema, values
-from gateway.errors import ConfigError, Exit, GatewayError
-from gateway.located import Finding
-from gateway.logs.text import one_line
+from gateway.errors import ConfigError, ExitCode, GatewayError
+from gateway.logs.text import to_one_line
+from gateway.yaml_source import Finding
 
 
 class NoSuchSetting(GatewayError):
     """What was asked for is not in the configuration's shape."""
 
-    exit = Exit.USAGE
+    exit = ExitCode.USAGE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             return show_paths(home, as_json=args.json)
         case _:
             print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-            return int(Exit.OK)
+            return int(ExitCode.OK)
 
 
 def check(home: Home, *, as_json: bool) -> int:
@@ -57,7 +57,7 @@ def check(home: Home, *, as_json: bool) -> int:
         for finding in findings:
             print(_as_line(finding))
         _sum_up(home, findings)
-    return int(Exit.OK if configuration else Exit.CONFIG)
+    return int(ExitCode.OK if configuration else ExitCode.CONFIG)
 
 
 def _sum_up(home: Home, findings: list[Finding]) -> None:
@@ -84,7 +84,7 @@ def _as_data(finding: Finding) -> dict[str, Any]:
 
 def _as_line(finding: Finding) -> str:
     severity = styled(finding.severity, "red" if finding.severity == "error" else "yellow")
-    return f"{one_line(str(finding.place))}: {severity}: {one_line(finding.what)}; {one_line(finding.remedy)}"
+    return f"{to_one_line(str(finding.place))}: {severity}: {to_one_line(finding.what)}; {to_one_line(finding.remedy)}"
 
 
 def show(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
@@ -105,14 +105,14 @@ def show(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
         print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
     else:
         print(_text(data))
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def _part(data: Any, section: str) -> Any:
     for key in filter(None, section.split(".")):
         if not isinstance(data, dict) or key not in data:
             known = ", ".join(data) if isinstance(data, dict) else "nothing"
-            raise NoSuchSetting(f"there is no setting `{one_line(section, 100)}`\nhere there is: {known}")
+            raise NoSuchSetting(f"there is no setting `{to_one_line(section, 100)}`\nhere there is: {known}")
         data = data[key]
     return data
 
@@ -143,4 +143,4 @@ def show_paths(home: Home, *, as_json: bool) -> int:
         show_json({name: str(getattr(home, name)) for name in names})
     else:
         print(home.config)
-    return int(Exit.OK)
+    return int(ExitCode.OK)

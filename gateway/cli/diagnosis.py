@@ -23,15 +23,15 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration, examine
 from gateway.control.client import Client
 from gateway.daemon.networks import why_off
-from gateway.engine.backup import verify
+from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import GatewayError, NotRunning
 from gateway.hooks.folders.discovery import Source, hooks_in
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 ROOM = 200_000_000  # bytes that should be free on the disk
 NEAR = 0.9  # of the journal's bound
 PATIENCE = 10.0
-GATEWAY = Place("the running gateway")
+GATEWAY = SourceLocation("the running gateway")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ def home(found: Patient) -> Iterator[Finding]:
     yield from home_findings(found.home)
     for path in (found.home.root, found.home.ours):
         if path.is_dir() and not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(Place(str(path)), "it cannot be written", "make it writable for the user of the gateway")
+            yield Finding(
+                SourceLocation(str(path)), "it cannot be written", "make it writable for the user of the gateway"
+            )
 
 
 def configuration(found: Patient) -> Iterator[Finding]:
@@ -78,7 +80,9 @@ def process(found: Patient) -> Iterator[Finding]:
     if found.facts is None:
         if holder := holder_of(found.home.lock):
             what = f"{holder} holds this home and does not answer" + (f": {found.trouble}" if found.trouble else "")
-            yield Finding(Place(str(found.home.socket)), what, "look at: hermes-gateway logs; then end that process")
+            yield Finding(
+                SourceLocation(str(found.home.socket)), what, "look at: hermes-gateway logs; then end that process"
+            )
         return
     if found.facts["version"] != __version__:
         what = f"it runs version {found.facts['version']}, installed is {__version__}"
@@ -93,16 +97,16 @@ def journal(found: Patient) -> Iterator[Finding]:
     path = found.home.journal
     if path.exists():
         try:
-            verify(path)
+            verify_journal(path)
         except GatewayError as error:
             what, _, remedy = str(error).partition("\n")
             yield Finding(
-                Place(str(path)), what, remedy or "stop the gateway and restore a backup: backup restore FILE"
+                SourceLocation(str(path)), what, remedy or "stop the gateway and restore a backup: backup restore FILE"
             )
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):
         if not kept.name.endswith(("-wal", "-shm")):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"
-            yield Finding(Place(str(kept)), "a damaged journal was set aside", remedy, "warning")
+            yield Finding(SourceLocation(str(kept)), "a damaged journal was set aside", remedy, "warning")
 
 
 def room(found: Patient) -> Iterator[Finding]:
@@ -111,13 +115,13 @@ def room(found: Patient) -> Iterator[Finding]:
     free = shutil.disk_usage(there).free
     if free < ROOM:
         what = f"{free // 1_000_000} MB are free; on a full disk no message is taken"
-        yield Finding(Place(str(there)), what, "make room on this disk")
+        yield Finding(SourceLocation(str(there)), what, "make room on this disk")
     bound = found.configuration.settings.journal.max_size if found.configuration else 0
     with suppress(OSError):
         size = found.home.journal.stat().st_size
         if bound and size > NEAR * bound:
             what = f"it has {size} bytes, and its bound is {bound}"
-            yield Finding(Place(str(found.home.journal)), what, "raise journal.max_size", "warning")
+            yield Finding(SourceLocation(str(found.home.journal)), what, "raise journal.max_size", "warning")
 
 
 def models(found: Patient) -> Iterator[Finding]:
@@ -129,11 +133,11 @@ def models(found: Patient) -> Iterator[Finding]:
         "model": settings.model,
         **{f"models.{key}": one for key, one in settings.models.items()},
     }.items():
-        place = found.configuration.origins.get(f"{name}.name") or Place(str(found.home.config))
+        place = found.configuration.origins.get(f"{name}.name") or SourceLocation(str(found.home.config))
         yield from _model(place, name, model, found.home)
 
 
-def _model(place: Place, name: str, model: Model, home: Home) -> Iterator[Finding]:
+def _model(place: SourceLocation, name: str, model: Model, home: Home) -> Iterator[Finding]:
     try:
         if model.provider != "demo":
             fault = fault_of(model)
@@ -153,7 +157,9 @@ def platforms(found: Patient) -> Iterator[Finding]:
             network = getattr(networks, name)
             reason = why_off(name, network)
             if network.enabled and reason:
-                place = found.configuration.origins.get(f"platforms.{name}.enabled") or Place(str(found.home.config))
+                place = found.configuration.origins.get(f"platforms.{name}.enabled") or SourceLocation(
+                    str(found.home.config)
+                )
                 yield Finding(
                     place, f"{name} is switched on and not served: {reason}", "set it up, or say enabled: false"
                 )
@@ -175,7 +181,7 @@ def hooks(found: Patient) -> Iterator[Finding]:
         yield from one.findings
         for lack in one.lacks:
             remedy = f"install it, or switch the hook off: hermes-gateway hooks disable {one.name}"
-            yield Finding(Place(str(folder.path)), f"it cannot run here: {lack}", remedy)
+            yield Finding(SourceLocation(str(folder.path)), f"it cannot run here: {lack}", remedy)
 
 
 CHECKS: Mapping[str, Check] = MappingProxyType(

@@ -6,9 +6,9 @@ from gateway.cli import doctor_hermes
 from gateway.cli.diagnosis import CHECKS, patient
 from gateway.cli.output import show_json, styled
 from gateway.config.home import Home, process_environment
-from gateway.errors import Exit
-from gateway.located import Finding
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode
+from gateway.logs.text import to_one_line
+from gateway.yaml_source import Finding
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +26,14 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json({"ok": not any(found.values()), "running": who.facts is not None, "checks": told})
     else:
         show(found, is_running=who.facts is not None)
-    return int(Exit.FAILED if any(found.values()) else Exit.OK)
+    return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
 def show(found: dict[str, list[Finding]], *, is_running: bool) -> None:
     for name, findings in found.items():
         print(f"{name}: {'' if findings else styled('fine', 'green')}".rstrip())
         for finding in findings:
-            print(f"  {one_line(f'{finding.place}: {finding.what}')}\n    {one_line(finding.remedy)}")
+            print(f"  {to_one_line(f'{finding.place}: {finding.what}')}\n    {to_one_line(finding.remedy)}")
     if not is_running:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
 

@@ -14,7 +14,7 @@ from gateway.config.home import Home
 from gateway.config.layers import read_outside
 from gateway.config.names import ALLOW_ALL, NOT_OFFERED, hermes_names
 from gateway.config.providers import OFFERS
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 from gateway.hooks.folders.code import read_code
 from gateway.hooks.folders.discovery import Folder, Source, hooks_in
 from gateway.hooks.folders.manifest import Kind
@@ -22,8 +22,8 @@ from gateway.hooks.folders.reaches import reaches
 from gateway.hooks.folders.requirements import missing
 from gateway.hooks.folders.study import study
 from gateway.hooks.wires.process.plugin.names import TABLE, why_never
-from gateway.located import Finding, read_yaml
-from gateway.located import Mapping as Tree
+from gateway.yaml_source import Finding, read_yaml
+from gateway.yaml_source import YamlMapping as Tree
 
 LIMIT = 2_000_000
 WORKS, DEGRADES, FAILS, OFF = "works", "degrades", "fails", "off"
@@ -63,7 +63,7 @@ def run(home: Home, environ: Mapping[str, str], *, as_json: bool) -> int:
     rows = [*hooks(home, environ), *plugins(home, environ), *settings(home), *variables(home, environ), *files(home)]
     if as_json:
         show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     shown = [
         (row.what if not number else "", row.name if not number else "", _coloured(row.verdict, number), why)
         for row in rows
@@ -72,7 +72,7 @@ def run(home: Home, environ: Mapping[str, str], *, as_json: bool) -> int:
     show_table(("what", "name", "", ""), shown, f"there is nothing of Hermes in {home.root}")
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in COLOURS}
     note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "; nothing was changed or run")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def _coloured(verdict: str, number: int) -> str:

@@ -6,16 +6,16 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from gateway.catalogue import EVERY, POINTS, TURN, schema, suggest
 from gateway.cli.logs import moment
 from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode
+from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, build_schema, suggest_event
+from gateway.logs.text import to_one_line
 
 SHOWN = 400
-PASSED_OVER = frozenset(field.name for field in (*EVERY, *TURN)) - {"user_id"}  # `--json` has them
+PASSED_OVER = frozenset(field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)) - {"user_id"}  # `--json` has them
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,24 +48,24 @@ def show_list(*, as_json: bool) -> int:
                 "name": name,
                 "writable": sorted(point.writable),
                 "outcomes": sorted(point.outcomes),
-                "schema": schema(point),
+                "schema": build_schema(point),
             }
-            for name, point in POINTS.items()
+            for name, point in EVENT_SPECS.items()
         ]
         show_json({"events": events})
     else:
         rows = [
             (name, " ".join(sorted(point.outcomes)), " ".join(sorted(point.writable)), point.doc)
-            for name, point in POINTS.items()
+            for name, point in EVENT_SPECS.items()
         ]
         show_table(("event", "outcomes", "can be changed", "when"), rows)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def tail(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
     """Until Ctrl-C, the gateway's end, or so many events."""
     for name in names:
-        if meant := suggest(name):
+        if meant := suggest_event(name):
             note(f"nobody emits {name}; did you mean {meant}?")
     with Client(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
         client.start("events.tail", {"names": names})
@@ -73,7 +73,7 @@ def tail(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
             show(message["params"], as_json=as_json)
             if seen == number:
                 break
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show(event: dict[str, Any], *, as_json: bool) -> None:
@@ -83,7 +83,7 @@ def show(event: dict[str, Any], *, as_json: bool) -> None:
     fields = {key: value for key, value in event["fields"].items() if key not in PASSED_OVER and value}
     at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
     where = event["fields"].get("session_key", "")
-    said = one_line(json.dumps(fields, ensure_ascii=False), SHOWN)
+    said = to_one_line(json.dumps(fields, ensure_ascii=False), SHOWN)
     print(f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {styled(where, 'dim')} {said}", flush=True)
 
 
@@ -104,4 +104,4 @@ def replay(args: argparse.Namespace, home: Home) -> int:
         show_json({**told, "trials": trials})
     elif not trials:
         note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
-    return int(Exit.FAILED if told["failed"] else Exit.OK)
+    return int(ExitCode.FAILED if told["failed"] else ExitCode.OK)

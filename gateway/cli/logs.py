@@ -12,10 +12,10 @@ from typing import BinaryIO, NamedTuple, Self
 
 from gateway.cli.output import has_colours
 from gateway.config.home import Home
-from gateway.errors import Exit, GatewayError
-from gateway.located.units import seconds_in
-from gateway.logs.lines import LEVELS, Line, for_pipe, for_terminal, from_json
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode, GatewayError
+from gateway.logs.lines import LEVELS, LogLine, format_for_pipe, format_for_terminal, from_json
+from gateway.logs.text import to_one_line
+from gateway.yaml_source.units import parse_duration
 
 PAUSE = 0.2
 BLOCK = 65_536
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             for raw in follower.read():
                 if wanted.takes(from_json(raw)):
                     show(raw, as_json=args.json)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def moment(text: str) -> float:
@@ -53,7 +53,7 @@ def moment(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: it is neither.
     """
-    if (seconds := seconds_in(text)) is not None:
+    if (seconds := parse_duration(text)) is not None:
         return time.time() - seconds
     try:
         return datetime.fromisoformat(text).astimezone().timestamp()
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
     session: str | None = None
     since: float = 0.0
 
-    def takes(self, line: Line | None) -> bool:
+    def takes(self, line: LogLine | None) -> bool:
         """A line that nobody can read is shown, unless something is asked for that only a readable one can be."""
         if line is None:
             return self == Wanted()
@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
             and self.session in (None, line.context.get("session"))
         )
 
-    def is_past(self, line: Line | None) -> bool:
+    def is_past(self, line: LogLine | None) -> bool:
         """Whether all that was written before this line is too old."""
         return line is not None and line.time < self.since
 
@@ -91,9 +91,9 @@ def show(raw: str, *, as_json: bool) -> None:
     if as_json:
         print(raw)
     elif line is None:
-        print(one_line(raw))
+        print(to_one_line(raw))
     else:
-        print((for_terminal if has_colours(sys.stdout) else for_pipe)(line))
+        print((format_for_terminal if has_colours(sys.stdout) else format_for_pipe)(line))
 
 
 def last_lines(path: Path, wanted: Wanted, most: int, end: int | None = None) -> list[str]:

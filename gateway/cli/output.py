@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from gateway.config.home import process_environment
-from gateway.logs.text import block, one_line
+from gateway.logs.text import to_one_line, to_text_block
 
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
@@ -21,7 +21,7 @@ def show_json(data: Mapping[str, Any], version: int = 1) -> None:
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
     """Columns as wide as they need to be; on a terminal the last one ends where the terminal does."""
-    cells = [[one_line("" if cell is None else str(cell), 500) for cell in row] for row in rows]
+    cells = [[to_one_line("" if cell is None else str(cell), 500) for cell in row] for row in rows]
     if not cells:
         print(styled(empty, "dim"))
         return
@@ -34,7 +34,7 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Name and value, a line each."""
-    pairs = [(name, one_line(str(value), 2000)) for name, value in fields]
+    pairs = [(name, to_one_line(str(value), 2000)) for name, value in fields]
     widest = max((columns(name) for name, _ in pairs), default=0)
     for name, value in pairs:
         print(f"{styled(_padded(name, widest), 'dim')}  {value}")
@@ -49,7 +49,7 @@ def note(text: str) -> None:
 def shown(text: str) -> str:
     """All of it, in its lines, and nothing in it acts on the terminal."""
     expanded = text.expandtabs(4)
-    return block(expanded, len(expanded))
+    return to_text_block(expanded, len(expanded))
 
 
 def styled(text: str, *styles: str, stream: TextIO | None = None) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 from gateway.cli.output import ago, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode
+from gateway.logs.text import to_one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             case "revoke":
                 asked = {"platform": args.platform, "user_id": args.user}
                 told(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show(found: dict[str, Any], *, as_json: bool) -> None:
@@ -53,4 +53,4 @@ def told(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
     if as_json:
         show_json(guest)
     else:
-        print(one_line(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}"))
+        print(to_one_line(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}"))

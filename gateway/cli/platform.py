@@ -6,7 +6,7 @@ from typing import Any
 from gateway.cli.output import ago, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 
 STEERING = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
@@ -29,13 +29,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     with Client(home.socket) as client:
         if args.verb == "list":
             show(client.call("platform.list"), as_json=args.json)
-            return int(Exit.OK)
+            return int(ExitCode.OK)
         did = client.call("platform.steer", {"verb": args.verb, "name": args.name})
     if args.json:
         show_json(did)
     else:
         print(did["did"])
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show(found: dict[str, Any], *, as_json: bool) -> None:

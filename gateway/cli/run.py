@@ -19,8 +19,8 @@ from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
 from gateway.daemon.parts import single
 from gateway.daemon.run import run as serve
+from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.redaction import Redactor
-from gateway.logs.service import Logs, look_of
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier
 
@@ -54,12 +54,12 @@ def run(args: argparse.Namespace, home: Home) -> int:
             raise single(group) from None
 
 
-def logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> Logs:
+def logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> LogPipeline:
     """To the standard error, and to the file that `logs` reads."""
     wanted = configuration.settings.logs
-    look = look_of(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
+    look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
-    return Logs(Redactor(configuration.secrets), sinks, wanted.level)
+    return LogPipeline(Redactor(configuration.secrets), sinks, wanted.level)
 
 
 def watchdog(environ: Mapping[str, str]) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,4 +37,4 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json(sent)
     elif sent["state"] == "owed":
         note("not sent yet: it is kept, and goes out as soon as the network takes it")
-    return int(Exit.OK)
+    return int(ExitCode.OK)

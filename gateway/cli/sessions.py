@@ -9,8 +9,8 @@ from typing import Any
 from gateway.cli.output import note, show_json, show_table, shown, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode
+from gateway.logs.text import to_one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
     found = ask(home, "list", platform=args.platform, limit=args.limit)
     if args.json:
         show_json(found)
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     rows = [
         (
             f"{'*' if one['is_current'] else ' '} {one['session_id']}",
@@ -67,30 +67,30 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
         for one in found["sessions"]
     ]
     show_table(("  session", "platform", "person", "turns", "last used", ""), rows, "there are no sessions yet")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show_one(args: argparse.Namespace, home: Home) -> int:
     session = ask(home, "show", session=args.session)
     if args.json:
         show_json(session)
-        return int(Exit.OK)
-    print(styled(one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
+        return int(ExitCode.OK)
+    print(styled(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
     for entry in session["entries"]:
         print(f"\n{styled(entry['role'], 'cyan')}  {shown(entry['content'])}".rstrip())
         for call in entry.get("tool_calls", ()):
-            print(f"  calls {one_line(call['name'])} {one_line(str(call['args']))}")
-    return int(Exit.OK)
+            print(f"  calls {to_one_line(call['name'])} {to_one_line(str(call['args']))}")
+    return int(ExitCode.OK)
 
 
 def find(args: argparse.Namespace, home: Home) -> int:
     found = ask(home, "search", query=" ".join(args.query))
     if args.json:
         show_json(found)
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     rows = [(one["session_id"], moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
     show_table(("session", "when", "who", ""), rows, "nobody said that")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def export(args: argparse.Namespace, home: Home) -> int:
@@ -100,19 +100,19 @@ def export(args: argparse.Namespace, home: Home) -> int:
         note(f"written to {args.output}")
     else:
         print(shown(text) if sys.stdout.isatty() else text)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
             note("nothing was deleted: say --yes, since there is nobody to ask")
-            return int(Exit.USAGE)
+            return int(ExitCode.USAGE)
         if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
-            return int(Exit.FAILED)
+            return int(ExitCode.FAILED)
     ask(home, "delete", session=args.session)
     print(f"{args.session} is forgotten")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def rebuild(args: argparse.Namespace, home: Home) -> int:
@@ -122,7 +122,7 @@ def rebuild(args: argparse.Namespace, home: Home) -> int:
         show_json(found)
     else:
         print(f"{found['records']} records read")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def moment(at: float) -> str:

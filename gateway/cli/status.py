@@ -9,7 +9,7 @@ from gateway.cli import platform
 from gateway.cli.output import show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit, NotRunning
+from gateway.errors import ExitCode, NotRunning
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json({"running": True, **facts})
     else:
         show(facts)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def down(home: Home, *, as_json: bool) -> int:
@@ -34,7 +34,7 @@ def down(home: Home, *, as_json: bool) -> int:
         show_json({"running": False, "home": str(home.root)})
     else:
         show_fields([("gateway", "not running"), ("home", home.root), ("next", "hermes-gateway run")])
-    return int(Exit.NOT_RUNNING)
+    return int(ExitCode.NOT_RUNNING)
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from gateway.cli.output import note
 from gateway.cli.waiting import waiting
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_args: argparse.Namespace, home: Home) -> int:
     stop(home.socket)
     note("the gateway has stopped")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def stop(socket: Path) -> None:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gateway.config.meaning import HTTP, means
 from gateway.config.secret import Secret
-from gateway.located import Duration, Size
+from gateway.yaml_source import Duration, Size
 
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 

@@ -14,12 +14,12 @@ from gateway.config.names import ALLOW_ALL, NETWORKS, NOT_OFFERED, PREFIX, KeyPa
 from gateway.config.overlay import found, laid, node_of
 from gateway.config.providers import OFFERS, offerer
 from gateway.config.settings import Hooks
-from gateway.located import Finding, Node, Place, Scalar, Sequence, Severity
-from gateway.located import Mapping as Tree
-from gateway.located.tree import as_truth
+from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlScalar, YamlSequence
+from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source.tree import as_bool
 
-COMMAND_LINE = Place("the command line")
-DEFAULT = Place("default")
+COMMAND_LINE = SourceLocation("the command line")
+DEFAULT = SourceLocation("default")
 
 _SECRETS: Mapping[KeyPath, str] = {
     ("platforms", "telegram", "token"): "TELEGRAM_BOT_TOKEN",
@@ -31,7 +31,7 @@ _SECRETS: Mapping[KeyPath, str] = {
 }
 
 
-def assembled(root: Node, outside: Outside, chosen: Mapping[str, str], findings: list[Finding]) -> Node:
+def assembled(root: YamlNode, outside: Outside, chosen: Mapping[str, str], findings: list[Finding]) -> YamlNode:
     """The file's tree with everything laid over it that counts more."""
     tree = _hooks_by_name(root)
     tree = _references(tree, outside, findings)
@@ -47,7 +47,7 @@ def assembled(root: Node, outside: Outside, chosen: Mapping[str, str], findings:
     return _models(_ids(tree, root.place.source, findings), outside, findings)
 
 
-def _hooks_by_name(tree: Node) -> Node:
+def _hooks_by_name(tree: YamlNode) -> YamlNode:
     """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
     section = found(tree, ("hooks",))
     if not isinstance(section, Tree):
@@ -61,12 +61,12 @@ def _hooks_by_name(tree: Node) -> Node:
     return tree
 
 
-def _references(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+def _references(tree: YamlNode, outside: Outside, findings: list[Finding]) -> YamlNode:
     """Where a secret is wanted, `${NAME}` stands for a variable; a secret that is written out is found fault with."""
     environ = outside.environ
     for path, variable in _secret_places(tree):
         node = found(tree, path)
-        if not isinstance(node, Scalar):
+        if not isinstance(node, YamlScalar):
             continue
         dotted = ".".join(path)
         if variable and "${" not in node.text and node.text:
@@ -76,11 +76,11 @@ def _references(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
             if not environ.get(name):
                 what = f"`{dotted}` needs the variable {name}, which is not set"
                 findings.append(Finding(node.place, what, f"write {name}=... into .env", "warning"))
-        tree = laid(tree, path, Scalar(node.place, expanded(node.text, environ), quoted=True))
+        tree = laid(tree, path, YamlScalar(node.place, expanded(node.text, environ), quoted=True))
     return tree
 
 
-def _secret_places(tree: Node) -> Iterator[tuple[KeyPath, str]]:
+def _secret_places(tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
     """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
     yield from _SECRETS.items()
     for name in _keys(tree, "models"):
@@ -91,28 +91,28 @@ def _secret_places(tree: Node) -> Iterator[tuple[KeyPath, str]]:
                 yield ("mcp_servers", name, part, key), ""
 
 
-def _keys(tree: Node, *path: str) -> tuple[str, ...]:
+def _keys(tree: YamlNode, *path: str) -> tuple[str, ...]:
     node = found(tree, path)
     return tuple(node) if isinstance(node, Tree) else ()
 
 
-def _open_networks(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
-    opened: dict[str, Place] = {}
+def _open_networks(tree: YamlNode, outside: Outside, findings: list[Finding]) -> YamlNode:
+    opened: dict[str, SourceLocation] = {}
     for variable, networks in ALLOW_ALL.items():
         value = outside.values.get(variable)
-        if value and (value.text == "1" or as_truth(value.text)):
+        if value and (value.text == "1" or as_bool(value.text)):
             opened |= dict.fromkeys(networks, value.place)
-        elif value and value.text != "0" and as_truth(value.text) is None:
+        elif value and value.text != "0" and as_bool(value.text) is None:
             findings.append(Finding(value.place, "is neither true nor false", "write true or false", "warning"))
     if not opened:
         return tree
-    items = tuple(Scalar(place, network) for network, place in opened.items())
+    items = tuple(YamlScalar(place, network) for network, place in opened.items())
     before = found(tree, ("access", "everybody"))
-    kept = before.items if isinstance(before, Sequence) else ()
-    return laid(tree, ("access", "everybody"), Sequence(items[0].place, (*kept, *items)))
+    kept = before.items if isinstance(before, YamlSequence) else ()
+    return laid(tree, ("access", "everybody"), YamlSequence(items[0].place, (*kept, *items)))
 
 
-def _ids(tree: Node, file: str, findings: list[Finding]) -> Node:
+def _ids(tree: YamlNode, file: str, findings: list[Finding]) -> YamlNode:
     """What is no id is refused in our file, and passed over where it is Hermes's; `all` is added to each network."""
     for path, kept, finding in names_for_ids(tree):
         severity: Severity = "error" if finding.place.source == file else "warning"
@@ -120,20 +120,22 @@ def _ids(tree: Node, file: str, findings: list[Finding]) -> Node:
         tree = laid(tree, path, kept)
     for kind in _keys(tree, "access"):
         everywhere = found(tree, ("access", kind, "all"))
-        if isinstance(everywhere, Sequence):
+        if isinstance(everywhere, YamlSequence):
             for network in NETWORKS:
                 own = found(tree, ("access", kind, network))
-                items = own.items if isinstance(own, Sequence) else ()
-                tree = laid(tree, ("access", kind, network), Sequence(everywhere.place, (*items, *everywhere.items)))
+                items = own.items if isinstance(own, YamlSequence) else ()
+                tree = laid(
+                    tree, ("access", kind, network), YamlSequence(everywhere.place, (*items, *everywhere.items))
+                )
     return tree
 
 
-def _models(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+def _models(tree: YamlNode, outside: Outside, findings: list[Finding]) -> YamlNode:
     """A provider where a model is named and none is; then each model's address and key, where they are not given."""
     tree = _provider(tree, outside, findings)
     for path in (("model",), *(("models", name) for name in _keys(tree, "models"))):
         provider = found(tree, (*path, "provider"))
-        offer = OFFERS.get(provider.text) if isinstance(provider, Scalar) else None
+        offer = OFFERS.get(provider.text) if isinstance(provider, YamlScalar) else None
         if offer is None:
             continue
         for setting, variable, otherwise in (
@@ -142,17 +144,17 @@ def _models(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
         ):
             value = outside.values.get(variable) or Value(otherwise, DEFAULT)
             if value.text and found(tree, (*path, setting)) is None:
-                tree = laid(tree, (*path, setting), Scalar(value.place, value.text, quoted=True))
+                tree = laid(tree, (*path, setting), YamlScalar(value.place, value.text, quoted=True))
     return tree
 
 
-def _provider(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
+def _provider(tree: YamlNode, outside: Outside, findings: list[Finding]) -> YamlNode:
     name = found(tree, ("model", "name"))
     if found(tree, ("model", "provider")) is not None:
         return tree
     provider, variable = offerer(outside.environ)
     if provider and name is not None:
-        return laid(tree, ("model", "provider"), Scalar(outside.values[variable].place, provider))
+        return laid(tree, ("model", "provider"), YamlScalar(outside.values[variable].place, provider))
     if provider:
         there = f"there is {variable}, but no model is named"
         findings.append(_demo_answers(outside.values[variable].place, there))
@@ -161,7 +163,7 @@ def _provider(tree: Node, outside: Outside, findings: list[Finding]) -> Node:
     return tree
 
 
-def _demo_answers(place: Place, because: str) -> Finding:
+def _demo_answers(place: SourceLocation, because: str) -> Finding:
     remedy = "set `model.provider` and `model.name`"
     return Finding(place, f"the built-in demo model answers: {because}", remedy, "warning")
 

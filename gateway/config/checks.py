@@ -11,8 +11,8 @@ from gateway.config.names import NETWORKS
 from gateway.config.overlay import found
 from gateway.config.providers import OFFERS
 from gateway.config.settings import MAIN, Settings
-from gateway.located import Finding, Node, Place, Sequence, Severity
-from gateway.located.tree import shown
+from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
+from gateway.yaml_source.tree import to_printable
 
 _USERS = {"telegram": re.compile(r"[0-9]{1,20}\Z"), "discord": re.compile(r"[0-9]{15,21}\Z")}
 _USERS["slack"] = re.compile(r"[UWB][A-Z0-9]{6,20}\Z")
@@ -29,22 +29,22 @@ def is_id(kind: str, network: str, text: str) -> bool:
     return any(wanted[one].match(text) for one in (NETWORKS if network == "all" else (network,)))
 
 
-def names_for_ids(tree: Node) -> Iterator[tuple[tuple[str, ...], Sequence, Finding]]:
+def names_for_ids(tree: YamlNode) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
     """Entries of allow lists that are no ids: the list, what remains of it, and the finding."""
     for kind in _KINDS:
         for network in (*NETWORKS, "all"):
             path = ("access", kind, network)
             node = found(tree, path)
-            if not isinstance(node, Sequence):
+            if not isinstance(node, YamlSequence):
                 continue
             good = tuple(item for item in node.items if is_id(kind, network, getattr(item, "text", "")))
             for at, item in enumerate(node.items, 1):
                 if item not in good:
                     what = f"entry {at} of `{'.'.join(path)}` is no id"
-                    yield path, Sequence(node.place, good), Finding(item.place, what, _REMEDY)
+                    yield path, YamlSequence(node.place, good), Finding(item.place, what, _REMEDY)
 
 
-def settings_findings(settings: Settings, tree: Node) -> Iterator[Finding]:
+def settings_findings(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     """What is wrong with settings that are each right by themselves."""
     yield from _models(settings, tree)
     yield from _agents(settings, tree)
@@ -55,7 +55,7 @@ def settings_findings(settings: Settings, tree: Node) -> Iterator[Finding]:
         yield Finding(_nearest(tree, ("access", "everybody")), what, remedy, "warning")
 
 
-def _models(settings: Settings, tree: Node) -> Iterator[Finding]:
+def _models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     for path, model in (
         (("model",), settings.model),
         *((("models", name), one) for name, one in settings.models.items()),
@@ -68,7 +68,7 @@ def _models(settings: Settings, tree: Node) -> Iterator[Finding]:
             yield _leads_nowhere(tree, (*path, "fallbacks"), settings.models)
 
 
-def _keyless(model: Model, tree: Node, path: tuple[str, ...]) -> Iterator[Finding]:
+def _keyless(model: Model, tree: YamlNode, path: tuple[str, ...]) -> Iterator[Finding]:
     """An endpoint of one's own may want no key; and where the gateway is started, there may be one after all."""
     offer = OFFERS.get(model.provider)
     if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
@@ -76,7 +76,7 @@ def _keyless(model: Model, tree: Node, path: tuple[str, ...]) -> Iterator[Findin
         yield Finding(_nearest(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
 
 
-def _agents(settings: Settings, tree: Node) -> Iterator[Finding]:
+def _agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     known = {MAIN, *settings.agents}
     for name, agent in settings.agents.items():
         if agent.model and agent.model not in settings.models:
@@ -85,12 +85,12 @@ def _agents(settings: Settings, tree: Node) -> Iterator[Finding]:
             yield _leads_nowhere(tree, ("agents", name, "agents"), known)
         if name in agent.agents:
             place = _nearest(tree, ("agents", name, "agents"))
-            yield Finding(place, f"the agent `{shown(name)}` lists itself", "remove it from its `agents`")
+            yield Finding(place, f"the agent `{to_printable(name)}` lists itself", "remove it from its `agents`")
     if any(route.agent not in known for route in settings.routes):
         yield _leads_nowhere(tree, ("routes",), known)
 
 
-def _networks(settings: Settings, tree: Node) -> Iterator[Finding]:
+def _networks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     platforms = settings.platforms
     tokens = {
         "telegram": (("token", platforms.telegram.token, "TELEGRAM_BOT_TOKEN"),),
@@ -112,7 +112,7 @@ def _networks(settings: Settings, tree: Node) -> Iterator[Finding]:
         yield Finding(place, what, f"run: hermes-gateway setup {network}, or write it into .env", severity)
 
 
-def _nearest(tree: Node, path: tuple[str, ...]) -> Place:
+def _nearest(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation:
     """The place of what stands under these keys, or of what stands nearest above."""
     for length in range(len(path), 0, -1):
         node = found(tree, path[:length])
@@ -121,8 +121,8 @@ def _nearest(tree: Node, path: tuple[str, ...]) -> Place:
     return tree.place
 
 
-def _leads_nowhere(tree: Node, path: tuple[str, ...], known: Iterable[str]) -> Finding:
+def _leads_nowhere(tree: YamlNode, path: tuple[str, ...], known: Iterable[str]) -> Finding:
     """A setting that names what nobody defined. The name is not repeated: it may be a value in the wrong place."""
-    listed = ", ".join(f"`{shown(one)}`" for one in sorted(known)) or "none"
-    what = f"`{shown('.'.join(path), 200)}` names what is not there"
+    listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
+    what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
     return Finding(_nearest(tree, path), what, f"define it, or use one of those there are: {listed}")

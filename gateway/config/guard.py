@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.config.home import Home, is_private
 from gateway.errors import ConfigError
-from gateway.located import Finding, Place, Severity
+from gateway.yaml_source import Finding, Severity, SourceLocation
 
 
 def home_findings(home: Home) -> Iterator[Finding]:
@@ -18,7 +18,7 @@ def home_findings(home: Home) -> Iterator[Finding]:
     yield from _file(home.env, follow=True)
     found = _stat(home.env, follow=True)
     if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
-        place, what = Place(str(home.env)), "others can read your secrets"
+        place, what = SourceLocation(str(home.env)), "others can read your secrets"
         yield Finding(place, what, f"run: chmod 600 {home.env}", "warning")
 
 
@@ -87,4 +87,4 @@ def _stat(path: Path, *, follow: bool) -> os.stat_result | None:
 
 
 def _finding(path: Path, what: str, remedy: str, severity: Severity = "error") -> Finding:
-    return Finding(Place(str(path)), what, remedy, severity)
+    return Finding(SourceLocation(str(path)), what, remedy, severity)

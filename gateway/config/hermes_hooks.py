@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.located import Finding, Node, Place, Scalar, Sequence, plain, read_yaml
-from gateway.located import Mapping as Tree
+from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml, to_plain
+from gateway.yaml_source import YamlMapping as Tree
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +89,9 @@ def read_hermes(path: Path) -> HermesHooks:
     """What the file says now, safe mode or not."""
     tree = read_yaml(path, LIMIT, name=str(path))
     findings = list(tree.findings)
-    root = tree.root if isinstance(tree.root, Tree) else Tree(Place(str(path)))
+    root = tree.root if isinstance(tree.root, Tree) else Tree(SourceLocation(str(path)))
     plugins, hooks = _section(root, "plugins"), _section(root, "hooks")
-    entries = plain(_section(plugins, "entries"))
+    entries = to_plain(_section(plugins, "entries"))
     return HermesHooks(
         enabled=frozenset(_words(plugins.get("enabled"))),
         disabled=frozenset(_words(plugins.get("disabled"))),
@@ -104,7 +104,7 @@ def read_hermes(path: Path) -> HermesHooks:
 
 def _shell(hooks: Tree, findings: list[Finding]) -> Iterator[ShellEntry]:
     for key, node in hooks.pairs:
-        if key.text == OUTBOUND or not isinstance(node, Sequence):
+        if key.text == OUTBOUND or not isinstance(node, YamlSequence):
             continue
         for item in node.items:
             command = _text(item, "command")
@@ -119,7 +119,7 @@ def _shell(hooks: Tree, findings: list[Finding]) -> Iterator[ShellEntry]:
 
 def _outbound(hooks: Tree, findings: list[Finding]) -> Iterator[OutboundEntry]:
     node = hooks.get(OUTBOUND)
-    for item in node.items if isinstance(node, Sequence) else ():
+    for item in node.items if isinstance(node, YamlSequence) else ():
         url, events = _text(item, "url"), _words(item.get("events") if isinstance(item, Tree) else None)
         if not url or not events:
             remedy = "write - url: https://... and events: [post_tool_call]"
@@ -129,7 +129,7 @@ def _outbound(hooks: Tree, findings: list[Finding]) -> Iterator[OutboundEntry]:
         yield OutboundEntry(url, tuple(events), _text(item, "matcher"), _text(item, "secret_env"), timeout)
 
 
-def _seconds(item: Node, default: float, longest: float, findings: list[Finding]) -> float:
+def _seconds(item: YamlNode, default: float, longest: float, findings: list[Finding]) -> float:
     written = _text(item, "timeout")
     if not written:
         return default
@@ -144,16 +144,16 @@ def _seconds(item: Node, default: float, longest: float, findings: list[Finding]
     return min(seconds, longest)
 
 
-def _section(root: Node | None, key: str) -> Tree:
+def _section(root: YamlNode | None, key: str) -> Tree:
     found = root.get(key) if isinstance(root, Tree) else None
-    return found if isinstance(found, Tree) else Tree(Place(""))
+    return found if isinstance(found, Tree) else Tree(SourceLocation(""))
 
 
-def _words(node: Node | None) -> list[str]:
-    items = node.items if isinstance(node, Sequence) else () if node is None else (node,)
-    return [item.text for item in items if isinstance(item, Scalar) and item.text]
+def _words(node: YamlNode | None) -> list[str]:
+    items = node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
+    return [item.text for item in items if isinstance(item, YamlScalar) and item.text]
 
 
-def _text(node: Node, key: str) -> str:
+def _text(node: YamlNode, key: str) -> str:
     found = node.get(key) if isinstance(node, Tree) else None
-    return found.text.strip() if isinstance(found, Scalar) else ""
+    return found.text.strip() if isinstance(found, YamlScalar) else ""

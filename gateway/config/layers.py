@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dotenv.parser import parse_stream
 
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 MOST = 1_000_000
 CREDENTIAL_LIMIT = 64_000
@@ -24,7 +24,7 @@ class Value(NamedTuple):
     """A variable's value and where it was set."""
 
     text: str
-    place: Place
+    place: SourceLocation
 
 
 class Outside(NamedTuple):
@@ -44,7 +44,7 @@ def read_outside(environ: Mapping[str, str], env_file: Path) -> Outside:
     directory = environ.get("CREDENTIALS_DIRECTORY", "")
     if directory:
         values |= dict(_from_credentials(Path(directory), findings))
-    values |= {name: Value(text, Place(f"the variable {name}")) for name, text in environ.items() if text}
+    values |= {name: Value(text, SourceLocation(f"the variable {name}")) for name, text in environ.items() if text}
     return Outside(values, tuple(findings))
 
 
@@ -65,11 +65,11 @@ def _from_credentials(directory: Path, findings: list[Finding]) -> Iterator[tupl
                 with path.open("rb") as file:
                     text = file.read(CREDENTIAL_LIMIT + 1).decode().rstrip("\r\n")
                 if text and len(text) <= CREDENTIAL_LIMIT:
-                    yield path.name.upper(), Value(text, Place(f"the credential {path.name}"))
+                    yield path.name.upper(), Value(text, SourceLocation(f"the credential {path.name}"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         what = f"the credentials cannot be read: {reason}"
-        findings.append(Finding(Place(str(directory)), what, "see LoadCredential= in the systemd unit"))
+        findings.append(Finding(SourceLocation(str(directory)), what, "see LoadCredential= in the systemd unit"))
 
 
 def _from_env_file(path: Path, environ: Mapping[str, str], findings: list[Finding]) -> Iterator[tuple[str, Value]]:
@@ -78,7 +78,7 @@ def _from_env_file(path: Path, environ: Mapping[str, str], findings: list[Findin
     for binding in parse_stream(io.StringIO(text)):
         above = binding.original.string
         blank = above[: len(above) - len(above.lstrip())].count("\n")  # empty lines belong to what follows them
-        place = Place(str(path), binding.original.line + blank, 1)
+        place = SourceLocation(str(path), binding.original.line + blank, 1)
         if binding.error:
             findings.append(Finding(place, "this line cannot be read", "write NAME=value", "warning"))
         elif binding.key and binding.value:
@@ -93,12 +93,16 @@ def _text(path: Path, findings: list[Finding]) -> str:
         with path.open("rb") as file:
             data = file.read(MOST + 1)
         if len(data) > MOST:
-            findings.append(Finding(Place(str(path)), "too large for a file of secrets", "keep secrets alone in it"))
+            findings.append(
+                Finding(SourceLocation(str(path)), "too large for a file of secrets", "keep secrets alone in it")
+            )
             return ""
         return data.decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        findings.append(Finding(Place(str(path)), f"cannot be read: {reason}", "make it a text file that you can read"))
+        findings.append(
+            Finding(SourceLocation(str(path)), f"cannot be read: {reason}", "make it a text file that you can read")
+        )
         return ""

@@ -23,8 +23,8 @@ from gateway.config.overlay import found, origins, without
 from gateway.config.secret import Secret
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
-from gateway.located import Finding, Located, Node, Place, bind, read_yaml
-from gateway.located import Mapping as Tree
+from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlNode, bind, read_yaml
+from gateway.yaml_source import YamlMapping as Tree
 
 FILE_LIMIT = 1_000_000
 SAID = 20
@@ -44,7 +44,7 @@ class Configuration:
     settings: Settings
     environ: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
-    origins: Mapping[str, Place] = field(repr=False)
+    origins: Mapping[str, SourceLocation] = field(repr=False)
     warnings: tuple[Finding, ...] = ()
 
 
@@ -88,21 +88,21 @@ def is_wrong(findings: "tuple[Finding, ...] | list[Finding]") -> bool:
     return any(finding.severity == "error" for finding in findings)
 
 
-def _read(home: Home) -> Located:
+def _read(home: Home) -> YamlDocument:
     try:
         home.config.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return Located(Tree(Place(str(home.config), 1, 1)))
+        return YamlDocument(Tree(SourceLocation(str(home.config), 1, 1)))
     except OSError:
         pass  # reading it says why it cannot be read
     return read_yaml(home.config, FILE_LIMIT)
 
 
-def _has_content(root: Node) -> bool:
+def _has_content(root: YamlNode) -> bool:
     return not isinstance(root, Tree) or bool(root.pairs)
 
 
-def _bound(tree: Node, outside: Outside, findings: list[Finding]) -> tuple[Settings | None, Node]:
+def _bound(tree: YamlNode, outside: Outside, findings: list[Finding]) -> tuple[Settings | None, YamlNode]:
     """The settings in the tree. What Hermes's variables hold may be right for Hermes: where it is not for us, it is
     passed over with a warning.
     """

@@ -9,8 +9,8 @@ from gateway.config.agents import Model
 from gateway.config.names import ALLOW_ALL, hermes_names, own_names
 from gateway.config.secret import Secret
 from gateway.config.settings import Hooks, HookSettings, Ids, Settings
-from gateway.located.units import DURATION_PATTERN, SIZE_PATTERN, duration_text, size_text
-from gateway.located.words import unit_text
+from gateway.yaml_source.descriptions import format_value
+from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
 TEMPLATE = "NAME"  # stands for the names that people choose
 
@@ -72,9 +72,9 @@ def _written(value: Any, kind: inspect.Type) -> Any:
         case Secret():
             return str(value)
         case float() if unit == "duration":
-            return duration_text(value)
+            return format_duration(value)
         case int() if unit == "size":
-            return size_text(value)
+            return format_size(value)
         case dict():
             return {key: _written(below, inspect.AnyType()) for key, below in value.items()}
         case tuple() | list():
@@ -124,7 +124,7 @@ def _default(field: inspect.Field) -> str:
         return ""
     unit = _unit(field.type)
     if unit or (isinstance(default, int | float) and not isinstance(default, bool)):
-        return unit_text(default, unit)
+        return format_value(default, unit)
     if isinstance(default, bool):
         return str(default).lower()
     return f"[{', '.join(map(str, default))}]" if isinstance(default, tuple) else str(default)

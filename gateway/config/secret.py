@@ -2,7 +2,7 @@
 
 from typing import NoReturn, Self
 
-from gateway.located import Scalar
+from gateway.yaml_source import YamlScalar
 
 
 class Secret:
@@ -14,7 +14,7 @@ class Secret:
         self._value = value
 
     @classmethod
-    def from_scalar(cls, scalar: Scalar) -> Self:
+    def from_scalar(cls, scalar: YamlScalar) -> Self:
         return cls(scalar.text)
 
     def reveal(self) -> str:

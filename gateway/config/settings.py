@@ -11,7 +11,7 @@ from msgspec import Struct
 from gateway.config.agents import Agent, McpServer, Model, Route, Tools
 from gateway.config.meaning import means
 from gateway.config.platforms import Platforms
-from gateway.located import Duration, Size
+from gateway.yaml_source import Duration, Size
 
 MAIN = "main"
 

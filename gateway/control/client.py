@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from gateway.control import LINE_LIMIT
-from gateway.errors import Exit, GatewayError, NotRunning
+from gateway.errors import ExitCode, GatewayError, NotRunning
 
 
 class RemoteError(GatewayError):
@@ -17,7 +17,7 @@ class RemoteError(GatewayError):
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
-        self.exit = Exit(code) if code in set(Exit) else Exit.FAILED
+        self.exit = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
 
 
 class Client:

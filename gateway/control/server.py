@@ -16,7 +16,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from gateway.control import LINE_LIMIT
-from gateway.errors import Exit, GatewayError
+from gateway.errors import ExitCode, GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,9 @@ class ControlServer:
             raise
         except Exception:  # a fault in one verb is answered and logged; the daemon goes on
             log.exception("control: %s failed", request.method)
-            await caller.fail(request.id, int(Exit.FAILED), f"{request.method} failed inside the gateway; see its log")
+            await caller.fail(
+                request.id, int(ExitCode.FAILED), f"{request.method} failed inside the gateway; see its log"
+            )
 
 
 class Caller:

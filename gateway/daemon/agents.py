@@ -27,9 +27,9 @@ from gateway.config.providers import OFFERS
 from gateway.config.settings import MAIN, Settings
 from gateway.errors import ConfigError
 from gateway.hooks import HookRegistry
-from gateway.located import Finding
 from gateway.messages import Message
 from gateway.sessions import Session
+from gateway.yaml_source import Finding
 
 DEFAULT = "default"
 DEMO = "demo"

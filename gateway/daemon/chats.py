@@ -86,7 +86,7 @@ class Chats:
         address = self._place(asked.to)
         attachments = tuple(attached(Path(path)) for path in asked.files)
         reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
-        heard = self._gateway.engine.tail(records.sent_subject(records.place(address)))
+        heard = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
         await self._gateway.outbox.post(reply)
         with anyio.move_on_after(asked.wait):
             return {"state": "sent", "message_ids": await arrival(heard, reply.id)}
@@ -119,9 +119,9 @@ async def arrival(heard: AsyncIterator[Record], reply_id: str) -> list[str]:
     """
     async for record in heard:
         match records.decode(record.data):
-            case records.Sent(last=True) as sent if sent.reply_id == reply_id:
+            case records.SendSucceeded(last=True) as sent if sent.reply_id == reply_id:
                 return [one for part in sent.message_ids for one in part]
-            case records.Failed(permanent=True) as failed if failed.reply_id == reply_id:
+            case records.SendFailed(permanent=True) as failed if failed.reply_id == reply_id:
                 raise AdapterError(failed.error)
     raise AdapterError("the gateway stops; what was to be sent is kept, and goes out when it runs again")
 

@@ -39,7 +39,7 @@ from gateway.daemon.stopping import Stop
 from gateway.daemon.tool_servers import mcp_specs
 from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
 from gateway.engine import Engine, open_sqlite
-from gateway.errors import AdapterError, Exit
+from gateway.errors import AdapterError, ExitCode
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.service import FolderHooks
@@ -176,8 +176,8 @@ async def running(
                     tasks,
                     Part("lanes", serving(dispatcher.lanes.run)),
                     Part("reminders", serving(dispatcher.reminders.run)),
-                    Part("terminal", serving(partial(gateway.outbox.carry, JournalCarrier(PLATFORM)))),
-                    Part("internal", serving(partial(gateway.outbox.carry, JournalCarrier(INTERNAL)))),
+                    Part("terminal", serving(partial(gateway.outbox.serve_platform, JournalCarrier(PLATFORM)))),
+                    Part("internal", serving(partial(gateway.outbox.serve_platform, JournalCarrier(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
                     *([Part("session list", serving(listed.run))] if listed.is_ours() else ()),
                     Part("alerts", serving(partial(gateway.alerts.run, gateway.registry))),
@@ -289,4 +289,4 @@ async def steer_in_words(gateway: Gateway, verb: str, name: str) -> str:
 
 
 async def restart(stop: Stop) -> None:
-    stop.ask("a restart was asked for", Exit.RESTART)
+    stop.ask("a restart was asked for", ExitCode.RESTART)

@@ -10,7 +10,7 @@ from gateway import __version__
 from gateway.daemon import agent_hooks, hooks, tool_servers
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.networks import why_off
-from gateway.engine import Health
+from gateway.engine import EngineHealth
 
 STATM = Path("/proc/self/statm")
 
@@ -46,7 +46,7 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
     }
 
 
-async def intake(gateway: Gateway, health: Health) -> str:
+async def intake(gateway: Gateway, health: EngineHealth) -> str:
     """`open`, or why no message is taken now; the networks keep them meanwhile."""
     if not health.ok:
         return f"stopped: {health.detail}"

@@ -221,14 +221,14 @@ async def replay(hooks: FolderHooks, engine: Engine, params: dict[str, Any], not
     return counts
 
 
-async def kept_events(engine: Engine, since: float, until: float) -> AsyncIterator[tuple[Record, records.Emitted]]:
+async def kept_events(engine: Engine, since: float, until: float) -> AsyncIterator[tuple[Record, records.EmittedEvent]]:
     """Those that the journal has, in order, and that happened in this time."""
     after = 0
     while page := await engine.read(records.EVENT_SUBJECTS, after, PAGE):
         for record in page:
             after = record.seq
             event = records.decode(record.data)
-            if since <= record.ts <= until and isinstance(event, records.Emitted):
+            if since <= record.ts <= until and isinstance(event, records.EmittedEvent):
                 yield record, event
 
 

@@ -15,7 +15,7 @@ from gateway.agent.direct import run_tool
 from gateway.agent.skills import read_skill
 from gateway.commands import Command
 from gateway.errors import AgentError, HookError, ModelError
-from gateway.events import Pause
+from gateway.events.event import Pause
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder import FolderHook
 from gateway.hooks.folders.house import Grant

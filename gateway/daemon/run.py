@@ -16,7 +16,7 @@ from gateway.daemon.lock import home_lock
 from gateway.daemon.reload import Load, Reload
 from gateway.daemon.stopping import Stop, heed_signals
 from gateway.daemon.verbs import verbs
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 from gateway.notify import Notifier
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is
 Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
 
 
-async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, announce: Announce) -> Exit:
+async def run(home: Home, load: Load, notifier: Notifier, watchdog: float, announce: Announce) -> ExitCode:
     """Serve the home. `load` reads the configuration, again at each SIGHUP; `watchdog` is the supervisor's patience.
 
     Raises:

@@ -61,9 +61,9 @@ class SessionList:
     async def _listen(self, heard: Tail) -> None:
         async for record in heard:
             kept = records.decode(record.data) if record.seq else None
-            if isinstance(kept, records.Inbound):
+            if isinstance(kept, records.InboundMessage):
                 self._messages[kept.session_key] = kept.message
-            if isinstance(kept, records.Inbound | records.Opened):
+            if isinstance(kept, records.InboundMessage | records.SessionOpened):
                 self._changed[kept.session_key] = None
 
     async def _write(self) -> None:

@@ -14,7 +14,7 @@ import anyio
 
 from gateway import records
 from gateway.agent import Skill
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.discovery import Source
 
@@ -79,7 +79,7 @@ class SkillHooks:
         folders = [folder for _, folder in await self._kept(aside(session))]
         if folders:
             await self._add(session, folders)
-            await self._engine.purge(records.kept_subject(aside(session)))
+            await self._engine.purge(records.hook_store_subject_of(aside(session)))
 
     async def _add(self, session: str, folders: Sequence[Path]) -> None:
         async with self._lock:
@@ -94,7 +94,7 @@ class SkillHooks:
         async with self._lock:
             gone = [folder for folder in folders if session in self._having.get(folder, ())]
             for folder in gone:
-                await self._engine.purge(records.kept_subject(LOADED, _key(session, folder)))
+                await self._engine.purge(records.hook_store_subject_of(LOADED, _key(session, folder)))
                 self._having[folder].discard(session)
                 if not self._having[folder]:
                     del self._having[folder]
@@ -107,10 +107,10 @@ class SkillHooks:
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:
         found: list[tuple[str, Path]] = []
         after = 0
-        while page := await self._engine.read(records.kept_subject(owner), after, PAGE):
+        while page := await self._engine.read(records.hook_store_subject_of(owner), after, PAGE):
             after = page[-1].seq
             kept = [records.decode(record.data) for record in page]
-            values = [one.value for one in kept if isinstance(one, records.Stored)]
+            values = [one.value for one in kept if isinstance(one, records.StoredValue)]
             found += [(value["session"], Path(value["folder"])) for value in values]
         return found
 
@@ -120,10 +120,10 @@ def aside(session: str) -> str:
     return f"skills/{session}"
 
 
-def _put(owner: str, session: str, folder: Path) -> Put:
+def _put(owner: str, session: str, folder: Path) -> NewRecord:
     key = _key(session, folder)
-    kept = records.Stored(hook=owner, key=key, value={"session": session, "folder": str(folder)})
-    return Put(records.kept_subject(owner, key), records.encode(kept), ttl=KEPT)
+    kept = records.StoredValue(hook=owner, key=key, value={"session": session, "folder": str(folder)})
+    return NewRecord(records.hook_store_subject_of(owner, key), records.encode(kept), ttl=KEPT)
 
 
 def _key(session: str, folder: Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import anyio.abc
 
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +24,13 @@ class Stop:
         self._limit = limit
         self._event = anyio.Event()
         self.reason = ""
-        self.exit = Exit.OK
+        self.exit = ExitCode.OK
 
     @property
     def is_asked(self) -> bool:
         return self._event.is_set()
 
-    def ask(self, reason: str, exit_code: Exit = Exit.OK) -> None:
+    def ask(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
         """The first asking counts; from now on the clock runs."""
         if self.is_asked:
             return
@@ -44,7 +44,7 @@ class Stop:
         await self._event.wait()
 
 
-def leave(exit_code: Exit, why: str) -> None:
+def leave(exit_code: ExitCode, why: str) -> None:
     """End the process now, whatever still runs in it."""
     log.critical("the gateway %s; it ends now, and what is owed is taken up at the next start", why)
     logging.shutdown()
@@ -65,7 +65,7 @@ async def heed_signals(
             if number == signal.SIGHUP:
                 await reload()
             elif stop.is_asked:
-                leave(Exit.INTERRUPTED, f"got {name} while it was stopping")
+                leave(ExitCode.INTERRUPTED, f"got {name} while it was stopping")
             else:
                 log.info("%s: stopping", name)
                 stop.ask(name)

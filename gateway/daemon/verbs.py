@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 
 from gateway.adapters.terminal import Terminal
-from gateway.catalogue import point
 from gateway.control.server import Notify, Verb
 from gateway.daemon import hooks
 from gateway.daemon.chats import Chats
 from gateway.daemon.daemon import Gateway
 from gateway.daemon.facts import facts
 from gateway.daemon.memory import Memory
+from gateway.events.catalogue import get_event_spec
 
 BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 
@@ -59,6 +59,6 @@ async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> Non
 
 def sendable(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields without those that are live objects of this process."""
-    known = point(name)
+    known = get_event_spec(name)
     live = {field.name for field in known.fields if field.live} if known else set()
     return {key: value for key, value in fields.items() if key not in live}

@@ -9,7 +9,7 @@ from gateway.access import Pairings
 from gateway.dispatcher.house import House
 from gateway.errors import AccessError
 from gateway.messages import Address, Message, Reply
-from gateway.records import Guest
+from gateway.records import PairingUser
 
 UNKNOWN = """\
 I do not know you yet. Your pairing code is {code}, good for one hour.
@@ -29,7 +29,7 @@ async def turn_away(house: House, message: Message) -> str:
     return "no rule names this person, who was given a pairing code"
 
 
-async def approve(house: House, code: str, by: str) -> Guest:
+async def approve(house: House, code: str, by: str) -> PairingUser:
     """Let in whoever has this code, and tell them.
 
     Raises:
@@ -47,7 +47,7 @@ async def approve(house: House, code: str, by: str) -> Guest:
     return guest
 
 
-async def revoke(house: House, platform: str, user_id: str) -> Guest:
+async def revoke(house: House, platform: str, user_id: str) -> PairingUser:
     """Let somebody in no more.
 
     Raises:
@@ -89,5 +89,5 @@ async def command(house: House, args: str, by: str, platform: str) -> str:
     return "\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code."
 
 
-def named(guest: Guest) -> str:
+def named(guest: PairingUser) -> str:
     return f"{guest.user_name or guest.user_id} ({guest.platform} {guest.user_id})"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.messages import Message
 from gateway.sessions import Session
 
@@ -35,19 +35,19 @@ class Approvals:
         for key, how in after.items():
             if before.get(key) != how and how in (SESSION, ALWAYS):
                 owner = self._owner(how)
-                kept = records.encode(records.Stored(hook=owner, key=key, value=how))
-                put = Put(records.kept_subject(owner, key), kept, ttl=KEPT if how == SESSION else None)
+                kept = records.encode(records.StoredValue(hook=owner, key=key, value=how))
+                put = NewRecord(records.hook_store_subject_of(owner, key), kept, ttl=KEPT if how == SESSION else None)
                 await self.engine.append(put)
 
     async def revoke(self, key: str) -> None:
         """From now on it is asked for again."""
         for how in (SESSION, ALWAYS):
-            await self.engine.purge(records.kept_subject(self._owner(how), key))
+            await self.engine.purge(records.hook_store_subject_of(self._owner(how), key))
 
     async def _keys(self, how: str) -> list[str]:
-        found = await self.engine.read(records.kept_subject(self._owner(how)), limit=MOST)
+        found = await self.engine.read(records.hook_store_subject_of(self._owner(how)), limit=MOST)
         kept = [records.decode(record.data) for record in found]
-        return [one.key for one in kept if isinstance(one, records.Stored)]
+        return [one.key for one in kept if isinstance(one, records.StoredValue)]
 
     def _owner(self, how: str) -> str:
         """No hook has such a name: a folder's name has no slash in it."""

@@ -8,10 +8,10 @@ import msgspec
 
 from gateway import records
 from gateway.dispatcher.enclosures import Open, enclosed
-from gateway.events import Deny
+from gateway.events.event import Deny
 from gateway.hooks import HookRegistry
 from gateway.messages import Attachment, Reply
-from gateway.outbox import Delivery, Withheld
+from gateway.outbox import DeliveryReport, ReplyWithheld
 
 
 class Deliveries:
@@ -21,7 +21,7 @@ class Deliveries:
         self._registry = registry
         self._open = open_to_files
 
-    async def prepare(self, outbound: records.Outbound) -> Reply:
+    async def prepare(self, outbound: records.OwedReply) -> Reply:
         """The reply as its interceptors leave it.
 
         Raises:
@@ -31,23 +31,23 @@ class Deliveries:
             return outbound.reply
         event = await self._registry.run("message:sending", **reply_fields(outbound, outbound.reply))
         if isinstance(event.outcome, Deny):
-            raise Withheld(event.outcome.text or "a hook denied it")
+            raise ReplyWithheld(event.outcome.text or "a hook denied it")
         wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
         return await enclosed(dataclasses.replace(outbound.reply, text=str(event["text"])), wanted, self._open())
 
-    def sent(self, delivery: Delivery) -> None:
+    def sent(self, delivery: DeliveryReport) -> None:
         ids = [one for part in delivery.message_ids for one in part]
         self._tell("message:sent", delivery, message_ids=ids)
 
-    def failed(self, delivery: Delivery) -> None:
+    def failed(self, delivery: DeliveryReport) -> None:
         self._tell("message:failed", delivery, error=delivery.error)
 
-    def _tell(self, name: str, delivery: Delivery, **more: Any) -> None:
+    def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:
         emit: Callable[..., None] = self._registry.emit
         emit(name, **reply_fields(delivery.outbound, delivery.reply), attempts=delivery.attempts, **more)
 
 
-def reply_fields(outbound: records.Outbound, reply: Reply) -> dict[str, Any]:
+def reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, Any]:
     at = reply.address
     return {
         "platform": at.platform,

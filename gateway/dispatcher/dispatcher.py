@@ -28,8 +28,8 @@ from gateway.dispatcher.streaming import Live
 from gateway.dispatcher.verbs import MARK, Call, marked
 from gateway.dispatcher.voice import Voice
 from gateway.dispatcher.waiting import AWAITED
-from gateway.engine import Put
-from gateway.events import Pause, Question
+from gateway.engine import NewRecord
+from gateway.events.event import Pause, Question
 from gateway.hooks import Scope as HookScope
 from gateway.lanes import HOUR, Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
@@ -51,7 +51,7 @@ class Dispatcher:
         self._orders = Orders(house, self.lanes)
         self._reception = Reception(house, self.lanes, self._orders)
 
-    async def receive(self, message: Message, *extra: Put, bot: str = "") -> Receipt:
+    async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         return await self._reception.receive(message, *extra, bot=bot)
 
@@ -97,7 +97,7 @@ class Dispatcher:
         session = turn.session
         for change in ran.changes:
             session = apply(session, change, session.seq + 1)
-            if isinstance(change, records.Opened):
+            if isinstance(change, records.SessionOpened):
                 self._tell_turnover(session, view)
         if ran.then is None:
             return dataclasses.replace(said(turn, message, ran.text, status="command"), changes=ran.changes)
@@ -168,7 +168,7 @@ def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) ->
     prompts: Mapping[str, str] = {question.id: question.prompt for question in questions}
     replies = tuple(
         Reply(
-            f"{turn.turn_id}:ask:{records.token(question.id)}",
+            f"{turn.turn_id}:ask:{records.token_of(question.id)}",
             message.address,
             question.prompt,
             buttons=choices(marked(turn.turn_id, question.id), question.can_last),

@@ -9,11 +9,11 @@ import msgspec
 
 from gateway import records
 from gateway.access import INTERNAL
-from gateway.catalogue import point
 from gateway.dispatcher.house import House
 from gateway.dispatcher.waiting import AWAITED, Waiting
-from gateway.engine import Put
+from gateway.engine import NewRecord
 from gateway.errors import HookError
+from gateway.events.catalogue import get_event_spec
 from gateway.lanes import Lanes
 from gateway.messages import Address, Message, Reply
 
@@ -124,33 +124,33 @@ class Grants:
 
     async def _emit(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Emit)
-        if point(asked.name) is not None:
+        if get_event_spec(asked.name) is not None:
             raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
         self._house.registry.emit(asked.name, **{**asked.fields, "hook": hook})
 
     async def _get(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Keep)
-        record = await self._house.engine.last(records.kept_subject(hook, asked.key))
+        record = await self._house.engine.last(records.hook_store_subject_of(hook, asked.key))
         kept = records.decode(record.data) if record else None
-        return kept.value if isinstance(kept, records.Stored) else asked.default
+        return kept.value if isinstance(kept, records.StoredValue) else asked.default
 
     async def _set(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Keep)
-        data = records.encode(records.Stored(hook=hook, key=asked.key, value=asked.value))
+        data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
         if len(data) > VALUE_LIMIT:
             raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
-        subject = records.kept_subject(hook, asked.key)
-        (seq,) = await self._house.engine.append(Put(subject, data))
+        subject = records.hook_store_subject_of(hook, asked.key)
+        (seq,) = await self._house.engine.append(NewRecord(subject, data))
         await self._house.engine.purge(subject, seq - 1)
 
     async def _delete(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, Keep)
-        return bool(await self._house.engine.purge(records.kept_subject(hook, asked.key)))
+        return bool(await self._house.engine.purge(records.hook_store_subject_of(hook, asked.key)))
 
     async def _keys(self, hook: str, _params: dict[str, Any]) -> list[str]:
-        found = await self._house.engine.read(records.kept_subject(hook), limit=10_000)
+        found = await self._house.engine.read(records.hook_store_subject_of(hook), limit=10_000)
         kept = [records.decode(record.data) for record in found]
-        return sorted(one.key for one in kept if isinstance(one, records.Stored))
+        return sorted(one.key for one in kept if isinstance(one, records.StoredValue))
 
     async def _place(self, to: str) -> tuple[Address, str]:
         """Where `to` is, and the session that it belongs to."""
@@ -176,9 +176,9 @@ class Grants:
 
     async def _address_of(self, key: str) -> Address | None:
         """Where a session's last message came from."""
-        record = await self._house.engine.last(records.subject("in", key))
+        record = await self._house.engine.last(records.session_subject_of("in", key))
         kept = records.decode(record.data) if record else None
-        return kept.message.address if isinstance(kept, records.Inbound) else None
+        return kept.message.address if isinstance(kept, records.InboundMessage) else None
 
 
 def internal_key(name: str) -> str:

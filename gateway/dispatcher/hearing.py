@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from gateway.dispatcher.speech import REFUSED, joined, received_fields
-from gateway.events import Deny, End
+from gateway.events.event import Deny, End
 from gateway.hooks import Scope as HookScope
 from gateway.lanes import LaneTurn, Outcome
 from gateway.lanes.turn import Status

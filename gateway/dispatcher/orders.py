@@ -8,7 +8,7 @@ from gateway.dispatcher.house import House
 from gateway.dispatcher.speech import place_fields
 from gateway.dispatcher.verbs import IN_LANE, Call, Ran, Urgent
 from gateway.errors import SessionError
-from gateway.events import Deny
+from gateway.events.event import Deny
 from gateway.hooks import Scope as HookScope
 from gateway.lanes import Lanes
 

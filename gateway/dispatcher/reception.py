@@ -12,8 +12,8 @@ from gateway.dispatcher import admission, speech
 from gateway.dispatcher.house import House
 from gateway.dispatcher.orders import Orders
 from gateway.dispatcher.verbs import Call
-from gateway.engine import Put
-from gateway.events import Deny, End
+from gateway.engine import NewRecord
+from gateway.events.event import Deny, End
 from gateway.lanes import Lanes
 from gateway.messages import Message, Receipt, Reply
 from gateway.sessions import Session, session_key
@@ -34,7 +34,7 @@ class Reception:
         self._orders = orders
         self._slowed: dict[tuple[str, str], float] = {}
 
-    async def receive(self, message: Message, *extra: Put, bot: str = "") -> Receipt:
+    async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         scope = self._house.access.scope(message)
         if scope is None:
@@ -77,11 +77,11 @@ class Reception:
         """Whoever started the turn may answer, and admins may."""
         if scope in ("admin", "owner"):
             return True
-        waiting = await self._house.engine.read(records.subject("in", session.key), session.upto, 1)
+        waiting = await self._house.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
         asked = records.decode(waiting[0].data) if waiting else None
-        return isinstance(asked, records.Inbound) and asked.message.user_id == message.user_id
+        return isinstance(asked, records.InboundMessage) and asked.message.user_id == message.user_id
 
-    async def _take_answer(self, session: Session, message: Message, *extra: Put, bot: str) -> Receipt:
+    async def _take_answer(self, session: Session, message: Message, *extra: NewRecord, bot: str) -> Receipt:
         assert session.turn
         name = next(iter(session.turn.questions))
         by = f"{message.address.platform}:{message.user_id}"

@@ -14,7 +14,7 @@ import anyio.abc
 import msgspec
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.errors import AgentError
 from gateway.messages import Address, Message
 
@@ -51,8 +51,8 @@ class Reminders:
         """Write it down; setting the same one again changes nothing. AgentError: there are too many."""
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
-        kept = records.Stored(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
-        await self._engine.append(Put(records.kept_subject(OWNER, reminder.id), records.encode(kept)))
+        kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
+        await self._engine.append(NewRecord(records.hook_store_subject_of(OWNER, reminder.id), records.encode(kept)))
         self._news.set()
 
     async def of(self, session_key: str) -> list[Reminder]:
@@ -63,7 +63,7 @@ class Reminders:
         """Take one back; False when this session has no such one."""
         if number not in {one.id for one in await self.of(session_key)}:
             return False
-        return bool(await self._engine.purge(records.kept_subject(OWNER, number)))
+        return bool(await self._engine.purge(records.hook_store_subject_of(OWNER, number)))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -80,12 +80,13 @@ class Reminders:
             text = DUE.format(one.text)
             message = Message(f"reminder-{one.id}", one.address, one.user_id, text, session=one.session_key)
             await self._accept(message, one.session_key)
-            await self._engine.purge(records.kept_subject(OWNER, one.id))
+            await self._engine.purge(records.hook_store_subject_of(OWNER, one.id))
         return LOOK
 
     async def _all(self) -> list[Reminder]:
         found = [
-            records.decode(record.data) for record in await self._engine.read(records.kept_subject(OWNER), limit=MOST)
+            records.decode(record.data)
+            for record in await self._engine.read(records.hook_store_subject_of(OWNER), limit=MOST)
         ]
-        kept = {one.key: msgspec.convert(one.value, Reminder) for one in found if isinstance(one, records.Stored)}
+        kept = {one.key: msgspec.convert(one.value, Reminder) for one in found if isinstance(one, records.StoredValue)}
         return sorted(kept.values(), key=lambda one: one.at)

@@ -31,7 +31,7 @@ class Live:
         self._stream = stream
         self._text = ""
         self._engine = engine
-        self._subject = records.delta_subject(session_key)
+        self._subject = records.delta_subject_of(session_key)
         self._turn_id = turn_id
         self._tasks = tasks
         self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)

@@ -235,7 +235,7 @@ class Urgent:
 
 def marked(turn_id: str, question: str) -> str:
     """What tells a question from all others: a button that was left standing must not answer the next one."""
-    return records.token(f"{turn_id}:{question}")[:12]
+    return records.token_of(f"{turn_id}:{question}")[:12]
 
 
 def first_words(session: Session) -> str:

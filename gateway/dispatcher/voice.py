@@ -28,7 +28,7 @@ class Voice:
         return "It is being sent."
 
     async def later(self, text: str, at: float, key: str) -> str:
-        number = records.token(f"{self._turn.turn_id}/{key}")[:6]
+        number = records.token_of(f"{self._turn.turn_id}/{key}")[:6]
         key_, address = self._turn.session.key, self._message.address
         await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id))
         return number

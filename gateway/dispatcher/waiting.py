@@ -52,7 +52,9 @@ class Waiting:
         Raises:
             GatewayError: the gateway stops.
         """
-        heard = self.engine.tail(records.subject("turn", key))  # before it is sent, so that nothing is missed
+        heard = self.engine.tail(
+            records.session_subject_of("turn", key)
+        )  # before it is sent, so that nothing is missed
         seq = await self.lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)
@@ -72,13 +74,13 @@ class Waiting:
     async def _ended(self, heard: Tail, key: str, seq: int) -> Answered:
         async for record in heard:
             kept = records.decode(record.data)
-            if isinstance(kept, records.Done) and kept.upto >= seq:
+            if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
                 return Answered(await self._said(key, kept.turn_id, seq), kept.status, kept.turn_id, kept.error)
         raise GatewayError("the gateway stops")
 
     async def _said(self, key: str, turn_id: str, after: int) -> str:
         """What the turn said, but for its questions; an end and its replies are one append."""
-        found: list[Record] = await self.engine.read(records.out_of_session(key), after)
+        found: list[Record] = await self.engine.read(records.reply_pattern_of_session(key), after)
         said = [records.decode(record.data) for record in found]
-        replies = [one.reply for one in said if isinstance(one, records.Outbound) and one.turn_id == turn_id]
+        replies = [one.reply for one in said if isinstance(one, records.OwedReply) and one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)

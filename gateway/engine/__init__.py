@@ -2,42 +2,42 @@
 
 from gateway.engine.clock import Clock
 from gateway.engine.interface import (
-    Answer,
     Consumer,
+    ConsumerSpec,
     Delivery,
     Engine,
-    Health,
+    EngineHealth,
     Lease,
-    Put,
+    NewRecord,
     Record,
-    Spec,
+    RequestHandler,
+    StopServing,
     Tail,
-    Unserve,
     matches,
 )
-from gateway.engine.memory import MemoryEngine
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import Conflict, Duplicate, EngineError, EngineTooNew
+from gateway.testing.memory_engine import MemoryEngine
 
 __all__ = [
-    "Answer",
     "Clock",
     "Conflict",
     "Consumer",
+    "ConsumerSpec",
     "Delivery",
     "Duplicate",
     "Engine",
     "EngineError",
+    "EngineHealth",
     "EngineTooNew",
-    "Health",
     "Lease",
     "MemoryEngine",
-    "Put",
+    "NewRecord",
     "Record",
-    "Spec",
+    "RequestHandler",
     "SqliteEngine",
+    "StopServing",
     "Tail",
-    "Unserve",
     "matches",
     "open_sqlite",
 ]

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 
-class Put(msgspec.Struct, frozen=True, gc=False):
+class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """One record to append.
 
     `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
@@ -40,7 +40,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ConsumerSpec:
     """A durable consumer: shared by name, it delivers what matches any pattern until each is acknowledged.
 
     A delivery that is not acknowledged within `ack_wait` seconds is made again. At most `max_inflight` records are
@@ -56,7 +56,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EngineHealth:
     """Whether the journal takes appends, and in words why not.
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
@@ -133,7 +133,7 @@ class Tail(Protocol):
 
 
 class Engine(Protocol):
-    async def append(self, *puts: Put) -> list[int]:
+    async def append(self, *puts: NewRecord) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
         Raises:
@@ -144,7 +144,7 @@ class Engine(Protocol):
         """
         ...
 
-    def append_soon(self, *puts: Put) -> None:
+    def append_soon(self, *puts: NewRecord) -> None:
         """Append without waiting, in order with the other appends.
 
         What could not be written is counted, logged and told by `health`; a duplicate is no loss.
@@ -166,7 +166,7 @@ class Engine(Protocol):
         """
         ...
 
-    async def consumer(self, spec: Spec) -> Consumer:
+    async def consumer(self, spec: ConsumerSpec) -> Consumer:
         """The durable consumer of this name, made where there is none, its settings brought up to date.
 
         New patterns hold from the oldest record that still waits to be delivered the first time; where none waits,
@@ -203,7 +203,7 @@ class Engine(Protocol):
         """
         ...
 
-    def serve(self, subject: str, answer: "Answer") -> "Unserve":
+    def serve(self, subject: str, answer: "RequestHandler") -> "StopServing":
         """Answer requests on a subject until the returned function is called; one at a time may serve it."""
         ...
 
@@ -211,18 +211,18 @@ class Engine(Protocol):
         """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
         ...
 
-    async def health(self) -> Health: ...
+    async def health(self) -> EngineHealth: ...
 
     async def close(self) -> None:
         """Write what was handed over, and end; further calls of close do nothing."""
         ...
 
 
-class Answer(Protocol):
+class RequestHandler(Protocol):
     async def __call__(self, data: bytes) -> bytes: ...
 
 
-class Unserve(Protocol):
+class StopServing(Protocol):
     def __call__(self) -> None: ...
 
 

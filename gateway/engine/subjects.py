@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterable
 
-from gateway.engine.interface import Put, Spec
+from gateway.engine.interface import ConsumerSpec, NewRecord
 
 SEGMENT = r"[^\s\x00-\x1f\x7f.*>]+"
 SUBJECT = re.compile(rf"{SEGMENT}(?:\.{SEGMENT})*")
 PATTERN = re.compile(rf"(?:(?:\*|{SEGMENT})\.)*(?:\*|>|{SEGMENT})")
 
-Match = Callable[[str], bool]
+SubjectMatcher = Callable[[str], bool]
 
 
 def check_subject(subject: str) -> None:
@@ -27,13 +27,13 @@ def check_pattern(pattern: str) -> None:
         )
 
 
-def check_put(put: Put) -> None:
+def check_new_record(put: NewRecord) -> None:
     check_subject(put.subject)
     if put.ttl is not None and put.ttl <= 0:
         raise ValueError(f"a time to live of {put.ttl:g} s on {put.subject!r}: it must be above 0, or None for ever")
 
 
-def check_spec(spec: Spec) -> None:
+def check_consumer_spec(spec: ConsumerSpec) -> None:
     if not spec.name:
         raise ValueError("a consumer needs a name")
     for pattern in spec.patterns:
@@ -44,13 +44,13 @@ def check_spec(spec: Spec) -> None:
         )
 
 
-def any_of(patterns: Iterable[str]) -> Match:
+def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
     """One test for several patterns."""
-    compiled = re.compile("|".join(map(_expression, patterns)) or r"(?!)", re.DOTALL)
+    compiled = re.compile("|".join(map(_regex_from, patterns)) or r"(?!)", re.DOTALL)
     return lambda subject: compiled.fullmatch(subject) is not None
 
 
-def literal_prefix(pattern: str) -> str:
+def get_literal_prefix(pattern: str) -> str:
     """What every matching subject begins with, up to and with a dot; the whole pattern where nothing is open."""
     segments = pattern.split(".")
     for at, segment in enumerate(segments):
@@ -59,7 +59,7 @@ def literal_prefix(pattern: str) -> str:
     return pattern
 
 
-def _expression(pattern: str) -> str:
+def _regex_from(pattern: str) -> str:
     segments = ["[^.]*" if segment == "*" else re.escape(segment) for segment in pattern.split(".")]
     if pattern == ">" or pattern.endswith(".>"):
         segments[-1] = ".*"

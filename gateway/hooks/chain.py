@@ -5,7 +5,7 @@ from time import time
 from typing import Any
 
 from gateway.errors import HookError
-from gateway.events import Bags, Event
+from gateway.events.event import Bags, Event
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp
 from gateway.hooks.course import Course
 from gateway.hooks.mailbox import tell

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import Any, TypeAlias
 from weakref import ref
 
-from gateway.catalogue import Point
-from gateway.events import Event
+from gateway.events.catalogue import EventSpec
+from gateway.events.event import Event
 from gateway.hooks.hook import Box, Counting, Hook
 
 SLOW = 0.001  # seconds
@@ -42,7 +42,7 @@ class Plan:
         "writable",
     )
 
-    def __init__(self, hooks: tuple[Hook, ...], known: Point | None) -> None:
+    def __init__(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> None:
         self.interceptors = tuple(hook for hook in hooks if hook.mailbox is None)
         self.boxes: tuple[Box, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
         self.hooks = (*self.interceptors, *(box.hook for box in self.boxes))

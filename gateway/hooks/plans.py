@@ -6,7 +6,7 @@ from threading import RLock
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
-from gateway.catalogue import Point, point
+from gateway.events.catalogue import EventSpec, get_event_spec
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.plan import NOBODY, Plan
@@ -46,7 +46,7 @@ class Plans:
         self.lock: Any = outer.lock if outer else RLock()
         self._hooks: dict[Hook, None] = {}
         self._patterns: Patterns[Hook] = Patterns()
-        self._made: dict[tuple[tuple[Hook, ...], Point | None], Plan] = {}
+        self._made: dict[tuple[tuple[Hook, ...], EventSpec | None], Plan] = {}
         self._count = 0
         self._named: dict[str, int] = {}
         if outer:
@@ -94,13 +94,13 @@ class Plans:
         with self.lock:
             outer = self._outer.find(name) if self._outer else NOBODY
             own = self._match(name)
-            plan = self._plan((*outer.hooks, *own), point(name)) if own else outer
+            plan = self._plan((*outer.hooks, *own), get_event_spec(name)) if own else outer
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
             self.known[name] = plan
         return plan
 
-    def _plan(self, hooks: tuple[Hook, ...], known: Point | None) -> Plan:
+    def _plan(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> Plan:
         plan = self._made.get((hooks, known))
         if plan is None:
             if len(self._made) >= REMEMBERED:

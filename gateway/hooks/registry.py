@@ -43,7 +43,7 @@ from time import time
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
 
-from gateway.events import Bags, Decorated, Event, OnError, marked
+from gateway.events.event import Bags, Decorated, Event, OnError, find_marked
 from gateway.hooks.cause import CAUSE
 from gateway.hooks.chain import announce, dispatch
 from gateway.hooks.course import Course
@@ -135,7 +135,7 @@ class HookRegistry:
 
     def add(self, owner: Any) -> Remove:
         """Register the methods of an object, or the functions of a module, that are marked with `@on`."""
-        found = list(marked(owner))
+        found = list(find_marked(owner))
         if not found:
             raise ValueError(f"{owner!r} has nothing that is marked with @on")
         removers = [self.on(mark.names, function, **mark.options) for function, mark in found]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from time import time
 from typing import Any
 
-from gateway.events import Bags, Event, Pause
+from gateway.events.event import Bags, Event, Pause
 from gateway.hooks.chain import announce, dispatch
 from gateway.hooks.course import Course
 from gateway.hooks.mailbox import tell

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.errors import HookError
-from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
+from gateway.events.event import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.course import Deadline
 from gateway.hooks.hook import Hook, described
 from gateway.hooks.plan import Step

@@ -13,7 +13,7 @@ from typing import TypeVar
 import anyio
 
 from gateway import records
-from gateway.engine.interface import Put
+from gateway.engine.interface import NewRecord
 from gateway.errors import Conflict, EngineError
 from gateway.lanes.surroundings import Surroundings
 from gateway.lanes.turn import Outcome
@@ -72,14 +72,16 @@ class Hold:
     async def say(self, reply: Reply) -> None:
         if self.session.turn and reply.id in self.session.turn.said:
             return
-        await self._write(records.Said(turn_id=self.job.turn_id, reply_id=reply.id), extra=self._outbound([reply]))
+        await self._write(
+            records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), extra=self._outbound([reply])
+        )
 
     async def commit(self, outcome: Outcome) -> None:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
         extra = [*self._outbound(outcome.replies), *map(event_put, outcome.events)]
         if outcome.questions:
             until = self._around.clock() + outcome.wait
-            asked = records.Asked(turn_id=self.job.turn_id, questions=dict(outcome.questions), until=until)
+            asked = records.QuestionsAsked(turn_id=self.job.turn_id, questions=dict(outcome.questions), until=until)
             await self._write(asked, extra=extra)
         else:
             await self._write(*outcome.changes, self._end(outcome), extra=extra)
@@ -88,12 +90,12 @@ class Hold:
         """Give the turn back, so that whoever goes on starts no new try. At the process's end, hence bounded."""
         with anyio.move_on_after(self._around.settings.release, shield=True):
             try:
-                await self._write(records.Released(turn_id=self.job.turn_id))
+                await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
             except Conflict:
                 log.debug("turn %s was taken over before it was given back", self.job.turn_id)
 
-    def _end(self, outcome: Outcome) -> records.Done:
-        return records.Done(
+    def _end(self, outcome: Outcome) -> records.TurnEnded:
+        return records.TurnEnded(
             upto=self.job.on,
             turn_id=self.job.turn_id,
             status=outcome.status,
@@ -103,10 +105,10 @@ class Hold:
             bag=None if outcome.bag is None else dict(outcome.bag),
         )
 
-    def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[Put]:
+    def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
         return [outbound_put(reply, self.session.key, self.job.turn_id, self._around.clock()) for reply in replies]
 
-    async def _write(self, *kept: records.TurnRecord, extra: list[Put] | None = None) -> None:
+    async def _write(self, *kept: records.TurnRecord, extra: list[NewRecord] | None = None) -> None:
         async with self._one_at_a_time:
             pause = FIRST_PAUSE
             while True:
@@ -130,11 +132,11 @@ class Hold:
             self.hard.cancel()
 
 
-def outbound_put(reply: Reply, session_key: str, turn_id: str, now: float) -> Put:
-    outbound = records.Outbound(reply=reply, session_key=session_key, turn_id=turn_id, at=now)
-    subject = records.out_subject(reply.address, session_key)
-    return Put(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)
+def outbound_put(reply: Reply, session_key: str, turn_id: str, now: float) -> NewRecord:
+    outbound = records.OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, at=now)
+    subject = records.reply_subject_of(reply.address, session_key)
+    return NewRecord(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)
 
 
-def event_put(event: records.Emitted) -> Put:
-    return Put(records.event_subject(event.name), records.encode(event), ttl=records.EVENT_TTL)
+def event_put(event: records.EmittedEvent) -> NewRecord:
+    return NewRecord(records.event_subject_of(event.name), records.encode(event), ttl=records.EVENT_TTL)

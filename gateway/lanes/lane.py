@@ -11,8 +11,8 @@ from functools import partial
 import anyio
 
 from gateway import records
-from gateway.engine.doors import Doorbell
-from gateway.engine.interface import Put
+from gateway.engine.interface import NewRecord
+from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
 from gateway.lanes.hold import Hold, Job, outbound_put
 from gateway.lanes.look import Wait, look
@@ -34,7 +34,7 @@ class Lane:
         self.key = key
         self.scope = anyio.CancelScope()
         self.hold: Hold | None = None
-        self.bell = Doorbell()
+        self.bell = Wakeup()
         self.is_over = False
         self._is_leaving = False
         self._around = around
@@ -78,7 +78,7 @@ class Lane:
         session, todo = await look(self._around, self.key)
         match todo:
             case None:
-                self.is_over = not self.bell.is_news
+                self.is_over = not self.bell.has_news
             case Wait(seconds):
                 await self.bell.wait(seconds)
             case Job():
@@ -180,7 +180,7 @@ class Lane:
         last, now, tries = job.messages[-1], self._around.clock(), job.attempt - 1
         reason = self._error or "the gateway ended in the middle of it each time"
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
-        done = records.Done(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
+        done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
         text = self._around.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
@@ -217,16 +217,16 @@ def _interrupted(hold: Hold) -> Outcome:
     return Outcome(status="interrupted", entries=partial_entries(hold.job.messages, steps))
 
 
-def _dead(key: str, job: Job, at: int, reason: str, now: float) -> Put:
+def _dead(key: str, job: Job, at: int, reason: str, now: float) -> NewRecord:
     message = job.messages[at]
-    inbound = records.encode(records.Inbound(session_key=key, message=message, at=now))
-    dead = records.Dead(
+    inbound = records.encode(records.InboundMessage(session_key=key, message=message, at=now))
+    dead = records.DeadLetterRecord(
         what=f"message {message.id} of {key}",
         reason=reason,
         attempts=job.attempt - 1,
-        subject=records.subject("in", key),
+        subject=records.session_subject_of("in", key),
         seq=job.seqs[at],
         data=inbound,
         at=now,
     )
-    return Put(records.subject("dead.turns", key), records.encode(dead))
+    return NewRecord(records.session_subject_of("dead.turns", key), records.encode(dead))

@@ -15,8 +15,8 @@ import anyio
 import anyio.abc
 
 from gateway import records
-from gateway.engine.doors import Doors
-from gateway.engine.interface import Engine, Lease, Put, Record, Spec, Tail
+from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
+from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.lanes.lane import Lane
 from gateway.lanes.look import PAGE, inbound
@@ -75,7 +75,7 @@ class Lanes:
         """How many lanes wait for a slot."""
         return self._around.slots.waiting
 
-    async def accept(self, message: Message, key: str, *extra: Put, bot: str = "") -> int | None:
+    async def accept(self, message: Message, key: str, *extra: NewRecord, bot: str = "") -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
 
         `extra` (a network's cursor) is written in the same append, and for a duplicate all the same.
@@ -97,7 +97,9 @@ class Lanes:
         """Whether so much waits that the networks should keep what else there is."""
         return await self.depth() > self._around.settings.backlog
 
-    async def accept_all(self, arrived: Sequence[tuple[Message, str]], *extra: Put, bot: str = "") -> list[int | None]:
+    async def accept_all(
+        self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = ""
+    ) -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""
         puts = [inbound_put(message, key, bot, self._around.clock()) for message, key in arrived]
         try:
@@ -109,15 +111,20 @@ class Lanes:
         return sequences
 
     async def answer(
-        self, key: str, name: str, answer: Any, by: str = "", *extra: Put, msg_id: str | None = None
+        self, key: str, name: str, answer: Any, by: str = "", *extra: NewRecord, msg_id: str | None = None
     ) -> bool:
         """A person's answer to an open question; False when nothing of that name is asked, and nothing was written.
 
         `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`.
         """
-        bell = Put(records.subject("bell", key), records.encode(records.Bell(session_key=key)), msg_id, ttl=records.DAY)
+        bell = NewRecord(
+            records.session_subject_of("bell", key),
+            records.encode(records.LaneWakeup(session_key=key)),
+            msg_id,
+            ttl=records.DAY,
+        )
         while (turn := (session := await self._sessions.open(key)).turn) and name in turn.questions:
-            answered = records.Answered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
+            answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
             try:
                 await self._sessions.append(session, answered, extra=[bell, *extra])
             except Conflict:
@@ -137,7 +144,7 @@ class Lanes:
             return "running"
         while (turn := (session := await self._sessions.open(key)).turn) is not None:
             if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key(turn.by)):
-                await self._engine.publish(records.control_subject(key), key.encode())
+                await self._engine.publish(records.control_subject_of(key), key.encode())
                 return "running"
             try:
                 await self._close(session, turn)
@@ -149,14 +156,16 @@ class Lanes:
     async def standing(self, key: str) -> Standing:
         """What is before a message that would come now; for "busy, you are third"."""
         session = await self._sessions.open(key)
-        waiting = await self._engine.read(records.subject("in", key), session.upto, PAGE)
+        waiting = await self._engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return Standing(is_running, session.is_waiting, len(waiting), self._around.slots.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
         consumer = await self._engine.consumer(
-            Spec(CONSUMER, (records.IN_SUBJECTS, records.BELL_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT)
+            ConsumerSpec(
+                CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT
+            )
         )
         lease = await self._engine.lease(lease_key(self._around.node), self._around.node, self._around.settings.lease)
         self._doors, self._ended = self._new_doors(), anyio.Event()
@@ -183,13 +192,13 @@ class Lanes:
             await self._ended.wait()
         return not timer.cancelled_caught
 
-    def _new_doors(self) -> Doors[Lane]:
-        return Doors(_session_key, lambda key: Lane(key, self._around), self._look_at)
+    def _new_doors(self) -> KeyedWorkers[Lane]:
+        return KeyedWorkers(_session_key, lambda key: Lane(key, self._around), self._look_at)
 
     def _look_at(self, lane: Lane, record: Record) -> None:
         """A message may want the running turn to end."""
         kept = records.decode(record.data)
-        if isinstance(kept, records.Inbound):
+        if isinstance(kept, records.InboundMessage):
             session = self._sessions.peek(lane.key) or Session(lane.key)
             if self._around.settings.interrupts(session, kept.message):
                 lane.interrupt_before(record.seq)
@@ -213,7 +222,7 @@ class Lanes:
                 log.warning("the lease of node %s cannot be renewed now: %s", self._around.node, error)
             await self._doors.progress()
 
-    async def _append_new(self, put: Put) -> int | None:
+    async def _append_new(self, put: NewRecord) -> int | None:
         try:
             return (await self._engine.append(put))[0]
         except Duplicate:
@@ -224,21 +233,26 @@ class Lanes:
         found = await inbound(self._around, session.key, session.upto)
         messages = [message for seq, message in found if seq <= turn.on]
         entries = partial_entries(messages, turn.steps)
-        done = records.Done(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
-        bell = records.encode(records.Bell(session_key=session.key))
-        ring = Put(records.subject("bell", session.key), bell, ttl=records.DAY)
+        done = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
+        bell = records.encode(records.LaneWakeup(session_key=session.key))
+        ring = NewRecord(records.session_subject_of("bell", session.key), bell, ttl=records.DAY)
         await self._sessions.append(session, done, extra=[ring])
 
 
 def _session_key(record: Record) -> str | None:
     kept = records.decode(record.data)
-    return kept.session_key if isinstance(kept, records.Inbound | records.Bell) else None
+    return kept.session_key if isinstance(kept, records.InboundMessage | records.LaneWakeup) else None
 
 
-def inbound_put(message: Message, key: str, bot: str, now: float) -> Put:
+def inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
     """The record of a message, under the network's own id for it."""
-    inbound = records.Inbound(session_key=key, message=message, at=now)
-    return Put(records.subject("in", key), records.encode(inbound), message_id(message, bot), ttl=records.TRAFFIC_TTL)
+    inbound = records.InboundMessage(session_key=key, message=message, at=now)
+    return NewRecord(
+        records.session_subject_of("in", key),
+        records.encode(inbound),
+        message_id(message, bot),
+        ttl=records.TRAFFIC_TTL,
+    )
 
 
 def message_id(message: Message, bot: str = "") -> str:

@@ -40,7 +40,7 @@ async def look(around: Surroundings, key: str) -> tuple[Session, Job | Wait | No
     if turn.is_waiting:
         if (left := turn.until - around.clock()) > 0:
             return session, Wait(min(left, LONGEST_WAIT))
-        expired = [records.Answered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
+        expired = [records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
         session = await around.sessions.append(session, *expired)
         assert session.turn
         turn = session.turn
@@ -49,9 +49,9 @@ async def look(around: Surroundings, key: str) -> tuple[Session, Job | Wait | No
 
 async def inbound(around: Surroundings, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
-    found = await around.engine.read(records.subject("in", key), after, limit)
+    found = await around.engine.read(records.session_subject_of("in", key), after, limit)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
-    return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.Inbound)]
+    return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 
 
 async def _next(around: Surroundings, session: Session) -> Job | None:
@@ -71,7 +71,7 @@ async def _again(around: Surroundings, session: Session, turn: OpenTurn) -> tupl
     if found:
         return session, _job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
-    gone = records.Done(upto=turn.on, turn_id=turn.turn_id, status="expired")
+    gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
     session = await around.sessions.append(session, gone)
     return session, await _next(around, session)
 

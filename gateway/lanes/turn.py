@@ -34,7 +34,7 @@ class Outcome:
     questions: Mapping[str, str] = field(default_factory=dict)
     wait: float = HOUR
     changes: tuple[records.TurnRecord, ...] = ()
-    events: tuple[records.Emitted, ...] = ()
+    events: tuple[records.EmittedEvent, ...] = ()
 
 
 class Held(Protocol):

@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-KEYS = ("session", "turn", "hook", "platform")
+CONTEXT_KEYS = ("session", "turn", "hook", "platform")
 
-_NOWHERE: Mapping[str, str] = MappingProxyType({})
-_here: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", default=_NOWHERE)
+_EMPTY_CONTEXT: Mapping[str, str] = MappingProxyType({})
+_context: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", default=_EMPTY_CONTEXT)
 
 
 @contextmanager
-def bound(*, session: str = "", turn: str = "", hook: str = "", platform: str = "") -> Iterator[None]:
+def bind_context(*, session: str = "", turn: str = "", hook: str = "", platform: str = "") -> Iterator[None]:
     """Lines that are written inside carry these; what is empty stays as it was outside."""
     given = {"session": session, "turn": turn, "hook": hook, "platform": platform}
-    mark = _here.set({**_here.get(), **{key: value for key, value in given.items() if value}})
+    mark = _context.set({**_context.get(), **{key: value for key, value in given.items() if value}})
     try:
         yield
     finally:
-        _here.reset(mark)
+        _context.reset(mark)
 
 
-def current() -> Mapping[str, str]:
-    return _here.get()
+def get_context() -> Mapping[str, str]:
+    return _context.get()

@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from gateway.logs.context import KEYS
+from gateway.logs.context import CONTEXT_KEYS
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "1;31"}
-_WEIGHTS = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's, which journald reads
+_SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # syslog's, which journald reads
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """What was said, when, how grave it is, by whom, and in which session, turn and hook."""
 
     time: float
@@ -25,51 +25,51 @@ class Line(NamedTuple):
     exception: str = ""
 
 
-Look: TypeAlias = Callable[[Line], str]
+LineFormatter: TypeAlias = Callable[[LogLine], str]
 
 
-def as_json(line: Line) -> str:
+def as_json(line: LogLine) -> str:
     """One object; a program may rely on `time`, `level`, `logger` and `message`."""
-    told = {"time": _stamp(line.time), "level": line.level, "logger": line.logger, "message": line.message}
+    told = {"time": _format_time(line.time), "level": line.level, "logger": line.logger, "message": line.message}
     told |= line.context
     if line.exception:
         told["exception"] = line.exception
     return json.dumps(told, ensure_ascii=False)
 
 
-def from_json(text: str) -> Line | None:
+def from_json(text: str) -> LogLine | None:
     """The line that `as_json` wrote; None where somebody else, or half of it, was written."""
     try:
         told: Any = json.loads(text)
-        moment = _moment(told["time"])
-        context = {key: str(told[key]) for key in KEYS if key in told}
+        moment = _parse_time(told["time"])
+        context = {key: str(told[key]) for key in CONTEXT_KEYS if key in told}
         words = [str(told[key]) for key in ("level", "logger", "message")]
-        return Line(moment, words[0], words[1], words[2], context, str(told.get("exception", "")))
+        return LogLine(moment, words[0], words[1], words[2], context, str(told.get("exception", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def for_terminal(line: Line) -> str:
+def format_for_terminal(line: LogLine) -> str:
     """For eyes, in colour; with the day where it is not today."""
     then, now = time.localtime(line.time), time.localtime()
     clock = time.strftime("%H:%M:%S" if then[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", then)
     level = f"\x1b[{_COLOURS[line.level]}m{line.level:<8}\x1b[0m" if line.level in _COLOURS else f"{line.level:<8}"
-    return f"\x1b[2m{clock}\x1b[0m {level} {_said(line, dim=True)}"
+    return f"\x1b[2m{clock}\x1b[0m {level} {_format_text(line, dim=True)}"
 
 
-def for_pipe(line: Line) -> str:
+def format_for_pipe(line: LogLine) -> str:
     """For eyes, without colour, and with the day: who knows when it is read."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.time))
-    return f"{stamp} {line.level:<8} {_said(line)}"
+    return f"{stamp} {line.level:<8} {_format_text(line)}"
 
 
-def for_journal(line: Line) -> str:
+def format_for_journald(line: LogLine) -> str:
     """journald stamps the time itself, and reads the weight of each line from its prefix."""
-    weight = _WEIGHTS.get(line.level, 6)
-    return "\n".join(f"<{weight}>{part}" for part in _said(line).split("\n"))
+    weight = _SYSLOG_PRIORITIES.get(line.level, 6)
+    return "\n".join(f"<{weight}>{part}" for part in _format_text(line).split("\n"))
 
 
-def _said(line: Line, *, dim: bool = False) -> str:
+def _format_text(line: LogLine, *, dim: bool = False) -> str:
     where = " ".join(f"{key}={value}" for key, value in line.context.items())
     if where and dim:
         where = f"\x1b[2m{where}\x1b[0m"
@@ -78,10 +78,10 @@ def _said(line: Line, *, dim: bool = False) -> str:
     return "\n    | ".join([said, *line.exception.rstrip("\n").split("\n")]) if line.exception else said
 
 
-def _stamp(moment: float) -> str:
+def _format_time(moment: float) -> str:
     whole, part = divmod(round(moment * 1000), 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{part:03d}Z"
 
 
-def _moment(stamp: str) -> float:
+def _parse_time(stamp: str) -> float:
     return calendar.timegm(time.strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) + float(f"0{stamp[19:-1]}")

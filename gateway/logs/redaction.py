@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-MARK = "[secret]"
-SHORTEST = 6  # what is shorter stands in too many words
+REPLACEMENT = "[secret]"
+MIN_SECRET_LENGTH = 6  # what is shorter stands in too many words
 
-_WORDS = r"(?:access_|refresh_|bot_|auth_|client_)?(?:token|secret|password|passwd|api_?key|authorization|signature)"
+_SECRET_NAMES = (
+    r"(?:access_|refresh_|bot_|auth_|client_)?(?:token|secret|password|passwd|api_?key|authorization|signature)"
+)
 # Each shape with what must stand in a text for it to be worth a search: most lines hold none of it. Groups are kept.
 _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
     (signs, re.compile(pattern))
@@ -27,8 +29,8 @@ _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
         (("AIza", "AKIA"), r"\bAIza[A-Za-z0-9_-]{30,}|\bAKIA[0-9A-Z]{16}\b"),
         (("gh", "glpat-"), r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"),
         (("earer",), r"(\b[Bb]earer\s{1,9})(?=[^\s]{0,200}[0-9])[A-Za-z0-9._~+/=-]{8,}"),
-        (("=",), rf"(\b(?i:{_WORDS})=)[^\s&\"'<>]{{6,}}"),
-        (('":', "':", '" :', "' :"), rf"([\"'](?i:{_WORDS})[\"']\s{{0,9}}:\s{{0,9}}[\"'])[^\"'\s]{{6,}}"),
+        (("=",), rf"(\b(?i:{_SECRET_NAMES})=)[^\s&\"'<>]{{6,}}"),
+        (('":', "':", '" :', "' :"), rf"([\"'](?i:{_SECRET_NAMES})[\"']\s{{0,9}}:\s{{0,9}}[\"'])[^\"'\s]{{6,}}"),
         (("://",), r"(://[^\s/:@]{0,200}:)[^\s/@]{1,500}(?=@)"),
         (("PRIVATE KEY",), r"(?s:(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----).{0,8000}?-----END)"),
     )
@@ -45,19 +47,19 @@ class Redactor:
 
     def learn(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
-            if len(secret) >= SHORTEST:
+            if len(secret) >= MIN_SECRET_LENGTH:
                 self._known |= {secret, quote(secret, safe="", errors="replace"), json.dumps(secret)[1:-1]}
         longest_first = sorted(self._known, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def clean(self, text: str) -> str:
         if self._pattern:
-            text = self._pattern.sub(MARK, text)
+            text = self._pattern.sub(REPLACEMENT, text)
         for signs, shape in _SHAPES:
             if any(sign in text for sign in signs):
-                text = shape.sub(_replaced, text)
+                text = shape.sub(_replace_match, text)
         return text
 
 
-def _replaced(found: re.Match[str]) -> str:
-    return (found[1] if found.lastindex else "") + MARK
+def _replace_match(found: re.Match[str]) -> str:
+    return (found[1] if found.lastindex else "") + REPLACEMENT

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from gateway.logs.lines import Line, Look, as_json
+from gateway.logs.lines import LineFormatter, LogLine, as_json
 
-PATIENCE = 1.0
-PIECE = 4096  # a pipe that can be written to has room for this much (PIPE_BUF), so the write does not block
+WRITE_TIMEOUT = 1.0
+CHUNK_BYTES = 4096  # a pipe that can be written to has room for this much (PIPE_BUF), so the write does not block
 
 
 class Sink(Protocol):
@@ -18,7 +18,7 @@ class Sink(Protocol):
 
     lost: int
 
-    def write(self, line: Line) -> None: ...
+    def write(self, line: LogLine) -> None: ...
 
     def close(self) -> None: ...
 
@@ -26,16 +26,16 @@ class Sink(Protocol):
 class StreamSink:
     """The standard error. Its reader may be slow, or gone; neither is the daemon's end."""
 
-    def __init__(self, stream: TextIO, look: Look) -> None:
+    def __init__(self, stream: TextIO, look: LineFormatter) -> None:
         self.lost = 0
         self._look = look
         self._descriptor = stream.fileno()
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLOUT)
-        self._patience = PATIENCE
+        self._patience = WRITE_TIMEOUT
         stream.flush()
 
-    def write(self, line: Line) -> None:
+    def write(self, line: LogLine) -> None:
         try:
             self._write(f"{self._look(line)}\n".encode(errors="backslashreplace"))
         except OSError:
@@ -46,13 +46,13 @@ class StreamSink:
         """The stream belongs to the process, and stays open."""
 
     def _write(self, data: bytes) -> None:
-        for start in range(0, len(data), PIECE):
+        for start in range(0, len(data), CHUNK_BYTES):
             if not self._poll.poll(self._patience * 1000):
                 self._patience = 0.0  # a reader that stopped is waited for once
                 self.lost += 1
                 return
-            os.write(self._descriptor, data[start : start + PIECE])
-        self._patience = PATIENCE
+            os.write(self._descriptor, data[start : start + CHUNK_BYTES])
+        self._patience = WRITE_TIMEOUT
 
     def _forsake(self) -> None:
         # The reader is gone for good. Other writers to this stream must not stumble over that either.
@@ -73,7 +73,7 @@ class FileSink:
         self._descriptor = -1
         self._written = 0
 
-    def write(self, line: Line) -> None:
+    def write(self, line: LogLine) -> None:
         data = f"{as_json(line)}\n".encode(errors="backslashreplace")
         try:
             self._make_room(len(data))

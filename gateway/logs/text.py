@@ -9,21 +9,21 @@ import re
 LINE_LIMIT = 4000
 BLOCK_LIMIT = 20_000
 
-_ACTING = (
+_UNSAFE = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
 )
-_IN_LINE = re.compile(f"[{_ACTING}\U000e0000-\U000e007f]")
-_IN_BLOCK = re.compile(f"(?!\n)[{_ACTING}\U000e0000-\U000e007f]")
+_IN_LINE = re.compile(f"[{_UNSAFE}\U000e0000-\U000e007f]")
+_IN_BLOCK = re.compile(f"(?!\n)[{_UNSAFE}\U000e0000-\U000e007f]")
 
 
-def one_line(text: str, limit: int = LINE_LIMIT) -> str:
+def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
     """The text in one line of at most about `limit` characters; what was cut is said."""
     if len(text) > limit:
         text = f"{text[:limit]}... ({len(text):,} characters)"
     return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
-def block(text: str, limit: int = BLOCK_LIMIT) -> str:
+def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
     """The text in its lines; of one that is too long the end is kept, since that is where a traceback says why."""
     if len(text) > limit:
         text = f"... ({len(text):,} characters)\n{text[-limit:]}"

@@ -12,30 +12,30 @@ import anyio
 import anyio.abc
 
 from gateway import records
-from gateway.engine.doors import Doors
-from gateway.engine.interface import Engine, Put, Record, Spec
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Record
+from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.messages import Reply
-from gateway.outbox.carrier import Carrier
-from gateway.outbox.desk import Desk, Told
-from gateway.outbox.route import Route
-from gateway.outbox.settings import OutboxSettings, Prepare, Tell, as_it_is, tell_nobody
-from gateway.outbox.stream import Line, Stream
+from gateway.outbox.interface import Transport
+from gateway.outbox.place_sender import PlaceSender
+from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
+from gateway.outbox.settings import DeliveryListener, OutboxSettings, PrepareReply, ignore_delivery, keep_reply
+from gateway.outbox.stream import Stream, StreamContext
 
 log = logging.getLogger(__name__)
 
 MAX_INFLIGHT = 10_000  # places that hold a doorbell
-GLANCE = 0.02
+DRAIN_POLL_SECONDS = 0.02
 
 
-class Office:
+class OutboxPlatform:
     """A platform that is served now."""
 
-    def __init__(self, desk: Desk, doors: Doors[Route], tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, desk: PlatformSender, doors: KeyedWorkers[PlaceSender], tasks: anyio.abc.TaskGroup) -> None:
         self.desk = desk
         self.doors = doors
         self.tasks = tasks
 
-    async def beat(self) -> None:
+    async def report_progress(self) -> None:
         while True:
             await anyio.sleep(self.desk.settings.ack_wait / 3)
             await self.doors.progress()
@@ -49,99 +49,99 @@ class Outbox:
         engine: Engine,
         settings: OutboxSettings | None = None,
         *,
-        prepare: Prepare = as_it_is,
-        on_sent: Tell = tell_nobody,
-        on_failed: Tell = tell_nobody,
+        prepare: PrepareReply = keep_reply,
+        on_sent: DeliveryListener = ignore_delivery,
+        on_failed: DeliveryListener = ignore_delivery,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._settings = settings or OutboxSettings()
-        self._told = Told(prepare, on_sent, on_failed)
+        self._told = DeliveryCallbacks(prepare, on_sent, on_failed)
         self._clock = clock
-        self._offices: dict[str, Office] = {}
+        self._platforms_served: dict[str, OutboxPlatform] = {}
 
-    async def carry(
-        self, carrier: Carrier, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    async def serve_platform(
+        self, carrier: Transport, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
-        desk = Desk(self._engine, carrier, self._settings, self._told, self._clock)
+        desk = PlatformSender(self._engine, carrier, self._settings, self._told, self._clock)
         consumer = await self._engine.consumer(
-            Spec(
-                consumer_name(carrier.platform),
-                (records.out_of_platform(carrier.platform),),
+            ConsumerSpec(
+                consumer_name_of(carrier.platform),
+                (records.reply_pattern_of_platform(carrier.platform),),
                 self._settings.ack_wait,
                 MAX_INFLIGHT,
             )
         )
-        doors: Doors[Route] = Doors(_place, lambda where: Route(where, desk))
+        doors: KeyedWorkers[PlaceSender] = KeyedWorkers(_place_of, lambda where: PlaceSender(where, desk))
         try:
             async with anyio.create_task_group() as tasks:
-                office = self._offices[carrier.platform] = Office(desk, doors, tasks)
-                tasks.start_soon(office.beat)
+                office = self._platforms_served[carrier.platform] = OutboxPlatform(desk, doors, tasks)
+                tasks.start_soon(office.report_progress)
                 tasks.start_soon(doors.serve, consumer, tasks)
                 task_status.started()
                 try:
                     await anyio.sleep_forever()
                 finally:
-                    desk.hurry()
+                    desk.limit_calls()
         finally:
-            self._offices.pop(carrier.platform, None)
+            self._platforms_served.pop(carrier.platform, None)
 
     def hold(self, platform: str) -> None:
         """The platform is down: its replies wait, without tries, until `go`."""
-        if office := self._offices.get(platform):
+        if office := self._platforms_served.get(platform):
             office.desk.hold()
 
     def go(self, platform: str) -> None:
-        if office := self._offices.get(platform):
+        if office := self._platforms_served.get(platform):
             office.desk.go()
 
     async def post(self, reply: Reply, session_key: str = "", turn_id: str = "") -> int:
         """Owe somebody a reply that belongs to no turn's end; the sequence under which it is owed."""
-        outbound = records.Outbound(reply=reply, session_key=session_key, turn_id=turn_id, at=self._clock())
-        subject = records.out_subject(reply.address, session_key)
-        return (await self._engine.append(Put(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)))[0]
+        outbound = records.OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, at=self._clock())
+        subject = records.reply_subject_of(reply.address, session_key)
+        return (await self._engine.append(NewRecord(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)))[0]
 
     def stream(self, reply: Reply) -> Stream | None:
         """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.
 
         Nobody need close it: the delivery of the reply does.
         """
-        office = self._offices.get(reply.address.platform)
+        office = self._platforms_served.get(reply.address.platform)
         if office is None or not office.desk.carrier.can_edit:
             return None
         desk = office.desk
-        stream = Stream(reply, Line(desk.engine, desk.carrier, desk.settings.edit_pause, desk.opened))
+        stream = Stream(reply, StreamContext(desk.engine, desk.carrier, desk.settings.edit_pause, desk.opened))
         desk.streams[reply.id] = stream
         office.tasks.start_soon(stream.run)
         return stream
 
     async def depth(self, platform: str) -> int:
         """How many doorbells wait: a place that has something to send counts as one, at least."""
-        return await self._engine.depth(consumer_name(platform))
+        return await self._engine.depth(consumer_name_of(platform))
 
     async def depths(self) -> dict[str, int]:
         """The same for each platform that is served."""
-        return {platform: await self.depth(platform) for platform in list(self._offices)}
+        return {platform: await self.depth(platform) for platform in list(self._platforms_served)}
 
     async def drain(self, limit: float) -> bool:
         """Until everything is sent that can be sent now, at most `limit` seconds; whether it was."""
         with anyio.move_on_after(limit) as timer:
-            for platform, office in list(self._offices.items()):
+            for platform, office in list(self._platforms_served.items()):
                 # The journal tells nobody that a consumer has become empty, so one looks.
                 while office.desk.is_open and await self.depth(platform) > office.doors.count(_is_pausing):  # noqa: ASYNC110
-                    await anyio.sleep(GLANCE)
+                    await anyio.sleep(DRAIN_POLL_SECONDS)
         return not timer.cancelled_caught
 
 
-def consumer_name(platform: str) -> str:
-    return f"out-{records.platform_token(platform)}"
+def consumer_name_of(platform: str) -> str:
+    return f"out-{records.platform_token_of(platform)}"
 
 
-def _place(record: Record) -> str:
+def _place_of(record: Record) -> str:
     """`gw.out.<platform>.<token>.<conv>` -> `<platform>.<token>`."""
     return record.subject.removeprefix("gw.out.").rpartition(".")[0]
 
 
-def _is_pausing(route: Route) -> bool:
+def _is_pausing(route: PlaceSender) -> bool:
     return route.is_pausing

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from gateway import records
 from gateway.messages import Reply
-from gateway.outbox.position import Ids
+from gateway.outbox.send_position import MessageIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +31,27 @@ class OutboxSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DeliveryReport:
     """How a reply's way ended: `message_ids` of each part, or an error. Told once, when it is in the journal."""
 
-    outbound: records.Outbound
+    outbound: records.OwedReply
     reply: Reply
-    message_ids: Ids = ()
+    message_ids: MessageIds = ()
     attempts: int = 0
     error: str = ""
 
 
-class Withheld(Exception):
+class ReplyWithheld(Exception):
     """Raised by `prepare`: this reply shall not be sent, for this reason."""
 
 
-Tell: TypeAlias = Callable[[Delivery], None]
-Prepare: TypeAlias = Callable[[records.Outbound], Awaitable[Reply]]
+DeliveryListener: TypeAlias = Callable[[DeliveryReport], None]
+PrepareReply: TypeAlias = Callable[[records.OwedReply], Awaitable[Reply]]
 
 
-def tell_nobody(_delivery: Delivery) -> None:
+def ignore_delivery(_delivery: DeliveryReport) -> None:
     """The journal knows."""
 
 
-async def as_it_is(outbound: records.Outbound) -> Reply:
+async def keep_reply(outbound: records.OwedReply) -> Reply:
     return outbound.reply

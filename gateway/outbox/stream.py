@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 import anyio
 
 from gateway import records
-from gateway.engine.interface import Engine, Put
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
-from gateway.outbox.carrier import Carrier
-from gateway.outbox.position import Ids, position
+from gateway.outbox.interface import Transport
+from gateway.outbox.send_position import MessageIds, position_from
 
 log = logging.getLogger(__name__)
 
-FAILURES = 3
+MAX_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StreamContext:
     """What a stream writes to and where it notes it."""
 
     engine: Engine
-    carrier: Carrier
+    carrier: Transport
     pause: float
     opened: Callable[[], Awaitable[None]]
 
@@ -37,13 +37,13 @@ class Line:
 class Stream:
     """Shows a reply as it grows. `show` is plain, so that no network can slow the writer down."""
 
-    def __init__(self, reply: Reply, line: Line) -> None:
+    def __init__(self, reply: Reply, line: StreamContext) -> None:
         self.reply = reply
         self._line = line
-        self._where = records.place(reply.address)
-        self._subject = records.sent_subject(self._where, reply.id)
+        self._where = records.place_of(reply.address)
+        self._subject = records.send_subject_of(self._where, reply.id)
         self._text = ""
-        self._ids: Ids | None = None
+        self._ids: MessageIds | None = None
         self._failures = 0
         self._news = anyio.Event()
         self._closing = anyio.Event()
@@ -62,46 +62,46 @@ class Stream:
 
     async def run(self) -> None:
         try:
-            while not self._closing.is_set() and self._failures < FAILURES:
+            while not self._closing.is_set() and self._failures < MAX_FAILURES:
                 await self._news.wait()
                 self._news = anyio.Event()
                 await self._line.opened()
-                await self._stand_in_line()
+                await self._wait_for_earlier_replies()
                 if self._text and not self._closing.is_set():
                     await self._try(replace(self.reply, text=self._text))
-                    await self._breathe(self._line.pause)
+                    await self._wait_or_close(self._line.pause)
         finally:
             self._ended.set()
 
-    async def _stand_in_line(self) -> None:
+    async def _wait_for_earlier_replies(self) -> None:
         """Until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
-        while self._ids is None and not self._closing.is_set() and await self._is_behind():
-            await self._breathe(self._line.pause)
+        while self._ids is None and not self._closing.is_set() and await self._has_earlier_replies():
+            await self._wait_or_close(self._line.pause)
 
-    async def _is_behind(self) -> bool:
+    async def _has_earlier_replies(self) -> bool:
         """Whether a reply waits that nobody has settled yet; an ill journal is no reason to go before others."""
         try:
-            settled = position(await self._line.engine.last(records.sent_subject(self._where))).upto
-            return bool(await self._line.engine.read(records.out_of_place(self._where), settled, 1))
+            settled = position_from(await self._line.engine.last(records.send_subject_of(self._where))).upto
+            return bool(await self._line.engine.read(records.reply_pattern_of_place(self._where), settled, 1))
         except EngineError:
             return True
 
     async def _try(self, reply: Reply) -> None:
         try:
-            await self._bring(reply)
+            await self._show_parts(reply)
             self._failures = 0
         except AdapterError as error:
-            self._failures = FAILURES if error.permanent else self._failures + 1
+            self._failures = MAX_FAILURES if error.permanent else self._failures + 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
-            await self._breathe(error.retry_after or self._line.pause)
+            await self._wait_or_close(error.retry_after or self._line.pause)
         except EngineError as error:
             self._failures += 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
         except Exception:  # an SDK's own fault; the delivery will show it to whom it concerns
-            self._failures = FAILURES
+            self._failures = MAX_FAILURES
             log.exception("reply %s is no longer shown while it is written", reply.id)
 
-    async def _bring(self, reply: Reply) -> None:
+    async def _show_parts(self, reply: Reply) -> None:
         """The last part that is shown is edited, further ones are sent."""
         if self._ids is None:
             self._ids = await self._known()
@@ -111,23 +111,25 @@ class Stream:
             else:
                 await self._send(reply, part, self._ids)
 
-    async def _send(self, reply: Reply, part: int, ids: Ids) -> None:
-        await self._note(records.Intent(out=0, reply_id=reply.id, part=part, message_ids=ids))
+    async def _send(self, reply: Reply, part: int, ids: MessageIds) -> None:
+        await self._note(records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids))
         with anyio.CancelScope(shield=True):
-            new = await self._line.carrier.send(reply, part, records.token(f"{reply.id}:{part}"))
+            new = await self._line.carrier.send(reply, part, records.token_of(f"{reply.id}:{part}"))
             self._ids = (*ids, new)
-            await self._note(records.Sent(out=0, reply_id=reply.id, part=part, message_ids=self._ids, last=False))
+            await self._note(
+                records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=self._ids, last=False)
+            )
 
-    async def _known(self) -> Ids:
+    async def _known(self) -> MessageIds:
         """What an earlier run of the same turn has shown already."""
         last = await self._line.engine.last(self._subject)
         kept = records.decode(last.data) if last else None
-        return kept.message_ids if isinstance(kept, records.Sent | records.Intent) else ()
+        return kept.message_ids if isinstance(kept, records.SendSucceeded | records.SendIntent) else ()
 
-    async def _note(self, kept: records.Intent | records.Sent) -> None:
-        await self._line.engine.append(Put(self._subject, records.encode(kept), ttl=records.DAY))
+    async def _note(self, kept: records.SendIntent | records.SendSucceeded) -> None:
+        await self._line.engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
 
-    async def _breathe(self, seconds: float) -> None:
+    async def _wait_or_close(self, seconds: float) -> None:
         """The network's pace; a close need not wait for it."""
         with anyio.move_on_after(seconds):
             await self._closing.wait()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, Put
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, EngineError, EngineTooNew
 from gateway.sessions.session import SHAPE, Session, apply, fold
 
@@ -82,7 +82,7 @@ class Sessions:
         held = self._held.get(key)
         return held.session if held else None
 
-    async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[Put] = ()) -> Session:
+    async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
         """Write records behind the state that one has seen, with other puts in the same atomic append.
 
         Raises:
@@ -90,9 +90,9 @@ class Sessions:
         """
         now = self._clock()
         kept = tuple(one if one.at else msgspec.structs.replace(one, at=now) for one in kept)
-        subject = records.subject("turn", session.key)
+        subject = records.session_subject_of("turn", session.key)
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
-        puts = [Put(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
+        puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         sequences = await self._engine.append(*puts, *extra)
         for one, seq in zip(kept, sequences, strict=False):
             session = apply(session, one, seq, now)
@@ -100,7 +100,7 @@ class Sessions:
         await self._keep(session, held.summarised if held else 0)
         return session
 
-    async def change(self, key: str, verb: Verb, extra: Sequence[Put] = ()) -> Session:
+    async def change(self, key: str, verb: Verb, extra: Sequence[NewRecord] = ()) -> Session:
         """Let a verb say what to write, and write it; when the chain has gone on meanwhile, ask the verb again."""
         while True:
             session = await self.open(key)
@@ -124,7 +124,7 @@ class Sessions:
         return found
 
     async def _states(self, session: Session) -> AsyncIterator[Session]:
-        subject = records.subject("turn", session.key)
+        subject = records.session_subject_of("turn", session.key)
         while True:
             page = await self._engine.read(subject, session.seq, PAGE)
             for record in page:
@@ -134,7 +134,7 @@ class Sessions:
                 return
 
     async def _from_summary(self, key: str) -> tuple[Session, int]:
-        record = await self._engine.last(records.subject("sum", key))
+        record = await self._engine.last(records.session_subject_of("sum", key))
         if record is None:
             return Session(key), 0
         if (session := _summarised(record.data)) is None:
@@ -154,12 +154,12 @@ class Sessions:
         self._remember(session, summarised)
 
     async def _summarise(self, session: Session, summarised: int) -> int:
-        subject = records.subject("sum", session.key)
-        summary = records.Summary(
+        subject = records.session_subject_of("sum", session.key)
+        summary = records.SessionSnapshot(
             upto=session.seq, shape=SHAPE, state=msgspec.Raw(msgspec.json.encode(session)), at=self._clock()
         )
         try:
-            (seq,) = await self._engine.append(Put(subject, records.encode(summary)))
+            (seq,) = await self._engine.append(NewRecord(subject, records.encode(summary)))
             await self._engine.purge(subject, seq - 1)
         except EngineError as error:
             log.debug("no summary of session %s now: %s", session.key, error)
@@ -189,7 +189,7 @@ class Sessions:
 def _summarised(data: bytes) -> Session | None:
     try:
         kept = records.decode(data)
-        if isinstance(kept, records.Summary) and kept.shape == SHAPE:
+        if isinstance(kept, records.SessionSnapshot) and kept.shape == SHAPE:
             return msgspec.json.decode(kept.state, type=Session)
     except (msgspec.MsgspecError, EngineTooNew):
         return None

@@ -80,7 +80,7 @@ class Index:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
                     change(self.db, record.subject.rpartition(".")[2], kept, kept.at or record.ts)
-                if isinstance(kept, records.Done) and kept.status == "forgotten":
+                if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
         if forgotten:
@@ -152,8 +152,8 @@ def _resize(db: sqlite3.Connection, conv: str, session: str, sizes: Sequence[int
     )
 
 
-def _open(db: sqlite3.Connection, conv: str, kept: records.Opened, at: float) -> None:
-    start = kept.carried or records.Carried()
+def _open(db: sqlite3.Connection, conv: str, kept: records.SessionOpened, at: float) -> None:
+    start = kept.carried or records.InitialState()
     platform = kept.platform or platform_of(kept.session_key)
     db.execute("UPDATE session SET is_current = 0 WHERE conv = ?", (conv,))
     added = db.execute(
@@ -181,7 +181,7 @@ def _claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -
     db.execute("UPDATE session SET last_active = ? WHERE conv = ? AND is_current", (at, conv))
 
 
-def _end(db: sqlite3.Connection, conv: str, kept: records.Done, at: float) -> None:
+def _end(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
     if kept.status == "shortened":
         return  # what follows is here already
     if kept.status == "forgotten":
@@ -212,7 +212,7 @@ def _end(db: sqlite3.Connection, conv: str, kept: records.Done, at: float) -> No
     _resize(db, conv, session, sizes, at)
 
 
-def _undo(db: sqlite3.Connection, conv: str, kept: records.Undone, at: float) -> None:
+def _undo(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, at: float) -> None:
     if not (current := _current(db, conv)):
         return
     session, sizes = current
@@ -221,7 +221,7 @@ def _undo(db: sqlite3.Connection, conv: str, kept: records.Undone, at: float) ->
     _resize(db, conv, session, left, at)
 
 
-def _change(db: sqlite3.Connection, conv: str, kept: records.Changed, _at: float) -> None:
+def _change(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at: float) -> None:
     if kept.name in ("title", "model"):
         db.execute(
             f"UPDATE session SET {kept.name} = ? WHERE conv = ? AND is_current",  # noqa: S608 - one of two names
@@ -240,10 +240,10 @@ def _add(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[
 
 CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
     {
-        records.Opened: _open,
+        records.SessionOpened: _open,
         records.Claim: _claim,
-        records.Done: _end,
-        records.Undone: _undo,
-        records.Changed: _change,
+        records.TurnEnded: _end,
+        records.TurnsUndone: _undo,
+        records.SettingChanged: _change,
     }
 )

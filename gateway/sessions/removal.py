@@ -34,7 +34,7 @@ async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bo
     while True:
         before = await sessions.open(key)
         past = await sessions.past(key)
-        newest = await engine.last(records.subject("in", key))
+        newest = await engine.last(records.session_subject_of("in", key))
         if not past.keys() >= set(gone) or (before.seq == 0 and newest is None):
             return False
         if gone and before.turn is not None:
@@ -45,11 +45,11 @@ async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bo
         if remains and before.session_id in gone:
             remains.append(_empty(before, sessions.now()))
         try:
-            await sessions.append(before, records.Done(upto=upto, status="forgotten"), *remains)
+            await sessions.append(before, records.TurnEnded(upto=upto, status="forgotten"), *remains)
         except Conflict:
             continue
-        (end,) = await engine.read(records.subject("turn", key), before.seq, 1)
-        await sweep(engine, records.conv(key), end.seq, upto)
+        (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
+        await sweep(engine, records.session_token_of(key), end.seq, upto)
         return True
 
 
@@ -63,14 +63,14 @@ async def shorten(engine: Engine, sessions: Sessions, key: str) -> bool:
     if before.turn is not None or not before.session_id:
         return False
     past = await sessions.past(key)
-    done = records.Done(upto=before.upto, status="shortened")
+    done = records.TurnEnded(upto=before.upto, status="shortened")
     try:
         await sessions.append(before, done, *map(_kept, past.values()))
     except Conflict:
         return False
-    (end,) = await engine.read(records.subject("turn", key), before.seq, 1)
-    await engine.purge(records.subject("turn", key), end.seq - 1)
-    await engine.purge(records.subject("sum", key), end.seq - 1)
+    (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
+    await engine.purge(records.session_subject_of("turn", key), end.seq - 1)
+    await engine.purge(records.session_subject_of("sum", key), end.seq - 1)
     return True
 
 
@@ -105,16 +105,21 @@ def _is_about(data: bytes, conv: str) -> bool:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):
         return False
-    if isinstance(kept, records.Dead):
+    if isinstance(kept, records.DeadLetterRecord):
         return _is_about(kept.data, conv)
-    return isinstance(kept, records.Emitted) and records.conv(str(kept.fields.get("session_key", ""))) == conv
+    return (
+        isinstance(kept, records.EmittedEvent)
+        and records.session_token_of(str(kept.fields.get("session_key", ""))) == conv
+    )
 
 
 async def _unlink_files(engine: Engine, conv: str, upto: int) -> None:
     after = 0
     while page := await engine.read(f"gw.in.{conv}", after, PAGE):
         kept = [records.decode(record.data) for record in page if record.seq <= upto]
-        files = [one.path for found in kept if isinstance(found, records.Inbound) for one in found.message.attachments]
+        files = [
+            one.path for found in kept if isinstance(found, records.InboundMessage) for one in found.message.attachments
+        ]
         if files:
             await anyio.to_thread.run_sync(_unlink, files)
         after = page[-1].seq
@@ -125,9 +130,9 @@ def _unlink(files: Iterable[str]) -> None:
         Path(file).unlink(missing_ok=True)
 
 
-def _kept(old: Session) -> records.Opened:
+def _kept(old: Session) -> records.SessionOpened:
     """A session that stays, written anew."""
-    return records.Opened(
+    return records.SessionOpened(
         session_id=old.session_id,
         session_key=old.key,
         reason="kept",
@@ -140,9 +145,9 @@ def _kept(old: Session) -> records.Opened:
     )
 
 
-def _empty(before: Session, now: float) -> records.Opened:
+def _empty(before: Session, now: float) -> records.SessionOpened:
     """A new session in the place of the current one that goes."""
-    return records.Opened(
+    return records.SessionOpened(
         session_id=new_session_id(now),
         session_key=before.key,
         reason="forgotten",

@@ -128,7 +128,7 @@ class Retention:
         return len(rows) * gone
 
     async def _shorten(self, key: str) -> None:
-        chain = await self._engine.read(records.subject("turn", key), 0, LONG_CHAIN)
+        chain = await self._engine.read(records.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await shorten(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
 

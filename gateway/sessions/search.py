@@ -12,7 +12,7 @@ import anyio.abc
 import anyio.to_thread
 
 from gateway import records
-from gateway.engine.interface import Engine, Put, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.sessions.index import Index
 from gateway.sessions.removal import sweep
@@ -103,9 +103,9 @@ class Search:
 
     async def _agree(self) -> None:
         """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
-        mark = records.Cursor(platform=MARK, value={})
+        mark = records.CursorRecord(platform=MARK, value={})
         try:
-            (seq,) = await self._engine.append(Put(f"gw.cur.{MARK}", records.encode(mark)))
+            (seq,) = await self._engine.append(NewRecord(f"gw.cur.{MARK}", records.encode(mark)))
             await self._engine.purge(f"gw.cur.{MARK}", seq - 1)
             if seq <= await self._ask(lambda index: index.upto):
                 log.warning("the journal is older than the search index, which is made anew")
@@ -177,7 +177,7 @@ class Search:
         for record in forgotten:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
-            assert isinstance(kept, records.Done)
+            assert isinstance(kept, records.TurnEnded)
             await sweep(self._engine, record.subject.rpartition(".")[2], record.seq, kept.upto)
 
     async def _ask(self, question: Callable[[Index], T]) -> T:

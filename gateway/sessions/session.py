@@ -104,8 +104,8 @@ def weigh(entries: tuple[Entry, ...]) -> int:
     return sum(len(entry.content) + ENTRY_WEIGHT for entry in entries)
 
 
-def _opened(state: Session, kept: records.Opened, at: float) -> Session:
-    start = kept.carried or records.Carried()
+def _opened(state: Session, kept: records.SessionOpened, at: float) -> Session:
+    start = kept.carried or records.InitialState()
     previous = tuple(old for old in (*state.previous, state.session_id) if old and old != kept.session_id)
     return replace(
         state,
@@ -141,19 +141,19 @@ def _stepped(state: Session, kept: records.Step, _at: float) -> Session:
     return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
 
 
-def _said(state: Session, kept: records.Said, _at: float) -> Session:
+def _said(state: Session, kept: records.InterimReply, _at: float) -> Session:
     if not (turn := _turn(state, kept.turn_id)):
         return state
     return replace(state, turn=replace(turn, said=(*turn.said, kept.reply_id)))
 
 
-def _released(state: Session, kept: records.Released, _at: float) -> Session:
+def _released(state: Session, kept: records.ClaimReleased, _at: float) -> Session:
     if not (turn := _turn(state, kept.turn_id)):
         return state
     return replace(state, turn=replace(turn, by="", attempt=turn.attempt - 1))
 
 
-def _asked(state: Session, kept: records.Asked, _at: float) -> Session:
+def _asked(state: Session, kept: records.QuestionsAsked, _at: float) -> Session:
     if not (turn := _turn(state, kept.turn_id)):
         return state
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
@@ -162,7 +162,7 @@ def _asked(state: Session, kept: records.Asked, _at: float) -> Session:
     return replace(state, turn=waiting)
 
 
-def _answered(state: Session, kept: records.Answered, at: float) -> Session:
+def _answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:
     turn = _turn(state, kept.turn_id)
     if not turn or kept.name not in turn.questions:
         return state
@@ -171,7 +171,7 @@ def _answered(state: Session, kept: records.Answered, at: float) -> Session:
     return replace(state, turn=answered, last_active=at)
 
 
-def _done(state: Session, kept: records.Done, at: float) -> Session:
+def _done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     upto = max(state.upto, kept.upto)
     if kept.status in ("forgotten", "shortened"):
         return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
@@ -188,12 +188,12 @@ def _done(state: Session, kept: records.Done, at: float) -> Session:
     )
 
 
-def _changed(state: Session, kept: records.Changed, _at: float) -> Session:
+def _changed(state: Session, kept: records.SettingChanged, _at: float) -> Session:
     settings = {name: value for name, value in state.settings.items() if name != kept.name}
     return replace(state, settings=settings if kept.value is None else {**settings, kept.name: kept.value})
 
 
-def _undone(state: Session, kept: records.Undone, at: float) -> Session:
+def _undone(state: Session, kept: records.TurnsUndone, at: float) -> Session:
     rest = state.turns[: max(0, len(state.turns) - kept.turns)]
     entries = state.entries[: sum(rest)]
     return replace(state, turns=rest, entries=entries, last_active=at, weight=weigh(entries))
@@ -205,17 +205,17 @@ def _turn(state: Session, turn_id: str) -> OpenTurn | None:
 
 CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
     {
-        records.Opened: _opened,
+        records.SessionOpened: _opened,
         records.Claim: _claimed,
         records.LlmStep: _stepped,
         records.ToolStarted: _stepped,
         records.ToolFinished: _stepped,
-        records.Said: _said,
-        records.Released: _released,
-        records.Asked: _asked,
-        records.Answered: _answered,
-        records.Done: _done,
-        records.Changed: _changed,
-        records.Undone: _undone,
+        records.InterimReply: _said,
+        records.ClaimReleased: _released,
+        records.QuestionsAsked: _asked,
+        records.QuestionAnswered: _answered,
+        records.TurnEnded: _done,
+        records.SettingChanged: _changed,
+        records.TurnsUndone: _undone,
     }
 )

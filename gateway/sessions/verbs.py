@@ -44,21 +44,21 @@ def begin(
     *,
     message: Message | None = None,
     keep: Iterable[str] = (),
-) -> records.Opened:
+) -> records.SessionOpened:
     """A new session under the key; of the old one's settings only those in `keep` go on."""
     settings = {name: session.settings[name] for name in keep if name in session.settings}
-    return records.Opened(
+    return records.SessionOpened(
         session_id=new_session_id(now),
         session_key=session.key,
         reason=reason,
         previous=session.session_id,
         platform=message.address.platform if message else session.platform,
         user_id=message.user_id if message else session.user_id,
-        carried=records.Carried(settings=settings) if settings else None,
+        carried=records.InitialState(settings=settings) if settings else None,
     )
 
 
-def resume(session: Session, old: Session) -> records.Opened:
+def resume(session: Session, old: Session) -> records.SessionOpened:
     """An earlier session goes on, under its own id; a session of another key comes as a branch of it."""
     if old.session_id == session.session_id:
         raise SessionError(f"session {old.session_id} is the current one")
@@ -67,7 +67,7 @@ def resume(session: Session, old: Session) -> records.Opened:
     return _carry(session, old, old.session_id, "resumed")
 
 
-def branch(session: Session, source: Session, now: float, title: str = "") -> records.Opened:
+def branch(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
     """A new session that begins with a copy of another (or of the same): what follows belongs to the copy alone."""
     copy = _carry(session, source, new_session_id(now), "branch")
     assert copy.carried is not None
@@ -77,14 +77,14 @@ def branch(session: Session, source: Session, now: float, title: str = "") -> re
     return copy
 
 
-def compress(session: Session, entries: tuple[Entry, ...], now: float) -> records.Opened:
+def compress(session: Session, entries: tuple[Entry, ...], now: float) -> records.SessionOpened:
     """A new session that begins with a shorter telling of the old one."""
     opened = _carry(session, session, new_session_id(now), "compress")
     assert opened.carried is not None
-    carried = records.Carried(
+    carried = records.InitialState(
         entries=entries, turns=(len(entries),), bag=opened.carried.bag, settings=opened.carried.settings
     )
-    return records.Opened(
+    return records.SessionOpened(
         session_id=opened.session_id,
         session_key=session.key,
         reason="compress",
@@ -96,13 +96,13 @@ def compress(session: Session, entries: tuple[Entry, ...], now: float) -> record
     )
 
 
-def undo(session: Session, turns: int = 1) -> records.Undone:
+def undo(session: Session, turns: int = 1) -> records.TurnsUndone:
     """The last turns no longer count."""
     if turns < 1:
         raise SessionError("undo takes a number of turns, 1 or more")
     if not session.turns:
         raise SessionError("there is nothing to undo in this session")
-    return records.Undone(turns=min(turns, len(session.turns)))
+    return records.TurnsUndone(turns=min(turns, len(session.turns)))
 
 
 def last_request(session: Session) -> str:
@@ -114,23 +114,23 @@ def last_request(session: Session) -> str:
     raise SessionError("there is no message to try again in this session")
 
 
-def setting(name: str, value: Any) -> records.Changed:
+def setting(name: str, value: Any) -> records.SettingChanged:
     """A setting of the session; None puts the default back."""
-    return records.Changed(name=name, value=value)
+    return records.SettingChanged(name=name, value=value)
 
 
-def title(text: str) -> records.Changed:
+def title(text: str) -> records.SettingChanged:
     """The session's title, on one line; an empty one takes it away."""
     return setting("title", " ".join(text.split())[:TITLE_LENGTH] or None)
 
 
-def model(name: str) -> records.Changed:
+def model(name: str) -> records.SettingChanged:
     """The session's own model; `default` or nothing goes back to the configured one."""
     return setting("model", name if name not in ("", "default") else None)
 
 
-def _carry(session: Session, source: Session, session_id: str, reason: str) -> records.Opened:
-    return records.Opened(
+def _carry(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
+    return records.SessionOpened(
         session_id=session_id,
         session_key=session.key,
         reason=reason,
@@ -142,9 +142,9 @@ def _carry(session: Session, source: Session, session_id: str, reason: str) -> r
     )
 
 
-def carried(source: Session) -> records.Carried:
+def carried(source: Session) -> records.InitialState:
     """All of a session that another can begin with."""
-    return records.Carried(
+    return records.InitialState(
         entries=source.entries,
         turns=source.turns,
         bag=plain(source.bag),

@@ -17,7 +17,7 @@ from gateway.adapters.slack.adapter import SlackAdapter, Times
 from gateway.adapters.slack.manifest import manifest
 from gateway.commands import CommandTable
 from gateway.daemon.daemon import Gateway, ground, house
-from gateway.engine import Put
+from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
 from gateway.testing import GatewayProcess
@@ -49,7 +49,7 @@ class FullAtFirst:
         self._gateway = gateway
         self.refused = 0
 
-    async def __call__(self, message: Message, *extra: Put, bot: str = "") -> Receipt:
+    async def __call__(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
         assert self._gateway.dispatcher
         if not self.refused:
             self.refused += 1

@@ -6,8 +6,8 @@ from typing import Any
 
 from gateway.agent import Agent, Model, Ports, Tool, TurnResult, run_turn, tool
 from gateway.agent.models.script import ScriptModel, script
-from gateway.catalogue import point
-from gateway.events import Event
+from gateway.events.catalogue import get_event_spec
+from gateway.events.event import Event
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import Scope
 from gateway.records import Step
@@ -53,7 +53,7 @@ class Stage:
         self.told.append((name, fields))
 
     async def run(self, name: str, /, **fields: Any) -> Event:
-        assert point(name), f"{name} is not in the catalogue"
+        assert get_event_spec(name), f"{name} is not in the catalogue"
         seen: dict[str, Any] = dict(fields)
         try:
             event = await self.scope.run(name, **fields)

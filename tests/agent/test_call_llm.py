@@ -4,7 +4,7 @@ import pytest
 
 from gateway.agent import Limits, ModelRequest, tool
 from gateway.agent.estimate import estimate
-from gateway.events import Deny, End, Retry
+from gateway.events.event import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall
 
 

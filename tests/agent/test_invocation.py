@@ -4,7 +4,7 @@ import pytest
 
 from gateway.agent.faults import as_fields, fault_from
 from gateway.errors import ModelError
-from gateway.events import Deny, End, Retry
+from gateway.events.event import Deny, End, Retry
 from gateway.transcript import Entry
 
 

@@ -314,4 +314,6 @@ async def judge(gateway: Besieged, siege: Siege) -> None:
 def doubts_about(seq: int, journal: list[records.SendRecord]) -> int:
     """How often a call that sends this reply was begun, and nobody saw how it ended."""
     mine = [kept for kept in journal if kept.out == seq]
-    return sum(isinstance(one, records.Intent) and isinstance(then, records.Intent) for one, then in pairwise(mine))
+    return sum(
+        isinstance(one, records.SendIntent) and isinstance(then, records.SendIntent) for one, then in pairwise(mine)
+    )

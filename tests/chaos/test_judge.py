@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, MemoryEngine, Put
+from gateway.engine import Engine, MemoryEngine, NewRecord
 from gateway.messages import Reply
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import Shown
@@ -23,23 +23,23 @@ async def engine() -> AsyncIterator[Engine]:
 
 
 async def arrive(engine: Engine) -> int:
-    inbound = records.Inbound(session_key=key(), message=message("x"))
-    return (await engine.append(Put(records.subject("in", key()), records.encode(inbound))))[0]
+    inbound = records.InboundMessage(session_key=key(), message=message("x"))
+    return (await engine.append(NewRecord(records.session_subject_of("in", key()), records.encode(inbound))))[0]
 
 
-async def write(engine: Engine, *kept: records.Kept) -> None:
+async def write(engine: Engine, *kept: records.JournalRecord) -> None:
     for one in kept:
-        await engine.append(Put(records.subject("turn", key()), records.encode(one)))
+        await engine.append(NewRecord(records.session_subject_of("turn", key()), records.encode(one)))
 
 
 async def owe(engine: Engine, turn_id: str) -> int:
     at = message("x").address
-    out = records.Outbound(reply=Reply(f"{turn_id}:reply", at, "re"), session_key=key(), turn_id=turn_id)
-    return (await engine.append(Put(records.out_subject(at, key()), records.encode(out))))[0]
+    out = records.OwedReply(reply=Reply(f"{turn_id}:reply", at, "re"), session_key=key(), turn_id=turn_id)
+    return (await engine.append(NewRecord(records.reply_subject_of(at, key()), records.encode(out))))[0]
 
 
-def turn(name: str, on: int) -> tuple[records.Claim, records.Done]:
-    return records.Claim(turn_id=name, by="n", on=on), records.Done(turn_id=name, upto=on)
+def turn(name: str, on: int) -> tuple[records.Claim, records.TurnEnded]:
+    return records.Claim(turn_id=name, by="n", on=on), records.TurnEnded(turn_id=name, upto=on)
 
 
 async def faults(engine: Engine, *, is_sent: bool = False) -> str:
@@ -86,9 +86,9 @@ async def test_a_reply_that_was_not_sent_is_found(engine: Engine) -> None:
     await write(engine, *turn("t", seq))
     out = await owe(engine, "t")
     assert "has 0 ends" in await faults(engine, is_sent=True)
-    sent = records.encode(records.Sent(out=out))
-    where = records.sent_subject(records.place(message("x").address))
-    await engine.append(Put(where, sent), Put(where, sent))
+    sent = records.encode(records.SendSucceeded(out=out))
+    where = records.send_subject_of(records.place_of(message("x").address))
+    await engine.append(NewRecord(where, sent), NewRecord(where, sent))
     assert "has 2 ends" in await faults(engine, is_sent=True)
 
 
@@ -109,10 +109,13 @@ def test_what_the_network_has_twice_without_a_doubt_not_or_too_early_is_found() 
 
 
 def test_a_doubt_is_a_call_whose_end_nobody_saw() -> None:
-    again = records.Failed(out=1, error="slow down", permanent=False)
-    assert doubts_about(1, [records.Intent(out=1), records.Sent(out=1)]) == 0
-    assert doubts_about(1, [records.Intent(out=1), again, records.Intent(out=1), records.Sent(out=1)]) == 0
-    assert doubts_about(1, [records.Intent(out=1), records.Intent(out=1), records.Sent(out=1)]) == 1
+    again = records.SendFailed(out=1, error="slow down", permanent=False)
+    assert doubts_about(1, [records.SendIntent(out=1), records.SendSucceeded(out=1)]) == 0
+    assert (
+        doubts_about(1, [records.SendIntent(out=1), again, records.SendIntent(out=1), records.SendSucceeded(out=1)])
+        == 0
+    )
+    assert doubts_about(1, [records.SendIntent(out=1), records.SendIntent(out=1), records.SendSucceeded(out=1)]) == 1
 
 
 def test_a_wrong_answer_is_none() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 
 from gateway import records
-from gateway.engine import Engine, Put, open_sqlite
+from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
 from gateway.messages import Address, Message, Reply
 from gateway.outbox import Outbox, OutboxSettings
@@ -97,13 +97,13 @@ async def poll(engine: Engine, lanes: Lanes, messages: int, conversations: int) 
     while True:
         last = await engine.last(CURSOR)
         read = records.decode(last.data) if last else None
-        done = read.value["done"] if isinstance(read, records.Cursor) else 0
+        done = read.value["done"] if isinstance(read, records.CursorRecord) else 0
         if done >= messages:
             return
         batch = range(done, min(done + random.randint(1, 20), messages))
         arrived = [say(number, conversations) for number in batch]
-        moved = records.Cursor(platform="net", value={"done": batch[-1] + 1})
-        cursor = Put(CURSOR, records.encode(moved), expect=last.seq if last else 0)
+        moved = records.CursorRecord(platform="net", value={"done": batch[-1] + 1})
+        cursor = NewRecord(CURSOR, records.encode(moved), expect=last.seq if last else 0)
         await lanes.accept_all(arrived, cursor, bot="bot")
         await anyio.sleep(random.uniform(0, 0.01))
 
@@ -130,7 +130,7 @@ async def live(folder: Path, messages: int, conversations: int) -> None:
         lanes = Lanes(engine, sessions, Mind(folder / "effects"), LaneSettings(lease=1.0, folded=1))
         outbox = Outbox(engine, OutboxSettings())
         async with anyio.create_task_group() as tasks:
-            await tasks.start(outbox.carry, Net(folder / "shown"))
+            await tasks.start(outbox.serve_platform, Net(folder / "shown"))
             await tasks.start(lanes.run)
             tasks.start_soon(answer_questions, lanes, sessions, conversations)
             note(folder / "starts", str(os.getpid()), str(time.time()))

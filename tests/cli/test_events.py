@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalogue import POINTS
+from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -53,7 +53,7 @@ def until(tail: "subprocess.Popen[str]", text: str) -> str:
 def test_list_needs_no_gateway_and_leaves_nothing_out(tmp_path: Path) -> None:
     alone = GatewayProcess(tmp_path / "home")
     shown = alone.cli("events", "list").stdout
-    assert [line.split()[0] for line in shown.splitlines()[1:]] == list(POINTS)
+    assert [line.split()[0] for line in shown.splitlines()[1:]] == list(EVENT_SPECS)
     told = json.loads(alone.cli("events", "list", "--json").stdout)["events"]
     before = next(event for event in told if event["name"] == "tool:before")
     assert before["writable"] == ["args", "impl", "result", "tool"]

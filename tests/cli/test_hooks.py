@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Put, open_sqlite
+from gateway.engine import NewRecord, open_sqlite
 from gateway.hooks.folders.subjects import dead_subject
 from gateway.testing import GatewayProcess
 
@@ -51,11 +51,11 @@ async def bury_three(gateway: GatewayProcess) -> None:
     async with await open_sqlite(gateway.home.journal) as engine:
         for number in (1, 2, 3):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal"}
-            emitted = records.encode(records.Emitted(name="session:end", fields=fields))
-            dead = records.Dead(
+            emitted = records.encode(records.EmittedEvent(name="session:end", fields=fields))
+            dead = records.DeadLetterRecord(
                 what="hook:courier", reason="the server is down", attempts=5, subject="x", seq=number, data=emitted
             )
-            await engine.append(Put(dead_subject("courier", number), records.encode(dead)))
+            await engine.append(NewRecord(dead_subject("courier", number), records.encode(dead)))
 
 
 def said(done: subprocess.CompletedProcess[str], code: int = 0) -> str:

@@ -13,21 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.cli.logs import Follower, Wanted, last_lines, moment
-from gateway.logs.lines import Line, as_json
+from gateway.logs.lines import LogLine, as_json
 from gateway.logs.sinks import FileSink
 
 NOW = 1_700_000_000.0
 
 
-def line(message: str, level: str = "info", at: float = NOW, **context: str) -> Line:
-    return Line(at, level, "gateway.x", message, context)
+def line(message: str, level: str = "info", at: float = NOW, **context: str) -> LogLine:
+    return LogLine(at, level, "gateway.x", message, context)
 
 
 def messages(raw: list[str]) -> list[str]:
     return [json.loads(one)["message"] for one in raw]
 
 
-def written(path: Path, lines: list[Line], size: int = 1_000_000, keep: int = 9) -> Path:
+def written(path: Path, lines: list[LogLine], size: int = 1_000_000, keep: int = 9) -> Path:
     sink = FileSink(path, size, keep)
     for one in lines:
         sink.write(one)

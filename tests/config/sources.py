@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from gateway.config.home import Home
 from gateway.config.loading import Configuration, examine
-from gateway.located import Finding
+from gateway.yaml_source import Finding
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 

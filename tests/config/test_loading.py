@@ -11,7 +11,7 @@ from gateway.config.home import Home
 from gateway.config.loading import examine, load
 from gateway.config.names import hermes_names, own_names
 from gateway.config.settings import Settings
-from gateway.errors import ConfigError, Exit
+from gateway.errors import ConfigError, ExitCode
 from tests.config.sources import look, right, said
 
 CANARY = "123456789:AAE-canary-canary-canary-canary-can"
@@ -93,7 +93,7 @@ def test_all_mistakes_are_told_together(home: Home) -> None:
     home.config.write_text("logs: {levl: debug}\ngateway: {shutdown_timeout: 1h}\nmodell: {}\n")
     with pytest.raises(ConfigError) as refused:
         load(home, {})
-    assert refused.value.exit == Exit.CONFIG
+    assert refused.value.exit == ExitCode.CONFIG
     assert str(refused.value).replace(f"{home.ours}/", "").splitlines() == [
         "the configuration is not right",
         "config.yaml:1:8: error: `logs.levl` is not known; did you mean `level`?",

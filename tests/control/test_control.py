@@ -14,7 +14,7 @@ import pytest
 from gateway.control import LINE_LIMIT
 from gateway.control.client import Client, RemoteError
 from gateway.control.server import MOST_OPEN, ControlServer, Notify
-from gateway.errors import ConfigError, Exit, GatewayError, NotRunning
+from gateway.errors import ConfigError, ExitCode, GatewayError, NotRunning
 
 
 async def echo(params: dict[str, Any], notify: Notify) -> Any:
@@ -56,7 +56,7 @@ async def test_an_error_of_ours_comes_with_its_words_and_exit_code(tmp_path: Pat
     async with serving(tmp_path / "s"):
         with pytest.raises(RemoteError, match=r"config\.yaml:3:1") as caught:
             await anyio.to_thread.run_sync(call, tmp_path / "s", "refuse")
-    assert caught.value.exit is Exit.CONFIG
+    assert caught.value.exit is ExitCode.CONFIG
 
 
 async def test_a_fault_of_ours_is_told_and_the_next_request_works(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ async def chat(
         make = partial(Lanes, engine, sessions)
         dispatcher = Dispatcher(house, lambda work: make(work, lanes or LaneSettings()), tasks)
         await tasks.start(dispatcher.lanes.run)
-        await tasks.start(outbox.carry, net)
+        await tasks.start(outbox.serve_platform, net)
         yield Chat(hooks, net, house, dispatcher)
         tasks.cancel_scope.cancel()
     await engine.close()

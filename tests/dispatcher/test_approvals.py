@@ -98,7 +98,7 @@ async def test_every_answer_to_a_question_about_a_tool_has_a_button(label: str, 
         after = (await room.told("tool:after"))[-1]
         assert (after["result"] == "ran ls") == (label != "No")
         found = [records.decode(record.data) for record in await room.house.engine.read("gw.keep.>")]
-        assert [one.value for one in found if isinstance(one, records.Stored)] == kept
+        assert [one.value for one in found if isinstance(one, records.StoredValue)] == kept
 
 
 async def test_a_question_of_a_hook_can_be_answered_for_once_alone() -> None:

@@ -52,7 +52,10 @@ async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is
         await until(lambda: "I tried" in [reply.text for reply in room.net.sent])
         after = (await room.told("tool:after"))[-1]
         assert "'pigeon' is not served here; served: net, slack" in str(after["error"])
-        assert await room.house.engine.read(records.out_of_place(records.place(Address("pigeon", "roof")))) == []
+        assert (
+            await room.house.engine.read(records.reply_pattern_of_place(records.place_of(Address("pigeon", "roof"))))
+            == []
+        )
 
 
 async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:

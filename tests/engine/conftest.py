@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Clock, Delivery, Engine, MemoryEngine, Put, Record, open_sqlite
+from gateway.engine import Clock, Delivery, Engine, MemoryEngine, NewRecord, Record, open_sqlite
 
 
 class SetClock:
@@ -38,7 +38,7 @@ def seqs_of(deliveries: list[Delivery]) -> list[int]:
 
 async def filled(engine: Engine, *subjects: str) -> list[int]:
     """Append a record to each subject, and return the sequences."""
-    return [(await engine.append(Put(subject, subject.encode())))[0] for subject in subjects]
+    return [(await engine.append(NewRecord(subject, subject.encode())))[0] for subject in subjects]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.engine import Engine, Put, Spec, open_sqlite
+from gateway.engine import ConsumerSpec, Engine, NewRecord, open_sqlite
 
 WRITERS = 20
 
@@ -22,12 +22,14 @@ def say(*words: object) -> None:
 async def write(engine: Engine, life: str, writer: int) -> None:
     for n in range(1_000_000):
         name = f"{life}.{writer}.{n}".encode()
-        first, second = await engine.append(Put(f"in.{writer}", name, msg_id=name.decode()), Put(f"out.{writer}", name))
+        first, second = await engine.append(
+            NewRecord(f"in.{writer}", name, msg_id=name.decode()), NewRecord(f"out.{writer}", name)
+        )
         say("kept", first, second)
 
 
 async def consume(engine: Engine) -> None:
-    consumer = await engine.consumer(Spec("reader", ("in.*",), max_inflight=50))
+    consumer = await engine.consumer(ConsumerSpec("reader", ("in.*",), max_inflight=50))
     while True:
         for delivery in await consumer.fetch(10, 60):
             say("got", delivery.record.seq, delivery.attempt)

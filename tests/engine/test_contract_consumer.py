@@ -5,33 +5,33 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import Engine, EngineError, Put, Spec
+from gateway.engine import ConsumerSpec, Engine, EngineError, NewRecord
 from tests.engine.conftest import SetClock, filled, seqs_of
 
 
 class TestConsumer:
     async def test_delivers_what_was_there_and_what_comes(self, engine: Engine) -> None:
         old = await filled(engine, "a.x", "b.x", "a.y")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert seqs_of(await consumer.fetch(10, 0)) == [old[0], old[2]]
         new = await filled(engine, "a.z")
         assert seqs_of(await consumer.fetch(10, 1)) == new
 
     async def test_of_the_new_only_begins_now(self, engine: Engine) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), new_only=True))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), new_only=True))
         assert await engine.depth("c") == 0
         new = await filled(engine, "a.y")
         assert seqs_of(await consumer.fetch(10, 1)) == new
 
     async def test_gets_a_record_once_however_many_patterns_match(self, engine: Engine) -> None:
         seqs = await filled(engine, "a.x", "b.x")
-        consumer = await engine.consumer(Spec("c", ("a.*", "a.x", ">")))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*", "a.x", ">")))
         assert seqs_of(await consumer.fetch(10, 0)) == seqs
 
     async def test_does_not_get_what_it_acknowledged(self, engine: Engine) -> None:
         await filled(engine, "a.x", "a.y")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=0.01))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=0.01))
         first, second = await consumer.fetch(2, 0)
         await first.ack()
         await first.ack()
@@ -41,7 +41,7 @@ class TestConsumer:
 
     async def test_gets_again_what_it_did_not_acknowledge_in_time(self, engine: Engine, time_of_day: SetClock) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=30))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=30))
         for attempt in (1, 2, 3):
             assert [delivery.attempt for delivery in await consumer.fetch(10, 0)] == [attempt]
             assert await consumer.fetch(10, 0) == []
@@ -49,7 +49,7 @@ class TestConsumer:
 
     async def test_waits_by_a_clock_that_nobody_sets(self, engine: Engine, time_of_day: SetClock) -> None:
         await filled(engine, "a.x", "a.y")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=30))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=30))
         held, refused = await consumer.fetch(10, 0)
         await refused.nak(20)
         for jump in (1e6, -2e6):
@@ -61,13 +61,13 @@ class TestConsumer:
 
     async def test_wakes_up_by_itself_when_something_falls_due(self, engine: Engine) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=0.03))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=0.03))
         assert len(await consumer.fetch(1, 0)) == 1
         with anyio.fail_after(5):
             assert [delivery.attempt for delivery in await consumer.fetch(1, 60)] == [2]
 
     async def test_wakes_up_for_what_another_taker_lost(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=0.03))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=0.03))
         got = []
         async with anyio.create_task_group() as group:
 
@@ -81,7 +81,7 @@ class TestConsumer:
         assert sorted(delivery.attempt for delivery in got) == [1, 2]
 
     async def test_wakes_up_for_an_append_and_only_for_its_own(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         got = []
         async with anyio.create_task_group() as group:
 
@@ -97,13 +97,13 @@ class TestConsumer:
         assert len(got) == 1
 
     async def test_returns_nothing_after_its_wait(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         with anyio.fail_after(5):
             assert await consumer.fetch(10, 0.01) == []
 
     async def test_gets_again_at_once_or_later_what_it_refused(self, engine: Engine, time_of_day: SetClock) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         (delivery,) = await consumer.fetch(1, 0)
         await delivery.nak()
         (delivery,) = await consumer.fetch(1, 0)
@@ -115,7 +115,7 @@ class TestConsumer:
 
     async def test_leaves_alone_what_makes_progress(self, engine: Engine, time_of_day: SetClock) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=30))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=30))
         (delivery,) = await consumer.fetch(1, 0)
         for _ in range(3):
             time_of_day.pass_by(20)
@@ -126,7 +126,7 @@ class TestConsumer:
         self, engine: Engine, time_of_day: SetClock
     ) -> None:
         await filled(engine, "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=30))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=30))
         (late,) = await consumer.fetch(1, 0)
         time_of_day.pass_by(31)
         (newer,) = await consumer.fetch(1, 0)
@@ -140,7 +140,7 @@ class TestConsumer:
 
     async def test_has_no_more_in_flight_than_it_may(self, engine: Engine) -> None:
         seqs = await filled(engine, *(f"a.{n}" for n in range(5)))
-        consumer = await engine.consumer(Spec("c", ("a.*",), max_inflight=2))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), max_inflight=2))
         first, second = await consumer.fetch(10, 0)
         assert await consumer.fetch(10, 0) == []
         await first.nak(60)
@@ -152,12 +152,12 @@ class TestConsumer:
 
     async def test_is_shared_by_name(self, engine: Engine) -> None:
         seqs = await filled(engine, *(f"a.{n}" for n in range(20)))
-        one, two = [await engine.consumer(Spec("c", ("a.*",))) for _ in range(2)]
+        one, two = [await engine.consumer(ConsumerSpec("c", ("a.*",))) for _ in range(2)]
         shares = [seqs_of(await consumer.fetch(5, 0)) for consumer in (one, two, one, two, one)]
         assert [seq for share in shares for seq in share] == seqs
 
     async def test_shares_among_takers_who_come_at_once(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         got: list[int] = []
 
         async def work() -> None:
@@ -175,7 +175,7 @@ class TestConsumer:
 
     async def test_is_independent_of_other_consumers(self, engine: Engine) -> None:
         seqs = await filled(engine, "a.x", "a.y")
-        one, two = [await engine.consumer(Spec(name, ("a.*",))) for name in ("one", "two")]
+        one, two = [await engine.consumer(ConsumerSpec(name, ("a.*",))) for name in ("one", "two")]
         for delivery in await one.fetch(10, 0):
             await delivery.ack()
         assert seqs_of(await two.fetch(10, 0)) == seqs
@@ -183,42 +183,42 @@ class TestConsumer:
     async def test_takes_up_new_patterns_where_it_still_waits(self, engine: Engine) -> None:
         await filled(engine, "b.1", "a.1")
         waits = await filled(engine, "a.2", "b.2")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(1, 0)) == 1
-        consumer = await engine.consumer(Spec("c", ("a.*", "b.*")))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*", "b.*")))
         assert seqs_of(await consumer.fetch(10, 0)) == waits
 
     async def test_takes_up_new_patterns_from_now_on_where_nothing_waits(self, engine: Engine) -> None:
         await filled(engine, "a.1")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(10, 0)) == 1
         await filled(engine, "b.1")
-        consumer = await engine.consumer(Spec("c", ("b.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("b.*",)))
         assert await engine.depth("c") == 1
         new = await filled(engine, "a.2", "b.2")
         assert seqs_of(await consumer.fetch(10, 0)) == new[1:]
 
     async def test_keeps_what_it_handed_out_when_patterns_change(self, engine: Engine, time_of_day: SetClock) -> None:
         seqs = await filled(engine, "a.1")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(10, 0)) == 1
-        consumer = await engine.consumer(Spec("c", ("b.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("b.*",)))
         time_of_day.pass_by(31)
         assert seqs_of(await consumer.fetch(10, 0)) == seqs
 
     async def test_can_be_forgotten(self, engine: Engine) -> None:
         await filled(engine, "a.1", "a.2")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert len(await consumer.fetch(1, 0)) == 1
         await engine.forget_consumer("c")
         assert await engine.depth("c") == 0
         with pytest.raises(EngineError, match="forgotten"):
             await consumer.fetch(1, 0)
-        again = await engine.consumer(Spec("c", ("a.*",)))
+        again = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert [delivery.attempt for delivery in await again.fetch(10, 0)] == [1, 1]
 
     async def test_that_is_forgotten_ends_the_fetches_that_wait(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         fetching = asyncio.ensure_future(consumer.fetch(1, 60))
         await anyio.sleep(0.01)
         await engine.forget_consumer("c")
@@ -226,12 +226,12 @@ class TestConsumer:
             await fetching
 
     async def test_took_nothing_by_a_fetch_that_was_cancelled(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=60))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=60))
         for n in range(20):
             fetching = asyncio.ensure_future(consumer.fetch(1, 60))
             for _ in range(n % 4):
                 await anyio.lowlevel.checkpoint()
-            appending = asyncio.ensure_future(engine.append(Put("a.x", b"")))
+            appending = asyncio.ensure_future(engine.append(NewRecord("a.x", b"")))
             for _ in range(n % 5):
                 await anyio.sleep(0.001 if n % 2 else 0)
             fetching.cancel()
@@ -247,7 +247,7 @@ class TestConsumer:
     async def test_knows_how_much_it_has_before_it(self, engine: Engine) -> None:
         assert await engine.depth("nobody") == 0
         await filled(engine, "a.1", "b.1", "a.2", "a.3")
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
         assert await engine.depth("c") == 3
         first, second = await consumer.fetch(2, 0)
         assert await engine.depth("c") == 3
@@ -258,8 +258,14 @@ class TestConsumer:
         assert await engine.depth("c") == 3
 
     @pytest.mark.parametrize(
-        "spec", [Spec("", ("a",)), Spec("c", ()), Spec("c", ("a",), ack_wait=0), Spec("c", ("a",), max_inflight=0)]
+        "spec",
+        [
+            ConsumerSpec("", ("a",)),
+            ConsumerSpec("c", ()),
+            ConsumerSpec("c", ("a",), ack_wait=0),
+            ConsumerSpec("c", ("a",), max_inflight=0),
+        ],
     )
-    async def test_must_make_sense(self, engine: Engine, spec: Spec) -> None:
+    async def test_must_make_sense(self, engine: Engine, spec: ConsumerSpec) -> None:
         with pytest.raises(ValueError, match="consumer"):
             await engine.consumer(spec)

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import Conflict, Engine, EngineError, Put, Spec
+from gateway.engine import Conflict, ConsumerSpec, Engine, EngineError, NewRecord
 from tests.engine.conftest import SetClock, filled
 
 
@@ -74,9 +74,9 @@ class TestLive:
     async def test_tail_shows_what_is_published_and_what_is_appended(self, engine: Engine) -> None:
         tail = engine.tail("a.*", "b.>")
         await engine.publish("a.x", b"live")
-        (seq,) = await engine.append(Put("b.x.y", b"kept"))
+        (seq,) = await engine.append(NewRecord("b.x.y", b"kept"))
         await engine.publish("c.x", b"other")
-        await engine.append(Put("c.y", b"other"))
+        await engine.append(NewRecord("c.y", b"other"))
         await engine.publish("b.z", b"last")
         with anyio.fail_after(5):
             found = [await anext(tail) for _ in range(3)]
@@ -89,8 +89,8 @@ class TestLive:
     async def test_tail_does_not_show_what_was_refused(self, engine: Engine) -> None:
         tail = engine.tail(">")
         with pytest.raises(Conflict):
-            await engine.append(Put("a.x", b""), Put("a.y", b"", expect=9))
-        await engine.append(Put("a.z", b""))
+            await engine.append(NewRecord("a.x", b""), NewRecord("a.y", b"", expect=9))
+        await engine.append(NewRecord("a.z", b""))
         assert (await anext(tail)).subject == "a.z"
 
     async def test_tail_waits_for_what_comes(self, engine: Engine) -> None:
@@ -109,7 +109,7 @@ class TestLive:
 
     async def test_close_ends_the_tails(self, engine: Engine) -> None:
         tail = engine.tail("a.*")
-        await engine.append(Put("a.x", b""))
+        await engine.append(NewRecord("a.x", b""))
         async with anyio.create_task_group() as group:
             group.start_soon(engine.close)
             with anyio.fail_after(5):
@@ -190,25 +190,25 @@ class TestHealthAndEnd:
         assert health.size > 0
 
     async def test_close_writes_what_was_handed_over(self, engine: Engine) -> None:
-        appending = [asyncio.ensure_future(engine.append(Put("a.x", b""))) for _ in range(50)]
+        appending = [asyncio.ensure_future(engine.append(NewRecord("a.x", b""))) for _ in range(50)]
         await anyio.lowlevel.checkpoint()
         await engine.close()
         assert len(await asyncio.gather(*appending)) == 50
 
     async def test_nothing_works_after_the_end(self, engine: Engine) -> None:
-        consumer = await engine.consumer(Spec("c", ("a.*",)))
-        await engine.append(Put("a.x", b""))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
+        await engine.append(NewRecord("a.x", b""))
         (delivery,) = await consumer.fetch(1, 0)
         fetching = asyncio.ensure_future(consumer.fetch(1, 60))
         await anyio.sleep(0.01)
         await engine.close()
         await engine.close()
         refused = [
-            engine.append(Put("a.x", b"")),
+            engine.append(NewRecord("a.x", b"")),
             engine.last("a.x"),
             engine.read("a.x"),
             engine.purge("a.x"),
-            engine.consumer(Spec("d", ("a.*",))),
+            engine.consumer(ConsumerSpec("d", ("a.*",))),
             engine.depth("c"),
             engine.lease("bot", "one"),
             engine.holder("bot"),
@@ -221,7 +221,7 @@ class TestHealthAndEnd:
             with anyio.fail_after(5), pytest.raises(EngineError, match="closed"):
                 await call
         with pytest.raises(EngineError, match="closed"):
-            engine.append_soon(Put("a.x", b""))
+            engine.append_soon(NewRecord("a.x", b""))
         with pytest.raises(EngineError, match="closed"):
             engine.tail("a.x")
         await delivery.ack()

@@ -5,14 +5,14 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import Conflict, Duplicate, Engine, Put, Spec
+from gateway.engine import Conflict, ConsumerSpec, Duplicate, Engine, NewRecord
 from tests.engine.conftest import SetClock, filled, subjects_of
 
 
 class TestAppend:
     async def test_returns_a_growing_sequence_for_each_put(self, engine: Engine) -> None:
-        first = await engine.append(Put("a.x", b"1"), Put("a.y", b"2"))
-        second = await engine.append(Put("a.x", b"3"))
+        first = await engine.append(NewRecord("a.x", b"1"), NewRecord("a.y", b"2"))
+        second = await engine.append(NewRecord("a.x", b"3"))
         assert sorted({*first, *second}) == [*first, *second]
 
     async def test_of_nothing_is_nothing(self, engine: Engine) -> None:
@@ -20,7 +20,7 @@ class TestAppend:
 
     async def test_keeps_data_and_time(self, engine: Engine, time_of_day: SetClock) -> None:
         before = time_of_day.clock.wall()
-        (seq,) = await engine.append(Put("a.x", b"\x00\xff"))
+        (seq,) = await engine.append(NewRecord("a.x", b"\x00\xff"))
         record = await engine.last("a.x")
         assert record is not None
         assert (record.seq, record.subject, record.data) == (seq, "a.x", b"\x00\xff")
@@ -28,45 +28,45 @@ class TestAppend:
 
     async def test_is_all_or_nothing_when_a_later_put_conflicts(self, engine: Engine) -> None:
         with pytest.raises(Conflict):
-            await engine.append(Put("a.x", b"1"), Put("a.y", b"2", expect=7))
+            await engine.append(NewRecord("a.x", b"1"), NewRecord("a.y", b"2", expect=7))
         assert await engine.read(">") == []
 
     async def test_is_all_or_nothing_when_a_later_put_is_a_duplicate(self, engine: Engine) -> None:
-        await engine.append(Put("a.x", b"1", msg_id="m1"))
+        await engine.append(NewRecord("a.x", b"1", msg_id="m1"))
         with pytest.raises(Duplicate):
-            await engine.append(Put("a.y", b"2", msg_id="m2"), Put("a.y", b"3", msg_id="m1"))
+            await engine.append(NewRecord("a.y", b"2", msg_id="m2"), NewRecord("a.y", b"3", msg_id="m1"))
         assert await engine.last("a.y") is None
-        assert len(await engine.append(Put("a.y", b"2", msg_id="m2"))) == 1
+        assert len(await engine.append(NewRecord("a.y", b"2", msg_id="m2"))) == 1
 
     async def test_refuses_one_id_twice_in_one_append(self, engine: Engine) -> None:
         with pytest.raises(Duplicate):
-            await engine.append(Put("a.x", b"1", msg_id="m1"), Put("a.x", b"2", msg_id="m1"))
+            await engine.append(NewRecord("a.x", b"1", msg_id="m1"), NewRecord("a.x", b"2", msg_id="m1"))
         assert await engine.last("a.x") is None
 
     async def test_compares_and_sets(self, engine: Engine) -> None:
-        (first,) = await engine.append(Put("a.x", b"1", expect=0))
-        (second,) = await engine.append(Put("a.x", b"2", expect=first))
+        (first,) = await engine.append(NewRecord("a.x", b"1", expect=0))
+        (second,) = await engine.append(NewRecord("a.x", b"2", expect=first))
         for stale in (0, first, second + 1):
             with pytest.raises(Conflict):
-                await engine.append(Put("a.x", b"3", expect=stale))
+                await engine.append(NewRecord("a.x", b"3", expect=stale))
         record = await engine.last("a.x")
         assert record is not None
         assert record.data == b"2"
 
     async def test_tells_who_tries_again_that_it_was_done(self, engine: Engine) -> None:
-        put = Put("a.x", b"1", msg_id="m", expect=0)
+        put = NewRecord("a.x", b"1", msg_id="m", expect=0)
         await engine.append(put)
         with pytest.raises(Duplicate):
             await engine.append(put)
 
     async def test_expects_what_was_before_the_whole_append(self, engine: Engine) -> None:
-        seqs = await engine.append(Put("a.x", b"1", expect=0), Put("a.x", b"2", expect=0))
+        seqs = await engine.append(NewRecord("a.x", b"1", expect=0), NewRecord("a.x", b"2", expect=0))
         assert len(seqs) == 2
 
     async def test_lets_one_of_many_racers_win(self, engine: Engine) -> None:
         async def race(n: int) -> bool:
             try:
-                await engine.append(Put("a.x", str(n).encode(), expect=0))
+                await engine.append(NewRecord("a.x", str(n).encode(), expect=0))
             except Conflict:
                 return False
             return True
@@ -75,8 +75,8 @@ class TestAppend:
         assert len(await engine.read("a.x")) == 1
 
     async def test_does_not_let_a_refused_neighbour_harm_the_others(self, engine: Engine) -> None:
-        await engine.append(Put("a.x", b"", msg_id="taken"))
-        puts = [Put("b.x", b"", msg_id="taken" if n % 3 == 0 else f"m{n}") for n in range(90)]
+        await engine.append(NewRecord("a.x", b"", msg_id="taken"))
+        puts = [NewRecord("b.x", b"", msg_id="taken" if n % 3 == 0 else f"m{n}") for n in range(90)]
         outcomes = await asyncio.gather(*(engine.append(put) for put in puts), return_exceptions=True)
         assert [type(outcome) is list for outcome in outcomes] == [n % 3 != 0 for n in range(90)]
         assert len(await engine.read("b.x")) == 60
@@ -84,12 +84,12 @@ class TestAppend:
     @pytest.mark.parametrize("subject", ["", ".", "a.", ".a", "a..b", "a b", "a.*", "a.>", "a\n", "a.\tb", "a\x00b"])
     async def test_refuses_what_is_no_subject(self, engine: Engine, subject: str) -> None:
         with pytest.raises(ValueError, match="is no subject"):
-            await engine.append(Put("a.x", b""), Put(subject, b""))
+            await engine.append(NewRecord("a.x", b""), NewRecord(subject, b""))
         assert await engine.read(">") == []
 
     @pytest.mark.parametrize("pattern", ["", "a.", ">.a", "a.>.b", "a*", "a.b>", "a b"])
     async def test_refuses_what_is_no_pattern(self, engine: Engine, pattern: str) -> None:
-        for asking in (engine.read(pattern), engine.purge(pattern), engine.consumer(Spec("c", (pattern,)))):
+        for asking in (engine.read(pattern), engine.purge(pattern), engine.consumer(ConsumerSpec("c", (pattern,)))):
             with pytest.raises(ValueError, match="is no pattern"):
                 await asking
         with pytest.raises(ValueError, match="is no pattern"):
@@ -97,17 +97,17 @@ class TestAppend:
 
     async def test_that_nobody_waits_for_keeps_its_place_in_the_order(self, engine: Engine) -> None:
         for n in range(100):
-            engine.append_soon(Put("a.x", str(n).encode()))
-        (last,) = await engine.append(Put("a.x", b"end"))
+            engine.append_soon(NewRecord("a.x", str(n).encode()))
+        (last,) = await engine.append(NewRecord("a.x", b"end"))
         found = await engine.read("a.x", limit=1000)
         assert [record.data for record in found] == [*(str(n).encode() for n in range(100)), b"end"]
         assert found[-1].seq == last
 
     async def test_that_nobody_waits_for_tells_its_losses_by_health(self, engine: Engine) -> None:
-        await engine.append(Put("a.x", b"", msg_id="m"))
-        engine.append_soon(Put("a.x", b"", msg_id="m"))
-        engine.append_soon(Put("a.x", b"", expect=99))
-        await engine.append(Put("a.y", b""))
+        await engine.append(NewRecord("a.x", b"", msg_id="m"))
+        engine.append_soon(NewRecord("a.x", b"", msg_id="m"))
+        engine.append_soon(NewRecord("a.x", b"", expect=99))
+        await engine.append(NewRecord("a.y", b""))
         health = await engine.health()
         assert health.ok
         assert health.detail.startswith("1 append")
@@ -115,38 +115,38 @@ class TestAppend:
 
 class TestTimeToLive:
     async def test_ends_a_record_for_every_question(self, engine: Engine, time_of_day: SetClock) -> None:
-        await engine.append(Put("a.x", b"lasts"), Put("a.x", b"ends", ttl=60))
+        await engine.append(NewRecord("a.x", b"lasts"), NewRecord("a.x", b"ends", ttl=60))
         time_of_day.pass_by(61)
         record = await engine.last("a.x")
         assert record is not None
         assert record.data == b"lasts"
         assert [record.data for record in await engine.read(">")] == [b"lasts"]
-        consumer = await engine.consumer(Spec("c", (">",)))
+        consumer = await engine.consumer(ConsumerSpec("c", (">",)))
         assert [delivery.record.data for delivery in await consumer.fetch(10, 0)] == [b"lasts"]
 
     async def test_frees_the_message_id_with_the_record(self, engine: Engine, time_of_day: SetClock) -> None:
-        await engine.append(Put("a.x", b"1", msg_id="m", ttl=60))
+        await engine.append(NewRecord("a.x", b"1", msg_id="m", ttl=60))
         with pytest.raises(Duplicate):
-            await engine.append(Put("a.x", b"2", msg_id="m"))
+            await engine.append(NewRecord("a.x", b"2", msg_id="m"))
         time_of_day.pass_by(61)
-        await engine.append(Put("a.x", b"3", msg_id="m"))
+        await engine.append(NewRecord("a.x", b"3", msg_id="m"))
         assert [record.data for record in await engine.read("a.x")] == [b"3"]
 
     async def test_counts_for_compare_and_set(self, engine: Engine, time_of_day: SetClock) -> None:
-        await engine.append(Put("a.x", b"1", ttl=60))
+        await engine.append(NewRecord("a.x", b"1", ttl=60))
         time_of_day.pass_by(61)
-        assert len(await engine.append(Put("a.x", b"2", expect=0))) == 1
+        assert len(await engine.append(NewRecord("a.x", b"2", expect=0))) == 1
 
     async def test_ends_what_was_handed_out(self, engine: Engine, time_of_day: SetClock) -> None:
-        await engine.append(Put("a.x", b"", ttl=60))
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=5))
+        await engine.append(NewRecord("a.x", b"", ttl=60))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=5))
         assert len(await consumer.fetch(10, 0)) == 1
         time_of_day.pass_by(61)
         assert await consumer.fetch(10, 0) == []
 
     async def test_must_be_above_zero(self, engine: Engine) -> None:
         with pytest.raises(ValueError, match="time to live"):
-            await engine.append(Put("a.x", b"", ttl=0))
+            await engine.append(NewRecord("a.x", b"", ttl=0))
 
 
 class TestReading:
@@ -172,16 +172,16 @@ class TestReading:
         assert found == seqs
 
     async def test_read_finds_the_rare_among_the_many(self, engine: Engine) -> None:
-        await engine.append(*(Put(f"many.{n % 7}", b"") for n in range(6000)))
-        await engine.append(Put("rare.x", b""))
-        await engine.append(*(Put(f"many.{n % 7}", b"") for n in range(100)))
+        await engine.append(*(NewRecord(f"many.{n % 7}", b"") for n in range(6000)))
+        await engine.append(NewRecord("rare.x", b""))
+        await engine.append(*(NewRecord(f"many.{n % 7}", b"") for n in range(100)))
         assert subjects_of(await engine.read("rare.>")) == ["rare.x"]
         assert len(await engine.read("many.*", limit=10_000)) == 6100
         assert len(await engine.read("many.3", limit=10_000)) == 871
 
     async def test_sees_at_once_what_was_written(self, engine: Engine) -> None:
         for n in range(30):
-            (seq,) = await engine.append(Put("a.x", b""))
+            (seq,) = await engine.append(NewRecord("a.x", b""))
             record = await engine.last("a.x")
             assert record is not None
             assert record.seq == seq, n
@@ -202,17 +202,17 @@ class TestPurge:
     async def test_never_gives_a_sequence_twice(self, engine: Engine) -> None:
         seqs = await filled(engine, "a.x", "a.x")
         await engine.purge(">")
-        (after,) = await engine.append(Put("a.x", b"", expect=0))
+        (after,) = await engine.append(NewRecord("a.x", b"", expect=0))
         assert after > max(seqs)
 
     async def test_frees_message_ids(self, engine: Engine) -> None:
-        await engine.append(Put("a.x", b"", msg_id="m"))
+        await engine.append(NewRecord("a.x", b"", msg_id="m"))
         await engine.purge("a.x")
-        assert len(await engine.append(Put("a.x", b"", msg_id="m"))) == 1
+        assert len(await engine.append(NewRecord("a.x", b"", msg_id="m"))) == 1
 
     async def test_takes_from_the_consumers_what_they_are_owed(self, engine: Engine) -> None:
         await filled(engine, "a.x", "a.y", "a.y", "a.x")
-        consumer = await engine.consumer(Spec("c", ("a.*",), ack_wait=0.01))
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",), ack_wait=0.01))
         assert len(await consumer.fetch(2, 0)) == 2
         assert await engine.depth("c") == 4
         await engine.purge("a.x")
@@ -221,7 +221,7 @@ class TestPurge:
             assert subjects_of([(await consumer.fetch(1, 1))[0].record for _ in range(2)]) == ["a.y", "a.y"]
 
     async def test_removes_thousands(self, engine: Engine) -> None:
-        await engine.append(*(Put(f"a.{n}", b"") for n in range(2500)), Put("b.x", b""))
+        await engine.append(*(NewRecord(f"a.{n}", b"") for n in range(2500)), NewRecord("b.x", b""))
         assert await engine.purge("a.>") == 2500
         assert subjects_of(await engine.read(">")) == ["b.x"]
         assert (await engine.health()).records == 1

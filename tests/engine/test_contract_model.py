@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.engine import Clock, Engine, EngineError, MemoryEngine, Put, Spec, open_sqlite
+from gateway.engine import Clock, ConsumerSpec, Engine, EngineError, MemoryEngine, NewRecord, open_sqlite
 
 SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])
 PATTERNS = st.sampled_from(["a.*", "b.>", "*.1", ">", "c", "a.1", "b.1.*"])
@@ -19,7 +19,7 @@ NAMES = st.sampled_from(["one", "two"])
 IDS = st.one_of(st.none(), st.sampled_from(["m1", "m2", "m3"]))
 EXPECTED = st.one_of(st.none(), st.integers(0, 12))
 TTLS = st.one_of(st.none(), st.sampled_from([10.0, 100.0]))
-PUTS = st.builds(Put, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED, TTLS)
+PUTS = st.builds(NewRecord, SUBJECTS, st.binary(max_size=3), IDS, EXPECTED, TTLS)
 
 
 class Journals(RuleBasedStateMachine):
@@ -34,7 +34,7 @@ class Journals(RuleBasedStateMachine):
         self.model = MemoryEngine(self.clock)
         self.deliveries: list[tuple[Any, Any]] = []
         self.consumers: dict[str, tuple[Any, Any]] = {}
-        self.specs: dict[str, Spec] = {}
+        self.specs: dict[str, ConsumerSpec] = {}
         self.open()
 
     def open(self) -> None:
@@ -59,11 +59,11 @@ class Journals(RuleBasedStateMachine):
         return outcomes[0]
 
     @rule(puts=st.lists(PUTS, min_size=1, max_size=3))
-    def append(self, puts: list[Put]) -> None:
+    def append(self, puts: list[NewRecord]) -> None:
         self.both("append", *puts)
 
     @rule(puts=st.lists(st.lists(PUTS, min_size=1, max_size=2), min_size=2, max_size=6))
-    def append_at_once(self, puts: list[list[Put]]) -> None:
+    def append_at_once(self, puts: list[list[NewRecord]]) -> None:
         async def all_of(engine: Engine) -> list[Any]:
             found = await asyncio.gather(*(engine.append(*some) for some in puts), return_exceptions=True)
             return [item if isinstance(item, list) else type(item) for item in found]
@@ -74,7 +74,7 @@ class Journals(RuleBasedStateMachine):
     def follow(self, subject: str, data: bytes) -> None:
         """An append that knows what was last."""
         last = self.both("last", subject)
-        self.both("append", Put(subject, data, expect=last.seq if last else 0))
+        self.both("append", NewRecord(subject, data, expect=last.seq if last else 0))
 
     @rule(pattern=PATTERNS, after=st.integers(0, 10), limit=st.integers(0, 5))
     def read(self, pattern: str, after: int, limit: int) -> None:
@@ -91,7 +91,7 @@ class Journals(RuleBasedStateMachine):
         new_only=st.booleans(),
     )
     def consumer(self, name: str, patterns: list[str], most: int, new_only: bool) -> None:
-        spec = Spec(name, tuple(patterns), ack_wait=30, max_inflight=most, new_only=new_only)
+        spec = ConsumerSpec(name, tuple(patterns), ack_wait=30, max_inflight=most, new_only=new_only)
         self.specs[name] = spec
         self.consumers[name] = (self.run(self.engine.consumer(spec)), self.run(self.model.consumer(spec)))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Engine, Record, Spec, open_sqlite
+from gateway.engine import ConsumerSpec, Engine, Record, open_sqlite
 
 LOAD = Path(__file__).with_name("load.py")
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_in_part(path: P
         assert [left.seq + 1 for left in ins] == [right.seq for right in outs]
 
         owed = {record.seq for record in ins} - told.done
-        consumer = await engine.consumer(Spec("reader", ("in.*",), max_inflight=1_000_000))
+        consumer = await engine.consumer(ConsumerSpec("reader", ("in.*",), max_inflight=1_000_000))
         found = []
         while portion := await consumer.fetch(1000, 0):
             found += portion

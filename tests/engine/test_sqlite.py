@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.engine import EngineError, EngineTooNew, Put, Spec, open_sqlite
+from gateway.engine import ConsumerSpec, EngineError, EngineTooNew, NewRecord, open_sqlite
 from gateway.errors import HomeBusy
 from tests.engine.conftest import SetClock, content_of, filled, mode_of, seqs_of
 
@@ -98,16 +98,16 @@ asyncio.run(main())
 class TestRestart:
     async def test_keeps_everything(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.append(Put("a.x", b"1", msg_id="m"), Put("b.x", b"2"))
+            await engine.append(NewRecord("a.x", b"1", msg_id="m"), NewRecord("b.x", b"2"))
             before = await engine.read(">")
         async with await open_sqlite(path) as engine:
             assert await engine.read(">") == before
             assert (await engine.health()).records == 2
             with pytest.raises(EngineError, match="'m' is in the journal"):
-                await engine.append(Put("a.y", b"", msg_id="m"))
+                await engine.append(NewRecord("a.y", b"", msg_id="m"))
 
     async def test_makes_what_was_in_flight_due_at_once_and_counts_on(self, path: Path) -> None:
-        spec = Spec("c", ("a.*",), ack_wait=3600)
+        spec = ConsumerSpec("c", ("a.*",), ack_wait=3600)
         async with await open_sqlite(path) as engine:
             seqs = await filled(engine, "a.1", "a.2", "b.1", "a.3")
             held, refused = await (await engine.consumer(spec)).fetch(2, 0)
@@ -123,12 +123,12 @@ class TestRestart:
 
     async def test_keeps_the_backlog_of_a_consumer_that_is_away(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.consumer(Spec("hook-gone", ("a.*",), new_only=True))
+            await engine.consumer(ConsumerSpec("hook-gone", ("a.*",), new_only=True))
         async with await open_sqlite(path) as engine:
             seqs = await filled(engine, "a.1", "b.1", "a.2")
             assert await engine.depth("hook-gone") == 2
         async with await open_sqlite(path) as engine:
-            consumer = await engine.consumer(Spec("hook-gone", ("a.*",), new_only=True))
+            consumer = await engine.consumer(ConsumerSpec("hook-gone", ("a.*",), new_only=True))
             assert seqs_of(await consumer.fetch(10, 0)) == [seqs[0], seqs[2]]
 
     async def test_ends_the_leases_and_never_repeats_a_token(self, path: Path) -> None:
@@ -143,12 +143,12 @@ class TestRestart:
 
     async def test_finds_a_rare_record_behind_many_others(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.consumer(Spec("c", ("rare.*",)))
+            await engine.consumer(ConsumerSpec("c", ("rare.*",)))
             for _ in range(10):
-                await engine.append(*(Put(f"many.{n % 50}", b"") for n in range(1000)))
+                await engine.append(*(NewRecord(f"many.{n % 50}", b"") for n in range(1000)))
             (seq,) = await filled(engine, "rare.x")
         async with await open_sqlite(path) as engine:
-            consumer = await engine.consumer(Spec("c", ("rare.*",)))
+            consumer = await engine.consumer(ConsumerSpec("c", ("rare.*",)))
             assert seqs_of(await consumer.fetch(10, 0)) == [seq]
 
 
@@ -157,7 +157,7 @@ class TestBatches:
         async with await open_sqlite(path) as engine:
 
             async def put(n: int) -> list[int]:
-                return await engine.append(Put("a.x", b"first"), Put("a.y", "no bytes" if n == 25 else b""))  # type: ignore[arg-type]
+                return await engine.append(NewRecord("a.x", b"first"), NewRecord("a.y", "no bytes" if n == 25 else b""))  # type: ignore[arg-type]
 
             outcomes = await asyncio.gather(*(put(n) for n in range(50)), return_exceptions=True)
             failed = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, BaseException)]
@@ -169,7 +169,9 @@ class TestBatches:
     async def test_cancelled_callers_harm_nobody(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
             appending = [
-                asyncio.ensure_future(engine.append(Put("a.x", str(n).encode()), Put("a.y", str(n).encode())))
+                asyncio.ensure_future(
+                    engine.append(NewRecord("a.x", str(n).encode()), NewRecord("a.y", str(n).encode()))
+                )
                 for n in range(300)
             ]
             await anyio.lowlevel.checkpoint()
@@ -177,21 +179,21 @@ class TestBatches:
                 task.cancel()
             await asyncio.gather(*appending, return_exceptions=True)
             assert all(len(task.result()) == 2 for task in appending[1::2])
-            await engine.append(Put("end", b""))
+            await engine.append(NewRecord("end", b""))
             left, right = [[r.data for r in await engine.read(s, limit=1000)] for s in ("a.x", "a.y")]
             assert left == right
             assert {str(n).encode() for n in range(1, 300, 2)} <= set(left)
 
     async def test_more_at_once_than_a_batch_holds(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            seqs = await asyncio.gather(*(engine.append(Put("a.x", b"")) for _ in range(1700)))
+            seqs = await asyncio.gather(*(engine.append(NewRecord("a.x", b"")) for _ in range(1700)))
             assert [seq for (seq,) in seqs] == list(range(1, 1701))
 
     async def test_that_nobody_waits_for_are_bounded(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
             for _ in range(50_100):
-                engine.append_soon(Put("a.x", b""))
-            await engine.append(Put("a.y", b""))
+                engine.append_soon(NewRecord("a.x", b""))
+            await engine.append(NewRecord("a.y", b""))
             health = await engine.health()
             assert health.records == 50_001
             assert "100 appends that nobody waited for were lost" in health.detail
@@ -213,11 +215,11 @@ class TestLoop:
     async def test_is_never_blocked(self, path: Path) -> None:
         """The lag of a ticker stays near that of an idle loop: under load, and while every commit waits."""
         async with await open_sqlite(path) as engine:
-            await engine.consumer(Spec("c", ("a.*",)))
+            await engine.consumer(ConsumerSpec("c", ("a.*",)))
 
             async def write() -> None:
                 while True:
-                    await engine.append(Put("a.x", b"x" * 5000))
+                    await engine.append(NewRecord("a.x", b"x" * 5000))
                     await engine.read("a.x", limit=5)
 
             idle = await worst_lag(0.3)
@@ -237,7 +239,7 @@ class TestLoop:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
             with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
-                appending = asyncio.ensure_future(engine.append(Put("a.x", b"")))
+                appending = asyncio.ensure_future(engine.append(NewRecord("a.x", b"")))
                 while engine._writer.busy_since is None:  # noqa: ASYNC110 - a thread sets it
                     await anyio.sleep(0.002)
                 time_of_day.pass_by(30)
@@ -253,7 +255,7 @@ class TestLoop:
 async def test_the_journal_costs_an_idle_process_nothing(path: Path) -> None:
     """No polling: next to no processor time in half a second with consumers that wait."""
     async with await open_sqlite(path) as engine:
-        consumers = [await engine.consumer(Spec(f"c{n}", (f"a.{n}",))) for n in range(20)]
+        consumers = [await engine.consumer(ConsumerSpec(f"c{n}", (f"a.{n}",))) for n in range(20)]
         waiting = [asyncio.ensure_future(consumer.fetch(1, 60)) for consumer in consumers]
         await anyio.sleep(0.05)
         before = time.process_time()

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import EngineError, Put, Spec, SqliteEngine, open_sqlite
+from gateway.engine import ConsumerSpec, EngineError, NewRecord, SqliteEngine, open_sqlite
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
 
 
@@ -21,7 +21,7 @@ async def fill_up(engine: SqliteEngine) -> list[int]:
         refused = 0
         while refused < 5:
             try:
-                kept += await engine.append(Put("a.x", os.urandom(size)))
+                kept += await engine.append(NewRecord("a.x", os.urandom(size)))
                 refused = 0
             except EngineError as error:
                 refused += "no room" in str(error)
@@ -38,7 +38,7 @@ class TestRoom:
     async def test_comes_back_from_what_was_purged(self, path: Path, time_of_day: SetClock) -> None:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
             for _ in range(4):
-                await engine.append(*(Put("a.x", os.urandom(4000)) for _ in range(500)))
+                await engine.append(*(NewRecord("a.x", os.urandom(4000)) for _ in range(500)))
             assert (await engine.health()).size > 2000 * 4000
             await engine.purge("a.x")
             assert (await engine.health()).size < 2000 * 400
@@ -46,12 +46,12 @@ class TestRoom:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
             for _ in range(30):
                 time_of_day.steady_ahead += 61
-                await engine.append(Put("b.x", b""))
+                await engine.append(NewRecord("b.x", b""))
         assert size_of(path) < full / 4
 
     async def test_what_was_purged_is_not_in_the_file_any_more(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.append(Put("a.x", b"a secret between us"), Put("a.y", b"something else"))
+            await engine.append(NewRecord("a.x", b"a secret between us"), NewRecord("a.y", b"something else"))
             await engine.purge("a.x")
         content = content_of(path)
         assert b"something else" in content
@@ -59,7 +59,7 @@ class TestRoom:
 
     async def test_what_is_over_is_removed_from_the_file(self, path: Path, time_of_day: SetClock) -> None:
         async with await open_sqlite(path, clock=time_of_day.clock) as engine:
-            await engine.append(*(Put("a.x", b"", ttl=60) for _ in range(1200)), Put("b.x", b""))
+            await engine.append(*(NewRecord("a.x", b"", ttl=60) for _ in range(1200)), NewRecord("b.x", b""))
             assert (await engine.health()).records == 1201
             time_of_day.pass_by(61)
             with anyio.fail_after(10):
@@ -70,7 +70,7 @@ class TestRoom:
 class TestDamage:
     async def make(self, path: Path) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.append(*(Put(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
+            await engine.append(*(NewRecord(f"a.{n % 50}", os.urandom(600)) for n in range(2000)))
 
     def harm(self, path: Path, where: str) -> None:
         size = size_of(path)
@@ -114,7 +114,7 @@ class TestDamage:
             assert not health.ok
             assert "restore a backup" in health.detail
             with pytest.raises(EngineError, match="is damaged"):
-                await engine.append(Put("a.x", b""))
+                await engine.append(NewRecord("a.x", b""))
         assert len(caplog.records) == 1
 
     async def test_does_not_lose_a_write_ahead_log_whose_journal_is_missing(self, path: Path) -> None:
@@ -130,12 +130,12 @@ class TestPlace:
     @pytest.mark.parametrize("other", [None, b"something else"])
     async def test_a_file_that_is_deleted_or_replaced_takes_nothing_more(self, path: Path, other: bytes | None) -> None:
         async with await open_sqlite(path) as engine:
-            await engine.append(Put("a.x", b"one"))
+            await engine.append(NewRecord("a.x", b"one"))
             path.rename(path.with_name("kept"))  # noqa: ASYNC240 - at once
             if other:
                 put_content(path, other)
             with pytest.raises(EngineError, match=r"deleted or replaced.*restore a backup"):
-                await engine.append(Put("a.x", b"two"))
+                await engine.append(NewRecord("a.x", b"two"))
             health = await engine.health()
             assert not health.ok
             assert "deleted or replaced" in health.detail
@@ -152,7 +152,7 @@ class TestLimit:
             assert await engine.purge("a.x", upto=kept[len(kept) // 2]) == len(kept) // 2 + 1
             with anyio.fail_after(10):
                 await until_well(engine)
-            await engine.append(Put("a.x", os.urandom(20_000)))
+            await engine.append(NewRecord("a.x", os.urandom(20_000)))
 
 
 @pytest.mark.machine
@@ -174,14 +174,14 @@ class TestFullDisk:
         ballast = disk / "ballast"
         put_content(ballast, bytes(2 << 20))
         async with await open_sqlite(disk / "journal.db") as engine:
-            consumer = await engine.consumer(Spec("c", ("b.*",), ack_wait=3600))
+            consumer = await engine.consumer(ConsumerSpec("c", ("b.*",), ack_wait=3600))
             (waits,) = await filled(engine, "b.x")
             kept = await fill_up(engine)
             assert kept
             health = await engine.health()
             assert not health.ok
             assert "the disk is full" in health.detail
-            engine.append_soon(Put("a.x", os.urandom(20_000)))
+            engine.append_soon(NewRecord("a.x", os.urandom(20_000)))
             await engine.append()  # behind it
             assert len(await engine.read("a.x", limit=1000)) == len(kept)
             assert [r.levelname for r in caplog.records if "no room" in r.getMessage()][:1] == ["ERROR"]
@@ -190,7 +190,7 @@ class TestFullDisk:
             await until_well(engine)
             assert "1 append" in (await engine.health()).detail
             assert seqs_of(await consumer.fetch(1, 0)) == [waits]
-            kept += await engine.append(Put("a.x", os.urandom(20_000)))
+            kept += await engine.append(NewRecord("a.x", os.urandom(20_000)))
             assert [record.seq for record in await engine.read("a.x", limit=1000)] == kept
         async with await open_sqlite(disk / "journal.db") as engine:
             assert [record.seq for record in await engine.read("a.x", limit=1000)] == kept
@@ -200,7 +200,9 @@ class TestFullDisk:
 
             async def put(n: int) -> None:
                 name = str(n).encode()
-                await engine.append(Put("a.x", name), Put("a.body", os.urandom(30_000)), Put("a.y", name))
+                await engine.append(
+                    NewRecord("a.x", name), NewRecord("a.body", os.urandom(30_000)), NewRecord("a.y", name)
+                )
 
             outcomes = await asyncio.gather(*(put(n) for n in range(300)), return_exceptions=True)
             kept = {str(n).encode() for n, outcome in enumerate(outcomes) if outcome is None}
@@ -211,7 +213,7 @@ class TestFullDisk:
     async def test_a_consumer_waits_and_goes_on(self, disk: Path) -> None:
         ballast = disk / "ballast"
         async with await open_sqlite(disk / "journal.db") as engine:
-            consumer = await engine.consumer(Spec("c", ("b.*",)))
+            consumer = await engine.consumer(ConsumerSpec("c", ("b.*",)))
             seqs = await filled(engine, *(f"b.{n}" for n in range(3)))
             put_content(ballast, bytes(2 << 20))
             await fill_up(engine)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.engine import Engine, MemoryEngine, Put, Spec, matches, open_sqlite
-from gateway.engine.subjects import any_of, check_pattern, check_subject, literal_prefix
+from gateway.engine import ConsumerSpec, Engine, MemoryEngine, NewRecord, matches, open_sqlite
+from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix
 
 SEGMENTS = st.sampled_from(["a", "b", "ab", "/", "-", "[a]", "?", "Ä", "%", "_", "\\", "a+"])
 SUBJECTS = st.lists(SEGMENTS, min_size=1, max_size=4).map(".".join)
@@ -44,19 +44,19 @@ TABLE = [
 @pytest.mark.parametrize(("pattern", "subject", "expected"), TABLE)
 def test_the_table_of_wildcards(pattern: str, subject: str, expected: bool) -> None:
     assert matches(pattern, subject) is expected
-    assert any_of([pattern])(subject) is expected
+    assert compile_patterns([pattern])(subject) is expected
 
 
 @settings(deadline=None)
 @given(st.lists(PATTERNS, max_size=3), SUBJECTS)
 def test_a_compiled_test_agrees_with_the_definition(patterns: list[str], subject: str) -> None:
-    assert any_of(patterns)(subject) == any(matches(pattern, subject) for pattern in patterns)
+    assert compile_patterns(patterns)(subject) == any(matches(pattern, subject) for pattern in patterns)
 
 
 @settings(deadline=None)
 @given(PATTERNS, st.text(alphabet="ab.*>\n ", max_size=6))
 def test_a_compiled_test_agrees_on_any_text_at_all(pattern: str, text: str) -> None:
-    assert any_of([pattern])(text) == matches(pattern, text)
+    assert compile_patterns([pattern])(text) == matches(pattern, text)
 
 
 @settings(deadline=None)
@@ -65,7 +65,7 @@ def test_what_matches_begins_with_the_literal_prefix(pattern: str, subject: str)
     check_pattern(pattern)
     check_subject(subject)
     if matches(pattern, subject):
-        assert subject.startswith(literal_prefix(pattern))
+        assert subject.startswith(get_literal_prefix(pattern))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "memory"])
@@ -82,9 +82,9 @@ def test_every_engine_agrees_with_the_definition(
 
     async def ask(engine: Engine) -> None:
         tail = engine.tail(*patterns)
-        consumer = await engine.consumer(Spec("c", tuple(patterns)))
-        await engine.append(*(Put(subject, b"") for subject in subjects))
-        await engine.append(Put("end", b""))
+        consumer = await engine.consumer(ConsumerSpec("c", tuple(patterns)))
+        await engine.append(*(NewRecord(subject, b"") for subject in subjects))
+        await engine.append(NewRecord("end", b""))
         expected = [subject for subject in [*subjects, "end"] if any(matches(p, subject) for p in patterns)]
         assert await engine.depth("c") == len(expected)
         assert [delivery.record.subject for delivery in await consumer.fetch(100, 0)] == expected

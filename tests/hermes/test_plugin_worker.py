@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.folders.discovery import Source, look
 from gateway.hooks.folders.handlers import Targets, ask_all
 from gateway.hooks.folders.plugins import completed

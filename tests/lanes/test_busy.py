@@ -70,7 +70,7 @@ async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(
             await desk.say(f"m{number}", str(number), user=str(number))
         with pytest.raises(EngineError, match="too many conversations wait"):
             await desk.say("m3", "3")
-        assert await engine.last(records.subject("in", "agent:main:net:dm:3")) is None
+        assert await engine.last(records.session_subject_of("in", "agent:main:net:dm:3")) is None
         work.gate.set()
 
         async def has_room() -> bool:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine, EngineError, Put, open_sqlite
+from gateway.engine import Conflict, Engine, EngineError, NewRecord, open_sqlite
 from gateway.lanes import LaneTurn, Outcome
 from gateway.messages import Reply
 from gateway.sessions import verbs
@@ -52,12 +52,12 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
     assert [turn.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
     assert await replies(engine) == ["so sorry", "re next"]
     assert told == [("poison", "RuntimeError: no luck")]
-    (dead,) = await chain(engine, records.DEAD_TURNS)
+    (dead,) = await chain(engine, records.DEAD_TURN_SUBJECTS)
     assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
     inbound = records.decode(dead.data)
-    assert isinstance(inbound, records.Inbound)
+    assert isinstance(inbound, records.InboundMessage)
     assert inbound.message.text == "poison"
-    failed = next(one for one in await turn_chain(engine) if isinstance(one, records.Done))
+    failed = next(one for one in await turn_chain(engine) if isinstance(one, records.TurnEnded))
     assert (failed.status, failed.upto) == ("failed", poison)
     assert [entry.content for entry in session.entries] == ["next", "re next"]
 
@@ -174,11 +174,11 @@ async def test_a_turn_whose_messages_are_gone_is_closed(engine: Engine) -> None:
         seq = await desk.say("work")
         await desk.running(1)
         await desk.lanes.drain(0)
-    await engine.purge(records.subject("in", key()))
+    await engine.purge(records.session_subject_of("in", key()))
     async with served(engine) as desk:
         await desk.answered(await desk.say("next"))
         assert desk.work.texts == ["next"]
-    statuses = [(one.status, one.upto) for one in await turn_chain(engine) if isinstance(one, records.Done)]
+    statuses = [(one.status, one.upto) for one in await turn_chain(engine) if isinstance(one, records.TurnEnded)]
     assert statuses == [("expired", seq), ("ok", statuses[-1][1])]
 
 
@@ -207,4 +207,4 @@ async def fill(engine: Engine) -> None:
     for size in (50_000, 500, 1):
         with contextlib.suppress(EngineError):
             while True:
-                await engine.append(Put("gw.ballast", b"x" * size))
+                await engine.append(NewRecord("gw.ballast", b"x" * size))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine, Put
+from gateway.engine import Conflict, Engine, NewRecord
 from gateway.lanes import LaneTurn, Outcome
 from gateway.sessions import ResetPolicy, verbs
 from tests.lanes.desk import QUICK, Watched, echo, served
@@ -56,17 +56,19 @@ async def test_the_cursor_moves_with_the_messages_and_also_for_duplicates(engine
     async with served(engine) as desk:
         cursor = "gw.cur.net.bot"
         first = await desk.lanes.accept_all(
-            [(message("a", id="1"), key()), (message("b", id="2"), key())], Put(cursor, b"2", expect=0), bot="bot"
+            [(message("a", id="1"), key()), (message("b", id="2"), key())], NewRecord(cursor, b"2", expect=0), bot="bot"
         )
         at = (await engine.last(cursor)).seq  # type: ignore[union-attr]
         again = await desk.lanes.accept_all(
-            [(message("b", id="2"), key()), (message("c", id="3"), key())], Put(cursor, b"3", expect=at), bot="bot"
+            [(message("b", id="2"), key()), (message("c", id="3"), key())],
+            NewRecord(cursor, b"3", expect=at),
+            bot="bot",
         )
         assert None not in first
         assert [seq is None for seq in again] == [True, False]
         assert (await engine.last(cursor)).data == b"3"  # type: ignore[union-attr]
         with pytest.raises(Conflict):
-            await desk.lanes.accept(message("d", id="4"), key(), Put(cursor, b"4", expect=at), bot="bot")
+            await desk.lanes.accept(message("d", id="4"), key(), NewRecord(cursor, b"4", expect=at), bot="bot")
         await desk.answered(again[1])
     assert " ".join(await replies(engine)).count("d") == 0
 
@@ -200,7 +202,7 @@ async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engin
 
 async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) -> None:
     async def work(turn: LaneTurn) -> Outcome:
-        event = records.Emitted(name="agent:end", fields={"x": 1})
+        event = records.EmittedEvent(name="agent:end", fields={"x": 1})
         return replace(echo(turn), bag={"seen": 1}, events=(event,))
 
     async with served(engine, Watched({"x": work})) as desk:

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.lanes import LaneTurn, Outcome
 from gateway.messages import Reply
 from gateway.transcript import Entry
@@ -49,7 +49,7 @@ async def test_a_turn_runs_again_when_all_its_questions_are_answered(engine: Eng
     assert (second.resumed, second.attempt, len(second.steps)) == (True, 1, 1)
     assert second.asked == {"red": "red?", "blue": "blue?"}
     assert session.entries[-1].content == "red True, blue no: may I"
-    answered = [one for one in await turn_chain(engine) if isinstance(one, records.Answered)]
+    answered = [one for one in await turn_chain(engine) if isinstance(one, records.QuestionAnswered)]
     assert [(one.name, one.by) for one in answered] == [("red", "net:ann"), ("blue", "")]
 
 
@@ -73,9 +73,9 @@ async def test_an_answer_counts_once_and_only_to_a_question_that_is_open(engine:
         await desk.say("may I")
         await waiting(desk)
         assert not await desk.lanes.answer(key(), "green", 1)
-        assert await desk.lanes.answer(key(), "red", 1, "ann", Put("gw.cur.net.bot", b"1"), msg_id="m1")
+        assert await desk.lanes.answer(key(), "red", 1, "ann", NewRecord("gw.cur.net.bot", b"1"), msg_id="m1")
         assert not await desk.lanes.answer(key(), "red", 2)
-        assert await desk.lanes.answer(key(), "blue", 3, "ann", Put("gw.cur.net.bot", b"2"), msg_id="m1")
+        assert await desk.lanes.answer(key(), "blue", 3, "ann", NewRecord("gw.cur.net.bot", b"2"), msg_id="m1")
         await waiting(desk, 1)
         assert [one.data for one in await engine.read("gw.cur.>")] == [b"1", b"2"]
 

@@ -60,7 +60,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
             said.start_soon(one.say, "work")
             await wake.wait()
             async with served(engine, Watched({"work": heir}), NODES, node="b") as two:
-                (record,) = await engine.read(records.subject("in", key()))
+                (record,) = await engine.read(records.session_subject_of("in", key()))
                 await two.answered(record.seq)
                 gate.go_on()
                 await until(lambda: one.work.now == 0)

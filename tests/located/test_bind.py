@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from gateway.located import Duration, Finding, Scalar, Severity, Size, bind, parse_yaml
+from gateway.yaml_source import Duration, Finding, Severity, Size, YamlScalar, bind, parse_yaml
 
 
 class Target(Struct, frozen=True):
@@ -22,7 +22,7 @@ class Word:
         self.text = text
 
     @classmethod
-    def from_scalar(cls, scalar: Scalar) -> "Word":
+    def from_scalar(cls, scalar: YamlScalar) -> "Word":
         if " " in scalar.text:
             raise ValueError("has two words", "write one")
         return cls(scalar.text)

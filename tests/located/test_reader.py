@@ -8,7 +8,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.located import Located, Mapping, Node, Scalar, Sequence, parse_yaml, plain, read_yaml
+from gateway.yaml_source import (
+    YamlDocument,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    parse_yaml,
+    read_yaml,
+    to_plain,
+)
 
 
 def findings(text: str | bytes) -> list[str]:
@@ -16,11 +25,11 @@ def findings(text: str | bytes) -> list[str]:
     return [str(found) for found in parse_yaml(data, "f.yaml").findings]
 
 
-def scalars(node: Node) -> list[Scalar]:
+def scalars(node: YamlNode) -> list[YamlScalar]:
     match node:
-        case Mapping(pairs=pairs):
+        case YamlMapping(pairs=pairs):
             return [one for key, value in pairs for one in (key, *scalars(value))]
-        case Sequence(items=items):
+        case YamlSequence(items=items):
             return [one for item in items for one in scalars(item)]
         case _:
             return [node]
@@ -55,7 +64,7 @@ def test_a_value_keeps_its_place() -> None:
     ],
 )
 def test_untyped_scalars_become_what_json_can_hold(text: str, value: object) -> None:
-    assert plain(parse_yaml(f"k: {text}".encode(), "f").root) == {"k": value}
+    assert to_plain(parse_yaml(f"k: {text}".encode(), "f").root) == {"k": value}
 
 
 @pytest.mark.parametrize("text", [b"", b"\n\n", b"# only a comment\n", b"---\n", b"\xef\xbb\xbf", b"~"])
@@ -124,7 +133,7 @@ def test_a_name_can_stand_for_the_path(tmp_path: Path) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_fail(data: bytes) -> None:
-    assert isinstance(parse_yaml(data, "f"), Located)
+    assert isinstance(parse_yaml(data, "f"), YamlDocument)
 
 
 @settings(deadline=None)
@@ -144,11 +153,11 @@ def test_what_is_read_without_findings_is_what_pyyaml_reads(text: str) -> None:
         assert (as_text(tree.root) or {}) == (yaml.load(text, Loader=yaml.BaseLoader) or {})
 
 
-def as_text(node: Node) -> object:
+def as_text(node: YamlNode) -> object:
     match node:
-        case Mapping(pairs=pairs):
+        case YamlMapping(pairs=pairs):
             return {key.text: as_text(value) for key, value in pairs}
-        case Sequence(items=items):
+        case YamlSequence(items=items):
             return [as_text(item) for item in items]
         case _:
             return node.text

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.located.timetable import read_timetable
+from gateway.cron import parse_timetable
 
 BERLIN = ZoneInfo("Europe/Berlin")
 UTC = ZoneInfo("UTC")
@@ -21,7 +21,7 @@ def at(text: str, zone: ZoneInfo = BERLIN, fold: int = 0) -> float:
 
 def falls(line: str, begin: str, count: int, zone: ZoneInfo = BERLIN) -> list[str]:
     """The next so many moments, as the clock on the wall shows them."""
-    timetable, moment, found = read_timetable(line, zone), at(begin, zone), []
+    timetable, moment, found = parse_timetable(line, zone), at(begin, zone), []
     for _ in range(count):
         moment = timetable.next_after(moment)
         found.append(datetime.fromtimestamp(moment, zone).strftime("%a %d %b %H:%M"))
@@ -61,7 +61,7 @@ def test_a_time_of_day_that_comes_twice_counts_once() -> None:
 
 
 def test_a_line_for_every_hour_goes_on_through_the_hour_that_comes_twice() -> None:
-    line = read_timetable("*/30 * * * *", BERLIN)
+    line = parse_timetable("*/30 * * * *", BERLIN)
     moment, found = at("2026-10-25T01:30"), []
     for _ in range(4):
         found.append(line.next_after(moment) - moment)
@@ -84,7 +84,7 @@ def test_a_line_for_every_hour_goes_on_through_the_hour_that_comes_twice() -> No
     ],
 )
 def test_the_latest_of_many_that_were_missed(line: str, since: str, until: str, expected: str | None) -> None:
-    found = read_timetable(line, BERLIN).latest(at(since), at(until))
+    found = parse_timetable(line, BERLIN).latest(at(since), at(until))
     assert found == (at(expected) if expected else None)
 
 
@@ -107,13 +107,13 @@ def test_the_latest_of_many_that_were_missed(line: str, since: str, until: str, 
 )
 def test_what_is_no_timetable_is_told_with_its_remedy(line: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
-        read_timetable(line)
+        parse_timetable(line)
 
 
 @given(st.text(max_size=40))
 def test_no_text_does_harm(text: str) -> None:
     with contextlib.suppress(ValueError):
-        assert read_timetable(text, UTC).next_after(0) > 0
+        assert parse_timetable(text, UTC).next_after(0) > 0
 
 
 minutes = st.sampled_from(["*", "*/7", "0", "30", "0,15", "10-40/10"])
@@ -124,7 +124,7 @@ weekdays = st.sampled_from(["*", "0", "1-5"])
 
 @given(st.tuples(minutes, hours, days, st.just("*"), weekdays), st.integers(1_700_000_000, 1_800_000_000))
 def test_the_next_one_is_later_and_none_lies_between(words: tuple[str, ...], moment: int) -> None:
-    line = read_timetable(" ".join(words), BERLIN)
+    line = parse_timetable(" ".join(words), BERLIN)
     due = line.next_after(moment)
     assert due > moment
     assert line.latest(moment, due - 1) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.located.units import bytes_in, duration_text, seconds_in, size_text
+from gateway.yaml_source.units import format_duration, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from gateway.located.units import bytes_in, duration_text, seconds_in, size_text
     ],
 )
 def test_a_duration_is_read(text: str, seconds: float) -> None:
-    assert seconds_in(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "s", "-5s", "5 parsecs", "5s3", "1:30", "1e3", "٣s", "9" * 200, "inf", "5m\n5"])
 def test_what_is_no_duration_is_none(text: str) -> None:
-    assert seconds_in(text) is None
+    assert parse_duration(text) is None
 
 
 @pytest.mark.parametrize(
@@ -42,21 +42,21 @@ def test_what_is_no_duration_is_none(text: str) -> None:
     ],
 )
 def test_a_size_is_read(text: str, size: int) -> None:
-    assert bytes_in(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "kB", "-5kB", "5 iB", "5XB", "five", "1e9", "5kB\n"])
 def test_what_is_no_size_is_none(text: str) -> None:
-    assert bytes_in(text) is None
+    assert parse_size(text) is None
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**12))
 def test_a_duration_reads_back_as_it_was_written(milliseconds: int) -> None:
-    assert seconds_in(duration_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
+    assert parse_duration(format_duration(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 
 
 @settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**14) | st.integers(0, 4096).map(lambda n: n * 1024))
 def test_a_size_reads_back_as_it_was_written(size: int) -> None:
-    assert bytes_in(size_text(size)) == size
+    assert parse_size(format_size(size)) == size

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.logs.redaction import MARK, Redactor
+from gateway.logs.redaction import REPLACEMENT, Redactor
 
 BOT = "123456789:AAE-canary-canary-canary-canary-can"
 
@@ -36,7 +36,7 @@ BOT = "123456789:AAE-canary-canary-canary-canary-can"
 )
 def test_what_looks_like_a_token_is_taken_out(text: str) -> None:
     clean = Redactor().clean(text)
-    assert MARK in clean
+    assert REPLACEMENT in clean
     assert "canary" not in clean
 
 
@@ -61,17 +61,17 @@ def test_a_known_secret_is_found_in_every_spelling(secret: str, before: str, aft
     redactor = Redactor([secret])
     spellings = [secret, quote(secret, safe="", errors="replace"), json.dumps(secret)[1:-1]]
     for spelling in spellings:
-        assert spelling not in redactor.clean(f"{before}{spelling}{after}").replace(MARK, "\0")
+        assert spelling not in redactor.clean(f"{before}{spelling}{after}").replace(REPLACEMENT, "\0")
 
 
 def test_secrets_can_be_learned_and_are_never_forgotten() -> None:
     redactor = Redactor(["old-secret"])
     redactor.learn(["new-secret"])
-    assert redactor.clean("old-secret new-secret") == f"{MARK} {MARK}"
+    assert redactor.clean("old-secret new-secret") == f"{REPLACEMENT} {REPLACEMENT}"
 
 
 def test_the_longer_of_two_secrets_is_taken_whole() -> None:
-    assert Redactor(["secret", "secret-and-more"]).clean("secret-and-more") == MARK
+    assert Redactor(["secret", "secret-and-more"]).clean("secret-and-more") == REPLACEMENT
 
 
 def test_a_short_value_would_tear_words_apart_and_is_left() -> None:

@@ -17,10 +17,10 @@ import anyio.lowlevel
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.logs.context import bound
-from gateway.logs.lines import Line, as_json, for_journal, for_pipe, for_terminal
+from gateway.logs.context import bind_context
+from gateway.logs.lines import LogLine, as_json, format_for_journald, format_for_pipe, format_for_terminal
+from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.redaction import Redactor
-from gateway.logs.service import Logs, look_of
 from gateway.logs.sinks import FileSink, StreamSink
 
 log = logging.getLogger("gateway.test")
@@ -41,16 +41,16 @@ def logged(
     path: Path, write: Callable[[], object], secrets: tuple[str, ...] = (), level: str = "info"
 ) -> list[dict[str, Any]]:
     """What stands in the file after something was logged."""
-    with Logs(Redactor(secrets), [FileSink(path, 10_000_000, 2)], level):
+    with LogPipeline(Redactor(secrets), [FileSink(path, 10_000_000, 2)], level):
         write()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_a_line_has_its_place_in_the_gateway(tmp_path: Path) -> None:
     def write() -> None:
-        with bound(session="s1", turn="t1"):
+        with bind_context(session="s1", turn="t1"):
             log.info("hello %s", "there")
-            with bound(hook="h1"):
+            with bind_context(hook="h1"):
                 log.info("inside")
         log.info("by hand", extra={"hook": "h2"})
 
@@ -64,12 +64,12 @@ def test_a_line_has_its_place_in_the_gateway(tmp_path: Path) -> None:
 
 async def test_tasks_keep_their_own_context(tmp_path: Path) -> None:
     async def work(session: str, own: anyio.Event, other: anyio.Event) -> None:
-        with bound(session=session):
+        with bind_context(session=session):
             own.set()
             await other.wait()
             log.info("from %s", session)
 
-    with Logs(Redactor(), [FileSink(tmp_path / "log", 10_000, 1)]):
+    with LogPipeline(Redactor(), [FileSink(tmp_path / "log", 10_000, 1)]):
         first, second = anyio.Event(), anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work, "a", first, second)
@@ -136,7 +136,7 @@ def test_a_wrong_call_is_logged_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_levels_are_kept_and_can_change(tmp_path: Path) -> None:
-    with Logs(Redactor(), [FileSink(tmp_path / "log", 10_000, 1)], "warning") as logs:
+    with LogPipeline(Redactor(), [FileSink(tmp_path / "log", 10_000, 1)], "warning") as logs:
         log.info("quiet")
         logs.set_level("debug")
         log.debug("loud")
@@ -173,7 +173,7 @@ def test_the_file_is_private_and_no_link_is_followed(tmp_path: Path) -> None:
     logged(tmp_path / "log", lambda: log.info("x"))
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with Logs(Redactor(), [FileSink(tmp_path / "link", 1000, 1)]) as logs:
+    with LogPipeline(Redactor(), [FileSink(tmp_path / "link", 1000, 1)]) as logs:
         log.info("x")
     assert logs.lost == 1
     assert not (tmp_path / "elsewhere").exists()
@@ -182,7 +182,7 @@ def test_the_file_is_private_and_no_link_is_followed(tmp_path: Path) -> None:
 def test_a_full_file_makes_room_and_old_ones_are_kept(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "log", size=300, keep=2)
     for number in range(20):
-        sink.write(Line(0, "info", "x", f"{number:0100}", {}))
+        sink.write(LogLine(0, "info", "x", f"{number:0100}", {}))
     sink.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     kept = [
@@ -196,9 +196,9 @@ def test_a_full_file_makes_room_and_old_ones_are_kept(tmp_path: Path) -> None:
 
 def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
     sink = FileSink(tmp_path / "log", size=10_000, keep=0)
-    sink.write(Line(0, "info", "x", "first", {}))
+    sink.write(LogLine(0, "info", "x", "first", {}))
     (tmp_path / "log").unlink()
-    sink.write(Line(0, "info", "x", "second", {}))
+    sink.write(LogLine(0, "info", "x", "second", {}))
     sink.close()
     assert "second" in (tmp_path / "log").read_text()
 
@@ -206,7 +206,7 @@ def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_counted_and_nothing_more() -> None:
     sink = FileSink(Path("/dev/full"), size=10_000, keep=0)
-    with Logs(Redactor(), [sink]) as logs:
+    with LogPipeline(Redactor(), [sink]) as logs:
         log.info("into the void")
     assert logs.lost == 1
 
@@ -216,8 +216,8 @@ def test_a_reader_that_stopped_holds_nobody_up(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stuck:
         began = time.monotonic()
-        stream = StreamSink(stuck, for_pipe)
-        with Logs(Redactor(), [stream, FileSink(tmp_path / "log", 100_000_000, 1)]):
+        stream = StreamSink(stuck, format_for_pipe)
+        with LogPipeline(Redactor(), [stream, FileSink(tmp_path / "log", 100_000_000, 1)]):
             for number in range(2000):
                 log.info("%d %s", number, "x" * 100)
         assert time.monotonic() - began < 6
@@ -228,7 +228,7 @@ def test_a_reader_that_stopped_holds_nobody_up(tmp_path: Path) -> None:
 
 async def test_a_flood_never_holds_the_loop(tmp_path: Path) -> None:
     longest, before = 0.0, time.monotonic()
-    with Logs(Redactor([BOT]), [FileSink(tmp_path / "log", 1_000_000, 1)]) as logs:
+    with LogPipeline(Redactor([BOT]), [FileSink(tmp_path / "log", 1_000_000, 1)]) as logs:
         for _ in range(100):
             for _ in range(300):
                 log.info("x" * 2000)
@@ -264,11 +264,11 @@ def test_a_line_looks_as_its_reader_needs_it(tmp_path: Path) -> None:
     with (tmp_path / "stream").open("w") as stream:
         found = os.fstat(stream.fileno())
         journal = {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
-        assert look_of(stream, "auto", journal, colours=False) is for_journal
-        assert look_of(stream, "auto", {"JOURNAL_STREAM": "1:2"}, colours=False) is for_pipe
-        assert look_of(stream, "auto", {}, colours=True) is for_terminal
-        assert look_of(stream, "json", journal, colours=True) is as_json
-        assert look_of(stream, "text", journal, colours=True) is for_pipe
+        assert choose_formatter(stream, "auto", journal, colours=False) is format_for_journald
+        assert choose_formatter(stream, "auto", {"JOURNAL_STREAM": "1:2"}, colours=False) is format_for_pipe
+        assert choose_formatter(stream, "auto", {}, colours=True) is format_for_terminal
+        assert choose_formatter(stream, "json", journal, colours=True) is as_json
+        assert choose_formatter(stream, "text", journal, colours=True) is format_for_pipe
 
 
 @pytest.mark.row("T28")
@@ -289,6 +289,6 @@ with Logs(Redactor(["{SECRET}"]), [StreamSink(sys.stderr, for_pipe)]):
 
 
 def test_an_error_of_ours_is_left_to_the_command_line(tmp_path: Path) -> None:
-    with pytest.raises(GatewayError), Logs(Redactor(), [FileSink(tmp_path / "log", 1000, 1)]):
+    with pytest.raises(GatewayError), LogPipeline(Redactor(), [FileSink(tmp_path / "log", 1000, 1)]):
         raise GatewayError("no")
     assert not (tmp_path / "log").exists()

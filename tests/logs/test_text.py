@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.logs.text import block, one_line
+from gateway.logs.text import to_one_line, to_text_block
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,20 @@ from gateway.logs.text import block, one_line
 )
 @pytest.mark.row("T29")
 def test_what_acts_is_escaped_and_what_is_read_stays(foreign: str, shown: str) -> None:
-    assert one_line(foreign) == shown
+    assert to_one_line(foreign) == shown
 
 
 @pytest.mark.row("T29")
 def test_a_long_text_is_cut_and_says_so() -> None:
-    shown = one_line("x" * 15_000, limit=100)
+    shown = to_one_line("x" * 15_000, limit=100)
     assert shown == "x" * 100 + "... (15,000 characters)"
-    assert block("a\n" * 20 + "why", limit=10).endswith("\nwhy")
+    assert to_text_block("a\n" * 20 + "why", limit=10).endswith("\nwhy")
 
 
 @settings(deadline=None)
 @given(st.text())
 def test_one_line_is_one_line_without_control_characters(text: str) -> None:
-    shown = one_line(text)
+    shown = to_one_line(text)
     assert len(shown.splitlines()) <= 1
     assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cs", "Zl", "Zp"}
     shown.encode()
@@ -46,5 +46,5 @@ def test_one_line_is_one_line_without_control_characters(text: str) -> None:
 @settings(deadline=None)
 @given(st.text())
 def test_a_block_breaks_only_where_the_text_did(text: str) -> None:
-    assert block(text).count("\n") == text.count("\n")
-    assert len(block(text).splitlines()) <= text.count("\n") + 1
+    assert to_text_block(text).count("\n") == text.count("\n")
+    assert len(to_text_block(text).splitlines()) <= text.count("\n") + 1

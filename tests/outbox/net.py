@@ -10,7 +10,7 @@ import anyio.abc
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import Delivery, Doubt, Outbox, OutboxSettings
+from gateway.outbox import DeliveryReport, DoubtPolicy, Outbox, OutboxSettings
 from tests.spine import until
 
 QUICK = OutboxSettings(first_pause=0.001, longest_pause=0.01, edit_pause=0.001, shutdown=0.1, ack_wait=0.1)
@@ -22,7 +22,7 @@ class Net:
     """Shows texts in chats, in parts of five characters. `ills` are raised by the next calls, `deaf` chats for good."""
 
     platform: str = "net"
-    doubt: Doubt = "resend"
+    doubt: DoubtPolicy = "resend"
     can_edit: bool = True
     ills: list[Exception] = field(default_factory=list)
     deaf: set[str] = field(default_factory=set)
@@ -101,8 +101,8 @@ class Post:
     outbox: Outbox
     net: Net
     tasks: anyio.abc.TaskGroup
-    sent: list[Delivery]
-    failed: list[Delivery]
+    sent: list[DeliveryReport]
+    failed: list[DeliveryReport]
 
     async def say(self, text: str, chat: str = "1", name: str = "", turn_id: str = "") -> None:
         reply = Reply(name or text, Address(self.net.platform, chat), text)
@@ -121,11 +121,11 @@ async def posted(
     engine: Engine, net: Net | None = None, settings: OutboxSettings = QUICK, **more: object
 ) -> AsyncIterator[Post]:
     """An outbox over a journal, until the block ends."""
-    sent: list[Delivery] = []
-    failed: list[Delivery] = []
+    sent: list[DeliveryReport] = []
+    failed: list[DeliveryReport] = []
     net = net or Net()
     outbox = Outbox(engine, settings, on_sent=sent.append, on_failed=failed.append, **more)  # type: ignore[arg-type]
     async with anyio.create_task_group() as tasks:
-        await tasks.start(outbox.carry, net)
+        await tasks.start(outbox.serve_platform, net)
         yield Post(outbox, net, tasks, sent, failed)
         tasks.cancel_scope.cancel()

@@ -5,7 +5,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import Engine
-from gateway.outbox import Doubt
+from gateway.outbox import DoubtPolicy
 from tests.audit import audit
 from tests.late import Gate, Late
 from tests.outbox.net import Net, posted
@@ -37,7 +37,9 @@ async def dies_in_the_call(engine: Engine, net: Net, *, arrived: bool) -> None:
         ("lookup", False, ["hello", " worl", "d"]),
     ],
 )
-async def test_the_policy_settles_the_doubt(engine: Engine, doubt: Doubt, arrived: bool, shown: list[str]) -> None:
+async def test_the_policy_settles_the_doubt(
+    engine: Engine, doubt: DoubtPolicy, arrived: bool, shown: list[str]
+) -> None:
     net = Net(doubt=doubt)
     await dies_in_the_call(engine, net, arrived=arrived)
     async with posted(engine, net) as post:
@@ -55,7 +57,7 @@ async def test_where_a_call_does_nothing_there_is_no_doubt_and_no_intent(engine:
         await post.say("hello world")
         await post.told(1)
         kept = [records.decode(one.data) for one in await engine.read("gw.sent.>")]
-        assert [type(one) for one in kept] == [records.Sent] * 3
+        assert [type(one) for one in kept] == [records.SendSucceeded] * 3
         assert post.net.in_chat() == ["hello", " worl", "d"]
 
 

@@ -9,9 +9,9 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import OutboxSettings, Withheld
-from gateway.outbox.desk import Desk, Told
-from gateway.outbox.settings import as_it_is, tell_nobody
+from gateway.outbox import OutboxSettings, ReplyWithheld
+from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
+from gateway.outbox.settings import ignore_delivery, keep_reply
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
 from tests.spine import SetClock, chain, until
@@ -52,7 +52,7 @@ async def test_a_slow_place_does_not_delay_another(engine: Engine) -> None:
 async def test_platforms_do_not_wait_for_each_other(engine: Engine) -> None:
     net, other = Net(gate=anyio.Event()), Net("other")
     async with posted(engine, net) as post:
-        await post.tasks.start(post.outbox.carry, other)
+        await post.tasks.start(post.outbox.serve_platform, other)
         for chat in "123456789":
             await post.say("stuck", chat)
         await post.outbox.post(Reply("x", Address("other", "1"), "free"))
@@ -84,7 +84,7 @@ async def test_what_fails_for_now_is_tried_again_from_its_part(engine: Engine) -
         assert post.net.in_chat() == ["hello", " worl", "d", "next"]
         assert post.net.calls[:3] == ["send hello"] * 3
         assert post.sent[0].attempts == 3
-    failed = [one for one in await chain(engine, "gw.sent.>") if isinstance(one, records.Failed)]
+    failed = [one for one in await chain(engine, "gw.sent.>") if isinstance(one, records.SendFailed)]
     assert [(one.error, one.attempts, one.permanent) for one in failed] == [("off", 1, False), ("off", 2, False)]
 
 
@@ -98,7 +98,9 @@ async def test_the_networks_own_pause_is_kept_to(engine: Engine) -> None:
 
 
 async def test_pauses_grow_to_a_limit_and_are_never_the_same() -> None:
-    desk = Desk(None, Net(), OutboxSettings(), Told(as_it_is, tell_nobody, tell_nobody), SetClock())  # type: ignore[arg-type]
+    desk = PlatformSender(
+        None, Net(), OutboxSettings(), DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery), SetClock()
+    )  # type: ignore[arg-type]
     for attempts, longest in ((1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (500, 300)):
         pauses = {desk.pause(attempts, None) for _ in range(20)}
         assert len(pauses) > 1
@@ -158,7 +160,7 @@ async def test_a_reply_that_was_owed_for_a_day_is_given_up_without_a_strike(engi
         await post.told(2)
         assert (post.failed[0].reply.text, post.failed[0].error) == ("stale", "off")
         assert post.texts == ["fresh"]
-    (gone,) = [one for one in await chain(engine, "gw.sent.>") if isinstance(one, records.Failed) and one.permanent]
+    (gone,) = [one for one in await chain(engine, "gw.sent.>") if isinstance(one, records.SendFailed) and one.permanent]
     assert gone.strikes == 0
 
 
@@ -197,10 +199,10 @@ async def test_what_was_owed_while_the_platform_was_away_goes_out_when_it_is_bac
 async def test_a_reply_is_looked_at_once_before_it_goes(engine: Engine) -> None:
     seen: list[str] = []
 
-    async def prepare(out: records.Outbound) -> Reply:
+    async def prepare(out: records.OwedReply) -> Reply:
         seen.append(out.reply.text)
         if out.reply.text == "secret":
-            raise Withheld("a hook denied it")
+            raise ReplyWithheld("a hook denied it")
         return replace(out.reply, text=out.reply.text.upper())
 
     async with posted(engine, prepare=prepare) as post:
@@ -222,7 +224,7 @@ async def test_a_listener_that_fails_does_not_stop_the_post(engine: Engine) -> N
     async with posted(engine) as post:
         post.outbox._told = replace(post.outbox._told, sent=fail)
         net = Net("other")
-        await post.tasks.start(post.outbox.carry, net)
+        await post.tasks.start(post.outbox.serve_platform, net)
         for text in ("a", "b"):
             await post.outbox.post(Reply(text, Address("other", "1"), text))
         await until(lambda: net.in_chat() == ["a", "b"])

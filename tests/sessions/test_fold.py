@@ -14,7 +14,7 @@ ENTRIES = st.builds(Entry, st.sampled_from(["user", "assistant"]), TEXTS)
 VALUES = st.dictionaries(st.sampled_from("ab"), st.integers(0, 3) | st.none() | TEXTS, max_size=2)
 USAGES = st.builds(Usage, st.integers(0, 9), st.integers(0, 9), st.integers(0, 3))
 CARRIED = st.builds(
-    lambda sizes, settings: records.Carried(
+    lambda sizes, settings: records.InitialState(
         entries=tuple(Entry("user", str(n)) for n in range(sum(sizes))), turns=tuple(sizes), settings=settings
     ),
     st.lists(st.integers(1, 3), max_size=3),
@@ -22,22 +22,22 @@ CARRIED = st.builds(
 )
 NODES = st.sampled_from(["n1", "n2"])
 KEPT = st.one_of(
-    st.builds(records.Opened, session_id=st.sampled_from(["s1", "s2", "s3"]), carried=st.none() | CARRIED),
+    st.builds(records.SessionOpened, session_id=st.sampled_from(["s1", "s2", "s3"]), carried=st.none() | CARRIED),
     st.builds(records.Claim, turn_id=TURNS, by=NODES, on=st.integers(1, 20), attempt=st.integers(1, 4)),
     st.builds(records.LlmStep, turn_id=TURNS, hop=st.integers(0, 3), entry=ENTRIES),
     st.builds(records.ToolStarted, turn_id=TURNS, call_id=st.just("c"), name=st.just("tool"), args=VALUES),
     st.builds(records.ToolFinished, turn_id=TURNS, call_id=st.just("c"), entry=ENTRIES),
-    st.builds(records.Said, turn_id=TURNS, reply_id=TEXTS),
-    st.builds(records.Released, turn_id=TURNS),
+    st.builds(records.InterimReply, turn_id=TURNS, reply_id=TEXTS),
+    st.builds(records.ClaimReleased, turn_id=TURNS),
     st.builds(
-        records.Asked,
+        records.QuestionsAsked,
         turn_id=TURNS,
         questions=st.dictionaries(st.sampled_from("qr"), TEXTS, min_size=1),
         until=st.floats(0, 99),
     ),
-    st.builds(records.Answered, turn_id=TURNS, name=st.sampled_from("qr"), answer=st.booleans() | st.none()),
+    st.builds(records.QuestionAnswered, turn_id=TURNS, name=st.sampled_from("qr"), answer=st.booleans() | st.none()),
     st.builds(
-        records.Done,
+        records.TurnEnded,
         upto=st.integers(0, 20),
         turn_id=TURNS,
         status=st.sampled_from(["ok", "failed", "interrupted", "forgotten"]),
@@ -45,8 +45,8 @@ KEPT = st.one_of(
         usage=USAGES,
         bag=st.none() | VALUES,
     ),
-    st.builds(records.Changed, name=st.sampled_from(["title", "model"]), value=st.none() | TEXTS),
-    st.builds(records.Undone, turns=st.integers(1, 3)),
+    st.builds(records.SettingChanged, name=st.sampled_from(["title", "model"]), value=st.none() | TEXTS),
+    st.builds(records.TurnsUndone, turns=st.integers(1, 3)),
 )
 CHAINS = st.lists(KEPT, max_size=25)
 
@@ -96,14 +96,14 @@ def test_a_turn_that_runs_again_keeps_what_was_done_and_answered() -> None:
     call = ToolCall("c", "tool")
     session = folded(
         [
-            records.Opened(session_id="s1"),
+            records.SessionOpened(session_id="s1"),
             records.Claim(turn_id="t", by="n1", on=3),
             records.LlmStep(turn_id="t", hop=0, entry=Entry("assistant", tool_calls=(call,))),
-            records.Asked(turn_id="t", questions={"q": "may I?"}, until=9.0),
+            records.QuestionsAsked(turn_id="t", questions={"q": "may I?"}, until=9.0),
         ]
     )
     assert session.is_waiting
-    session = folded([records.Answered(turn_id="t", name="q", answer=True)], session)
+    session = folded([records.QuestionAnswered(turn_id="t", name="q", answer=True)], session)
     assert not session.is_waiting
     session = folded([records.Claim(turn_id="t", by="n2", on=3)], session)
     assert session.turn
@@ -112,12 +112,12 @@ def test_a_turn_that_runs_again_keeps_what_was_done_and_answered() -> None:
 
 
 def test_a_session_that_begins_takes_the_turn_away_from_whoever_runs_it() -> None:
-    session = folded([records.Claim(turn_id="t", by="n", on=3), records.Opened(session_id="s2")])
+    session = folded([records.Claim(turn_id="t", by="n", on=3), records.SessionOpened(session_id="s2")])
     assert session.turn is None
     assert session.upto == 0
 
 
 def test_undo_takes_whole_turns_and_stops_at_the_first() -> None:
-    done = [records.Done(upto=n, entries=(Entry("user", "q"), Entry("assistant", "a"))) for n in (1, 2, 3)]
-    assert len(folded([*done, records.Undone(turns=2)]).entries) == 2
-    assert folded([*done, records.Undone(turns=9)]).entries == ()
+    done = [records.TurnEnded(upto=n, entries=(Entry("user", "q"), Entry("assistant", "a"))) for n in (1, 2, 3)]
+    assert len(folded([*done, records.TurnsUndone(turns=2)]).entries) == 2
+    assert folded([*done, records.TurnsUndone(turns=9)]).entries == ()

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages import Reply
 from gateway.sessions import Session, Sessions, verbs
@@ -17,16 +17,16 @@ SECRET = "the password is swordfish"
 async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
     """A new session with one turn: the message, its answer in the chain, the reply, a dead letter."""
     said = message(text)
-    inbound = records.encode(records.Inbound(session_key=key(), message=said))
-    (seq,) = await engine.append(Put(records.subject("in", key()), inbound))
-    out = records.Outbound(reply=Reply("r", said.address, text), session_key=key())
-    dead = records.Dead(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
+    inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
+    (seq,) = await engine.append(NewRecord(records.session_subject_of("in", key()), inbound))
+    out = records.OwedReply(reply=Reply("r", said.address, text), session_key=key())
+    dead = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
     session = await sessions.open(key())
     opened = verbs.begin(session, 0.0, "new", message=said)
-    done = records.Done(upto=seq, entries=(Entry("user", text),))
+    done = records.TurnEnded(upto=seq, entries=(Entry("user", text),))
     extra = [
-        Put(records.out_subject(said.address, key()), records.encode(out)),
-        Put(records.subject("dead.turns", key()), records.encode(dead)),
+        NewRecord(records.reply_subject_of(said.address, key()), records.encode(out)),
+        NewRecord(records.session_subject_of("dead.turns", key()), records.encode(dead)),
     ]
     return await sessions.append(session, opened, done, extra=extra)
 
@@ -34,8 +34,8 @@ async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
 async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engine) -> None:
     sessions = Sessions(engine, summary_every=1)
     before = await spoken(engine, sessions, SECRET)
-    waiting = records.encode(records.Inbound(session_key=key(), message=message(SECRET)))
-    (newest,) = await engine.append(Put(records.subject("in", key()), waiting))
+    waiting = records.encode(records.InboundMessage(session_key=key(), message=message(SECRET)))
+    (newest,) = await engine.append(NewRecord(records.session_subject_of("in", key()), waiting))
     assert await forget(engine, sessions, key())
     assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
     for session in (await sessions.open(key()), await Sessions(engine).open(key())):
@@ -45,7 +45,7 @@ async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engin
 
 async def test_the_other_conversations_stay(engine: Engine) -> None:
     sessions = Sessions(engine)
-    other = await sessions.append(Session("other"), records.Done(upto=1, entries=(Entry("user", "keep me"),)))
+    other = await sessions.append(Session("other"), records.TurnEnded(upto=1, entries=(Entry("user", "keep me"),)))
     await spoken(engine, sessions, SECRET)
     await forget(engine, sessions, key())
     assert await Sessions(engine).open("other") == other
@@ -81,7 +81,7 @@ async def test_what_is_not_there_cannot_be_forgotten(engine: Engine) -> None:
     assert not await forget(engine, sessions, key())
     await spoken(engine, sessions, "x")
     assert not await forget(engine, sessions, key(), "20200101_000000_none")
-    assert await chain(engine, records.subject("turn", key()))
+    assert await chain(engine, records.session_subject_of("turn", key()))
 
 
 async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.messages import Attachment, Reply
 from gateway.sessions import Session, Sessions, verbs
 from gateway.sessions.removal import forget, shorten
@@ -32,12 +32,12 @@ class Place:
 
     async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
         said = message(text, chat)
-        inbound = records.encode(records.Inbound(session_key=key(chat), message=said))
-        (seq,) = await self.engine.append(Put(records.subject("in", key(chat)), inbound))
+        inbound = records.encode(records.InboundMessage(session_key=key(chat), message=said))
+        (seq,) = await self.engine.append(NewRecord(records.session_subject_of("in", key(chat)), inbound))
         session = await self.sessions.open(key(chat))
         begins = new or not session.session_id
         opened = [verbs.begin(session, self.clock(), "new", message=said)] if begins else []
-        done = records.Done(upto=seq, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
+        done = records.TurnEnded(upto=seq, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
         claim = records.Claim(turn_id=f"t{seq}", by="n", on=seq)
         return await self.sessions.append(session, *opened, claim, done)
 
@@ -93,16 +93,18 @@ async def test_what_waits_or_is_under_way_stays_however_old(place: Place) -> Non
     await place.talk("asked", "may I")
     asked = await place.sessions.open(key("asked"))
     claim = records.Claim(turn_id="q", by="n", on=99)
-    question = records.Asked(turn_id="q", questions={"ok": "ok?"}, until=0.0)
+    question = records.QuestionsAsked(turn_id="q", questions={"ok": "ok?"}, until=0.0)
     await place.sessions.append(asked, claim, question)
     await place.talk("waits", "done")
-    waiting = records.encode(records.Inbound(session_key=key("waits"), message=message("answer me", "waits")))
-    await place.engine.append(Put(records.subject("in", key("waits")), waiting))
+    waiting = records.encode(records.InboundMessage(session_key=key("waits"), message=message("answer me", "waits")))
+    await place.engine.append(NewRecord(records.session_subject_of("in", key("waits")), waiting))
     place.clock.now += 1000 * DAY
     place.limits = Limits(age=90 * DAY)
     await place.retention.tend()
     assert (await place.sessions.open(key("asked"))).is_waiting
-    assert [one.message.text for one in await chain(place.engine, records.subject("in", key("waits")))] == ["answer me"]
+    assert [one.message.text for one in await chain(place.engine, records.session_subject_of("in", key("waits")))] == [
+        "answer me"
+    ]
 
 
 async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_must(place: Place) -> None:
@@ -137,7 +139,7 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
     before, found = await place.sessions.open(key()), await place.search.find("more")
     rows, counted = await place.search.sessions(), await place.search.statistics()
     assert await shorten(place.engine, place.sessions, key())
-    assert len(await chain(place.engine, records.subject("turn", key()))) == 3
+    assert len(await chain(place.engine, records.session_subject_of("turn", key()))) == 3
     for sessions in (place.sessions, Sessions(place.engine)):
         after = await sessions.open(key())
         same = ("session_id", "entries", "turns", "upto", "bag", "settings", "usage", "began", "last_active", "user_id")
@@ -153,10 +155,10 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
 
 async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:
     session = await place.talk("1", "hello")
-    changed = [records.Changed(name="title", value=f"t{number}") for number in range(LONG_CHAIN)]
+    changed = [records.SettingChanged(name="title", value=f"t{number}") for number in range(LONG_CHAIN)]
     session = await place.sessions.append(session, *changed)
     await place.retention.tend()
-    assert len(await chain(place.engine, records.subject("turn", key()))) == 2
+    assert len(await chain(place.engine, records.session_subject_of("turn", key()))) == 2
     now = await place.sessions.open(key())
     assert (now.title, now.entries) == (session.title, session.entries)
     await place.talk("1", "and on")
@@ -174,18 +176,20 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
     file = anyio.Path(tmp_path / "photo.jpg")
     await file.write_bytes(b"x")
     said = message("swordfish", attachments=(Attachment("image", str(file)),))
-    inbound = records.encode(records.Inbound(session_key=key(), message=said))
-    await place.engine.append(Put(records.subject("in", key()), inbound))
+    inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
+    await place.engine.append(NewRecord(records.session_subject_of("in", key()), inbound))
 
     def event(of: str, text: str) -> bytes:
-        return records.encode(records.Emitted(name="message:sent", fields={"session_key": of, "text": text}))
+        return records.encode(records.EmittedEvent(name="message:sent", fields={"session_key": of, "text": text}))
 
-    dead = records.Dead(what="x", reason="y", attempts=4, subject="s", seq=1, data=event(key(), "swordfish"))
+    dead = records.DeadLetterRecord(
+        what="x", reason="y", attempts=4, subject="s", seq=1, data=event(key(), "swordfish")
+    )
     puts: list[Any] = [
-        Put("gw.ev.message.sent", event(key(), "swordfish")),
-        Put("gw.ev.message.sent", event("other", "kept")),
-        Put("gw.dead.hook.1", records.encode(dead)),
-        Put("gw.out.net.place." + records.conv(key()), records.encode(owed(said.address))),
+        NewRecord("gw.ev.message.sent", event(key(), "swordfish")),
+        NewRecord("gw.ev.message.sent", event("other", "kept")),
+        NewRecord("gw.dead.hook.1", records.encode(dead)),
+        NewRecord("gw.out.net.place." + records.session_token_of(key()), records.encode(owed(said.address))),
     ]
     await place.engine.append(*puts)
     assert await forget(place.engine, place.sessions, key())
@@ -205,5 +209,5 @@ async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> N
     assert not await file.exists()
 
 
-def owed(address: Any) -> records.Outbound:
-    return records.Outbound(reply=Reply("r", address, "swordfish"), session_key=key())
+def owed(address: Any) -> records.OwedReply:
+    return records.OwedReply(reply=Reply("r", address, "swordfish"), session_key=key())

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.messages import Address, Message
 from gateway.sessions import Session, Sessions, verbs
 from gateway.sessions.removal import forget
@@ -45,7 +45,7 @@ class Talk:
     ) -> Session:
         roles: tuple[Role, Role] = ("user", "assistant")
         entries = tuple(Entry(roles[n % 2], text) for n, text in enumerate(texts))
-        done = records.Done(upto=0, status=status, entries=entries, usage=Usage(100, 10, 1, 0.5), at=at)
+        done = records.TurnEnded(upto=0, status=status, entries=entries, usage=Usage(100, 10, 1, 0.5), at=at)
         return await self.sessions.append(await self.sessions.open(key), done)
 
 
@@ -214,14 +214,14 @@ async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, se
     session = await talk.begin()
     session = await talk.say("swordfish")
     inbound = records.encode(
-        records.Inbound(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
+        records.InboundMessage(session_key=session.key, message=Message("1", Address("net", "1"), "a", ""))
     )
-    await engine.append(Put(records.subject("in", session.key), inbound))
-    end = records.Done(upto=99, status="forgotten")
+    await engine.append(NewRecord(records.session_subject_of("in", session.key), inbound))
+    end = records.TurnEnded(upto=99, status="forgotten")
     await talk.sessions.append(session, end)
     assert await found(search, "swordfish") == []
-    assert len(await engine.read(records.subject("turn", session.key))) == 1
-    assert await engine.read(records.subject("in", session.key)) == []
+    assert len(await engine.read(records.session_subject_of("turn", session.key))) == 1
+    assert await engine.read(records.session_subject_of("in", session.key)) == []
 
 
 def test_a_snippet_shows_the_place() -> None:

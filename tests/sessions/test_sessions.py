@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.sessions import Session, Sessions, verbs
 from gateway.sessions.session import SHAPE
@@ -15,8 +15,8 @@ from tests.spine import SetClock, chain
 KEY = "agent:main:net:dm:1"
 
 
-def done(text: str) -> records.Done:
-    return records.Done(upto=0, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
+def done(text: str) -> records.TurnEnded:
+    return records.TurnEnded(upto=0, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
 
 
 async def test_a_session_that_was_never_written_is_empty(engine: Engine) -> None:
@@ -37,7 +37,7 @@ async def test_whoever_writes_behind_an_old_state_writes_nothing(engine: Engine)
     old = await two.open(KEY)
     await one.append(await one.open(KEY), done("a"))
     with pytest.raises(Conflict):
-        await two.append(old, done("b"), extra=[Put("gw.in.x", b"{}")])
+        await two.append(old, done("b"), extra=[NewRecord("gw.in.x", b"{}")])
     assert await engine.read("gw.in.x") == []
     assert len((await two.open(KEY)).entries) == 2
 
@@ -45,7 +45,7 @@ async def test_whoever_writes_behind_an_old_state_writes_nothing(engine: Engine)
 async def test_several_records_and_other_puts_are_one_append(engine: Engine) -> None:
     sessions = Sessions(engine)
     session = await sessions.append(
-        await sessions.open(KEY), verbs.title("a title"), done("a"), extra=[Put("gw.x", b"{}")]
+        await sessions.open(KEY), verbs.title("a title"), done("a"), extra=[NewRecord("gw.x", b"{}")]
     )
     assert (session.title, session.seq, len(await engine.read("gw.x"))) == ("a title", 2, 1)
     assert await sessions.open(KEY) == session
@@ -55,7 +55,7 @@ async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Eng
     one, two = Sessions(engine), Sessions(engine)
 
     def counted(session: Session) -> list[records.TurnRecord]:
-        return [records.Changed(name="count", value=session.settings.get("count", 0) + 1)]
+        return [records.SettingChanged(name="count", value=session.settings.get("count", 0) + 1)]
 
     async with anyio.create_task_group() as tasks:
         for sessions in (one, two) * 10:
@@ -66,7 +66,7 @@ async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Eng
 async def test_a_change_whose_fence_elsewhere_fails_says_so(engine: Engine) -> None:
     sessions = Sessions(engine)
     with pytest.raises(Conflict):
-        await sessions.change(KEY, lambda _: [verbs.title("x")], [Put("gw.cur.net.bot", b"{}", expect=7)])
+        await sessions.change(KEY, lambda _: [verbs.title("x")], [NewRecord("gw.cur.net.bot", b"{}", expect=7)])
     assert (await sessions.open(KEY)).title == ""
 
 
@@ -79,9 +79,9 @@ async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:
     sessions = Sessions(engine, summary_every=10)
     for number in range(25):
         session = await sessions.append(await sessions.open(KEY), done(str(number)))
-    summaries = await chain(engine, records.subject("sum", KEY))
+    summaries = await chain(engine, records.session_subject_of("sum", KEY))
     assert len(summaries) == 1, "older summaries are removed"
-    await engine.purge(records.subject("turn", KEY), summaries[0].upto)
+    await engine.purge(records.session_subject_of("turn", KEY), summaries[0].upto)
     again = await Sessions(engine).open(KEY)
     assert again == session
 
@@ -90,12 +90,12 @@ async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> No
     sessions = Sessions(engine)
     session = await sessions.append(await sessions.open(KEY), done("a"))
     for data in (
-        records.encode(records.Summary(upto=9, shape=SHAPE, state=msgspec.Raw(b'{"no": "session"}'))),
-        records.encode(records.Summary(upto=9, shape=SHAPE + 1, state=msgspec.Raw(b'{"key": "x"}'))),
+        records.encode(records.SessionSnapshot(upto=9, shape=SHAPE, state=msgspec.Raw(b'{"no": "session"}'))),
+        records.encode(records.SessionSnapshot(upto=9, shape=SHAPE + 1, state=msgspec.Raw(b'{"key": "x"}'))),
         b'{"kind":"summary","v":99,"upto":1,"state":{}}',
         b"not json",
     ):
-        await engine.append(Put(records.subject("sum", KEY), data))
+        await engine.append(NewRecord(records.session_subject_of("sum", KEY), data))
         assert await Sessions(engine).open(KEY) == session
 
 

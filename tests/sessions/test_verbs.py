@@ -20,7 +20,9 @@ def spoken(*texts: str, key: str = "k") -> Session:
     session = after(Session(key), verbs.begin(Session(key), 0.0, message=message("hi")))
     for number, text in enumerate(texts):
         entries = (Entry("user", text), Entry("assistant", f"re {text}"))
-        session = after(session, records.Done(upto=number, entries=entries, usage=Usage(calls=1), bag={"n": number}))
+        session = after(
+            session, records.TurnEnded(upto=number, entries=entries, usage=Usage(calls=1), bag={"n": number})
+        )
     return session
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import Exit
+from gateway.errors import ExitCode
 from tests.systemd.private import ROOT, UNIT, shipped
 
 KINDS = ("system", "user")
@@ -44,8 +44,8 @@ def test_the_system_service_is_exposed_to_little(analyze: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_knows_our_exit_codes(kind: str) -> None:
     unit = settings(kind)
-    assert unit["RestartForceExitStatus"] == str(int(Exit.RESTART))
-    assert unit["RestartPreventExitStatus"] == str(int(Exit.CONFIG))
+    assert unit["RestartForceExitStatus"] == str(int(ExitCode.RESTART))
+    assert unit["RestartPreventExitStatus"] == str(int(ExitCode.CONFIG))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -95,7 +95,7 @@ class DiscordAdapter:
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()
             presence.up(detail_of(line))
-            await tasks.start(self._ground.outbox.carry, carrier)
+            await tasks.start(self._ground.outbox.serve_platform, carrier)
             tasks.start_soon(TypingSign(PLATFORM, show_typing, SIGN).run, self._ground.registry)
             show = partial(menu.show, line, self._ground.commands)
             tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)

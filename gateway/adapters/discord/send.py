@@ -22,7 +22,7 @@ from gateway.adapters.network.recent import Recent
 from gateway.config.platforms import Discord
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import Doubt
+from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class DiscordCarrier:
     """Fills `Carrier`."""
 
     platform = PLATFORM
-    doubt: Doubt = "nonce"
+    doubt: DoubtPolicy = "nonce"
 
     def __init__(self, places: Places, calls: Calls, recent: Recent, settings: Discord, presence: Presence) -> None:
         self._places = places

@@ -22,7 +22,7 @@ import msgspec
 
 from gateway.access import Access
 from gateway.commands import CommandTable
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
 from gateway.outbox import Outbox
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Receive(Protocol):
     """The one door for messages: when it returns, the message is in the journal, with `extra`, or settled."""
 
-    async def __call__(self, message: Message, *extra: Put, bot: str = "") -> Receipt: ...
+    async def __call__(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ it has fetched and not journalled is the first one's.
 import uuid
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 
 TIDY = 100  # moves between two removals of what is outdated
@@ -19,7 +19,7 @@ class Cursor:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = f"gw.cur.{records.platform_token(platform)}.{records.token(bot)}"
+        self._subject = f"gw.cur.{records.platform_token_of(platform)}.{records.token_of(bot)}"
         self._reader = uuid.uuid4().hex
         self._seq = 0
         self._moves = 0
@@ -33,14 +33,14 @@ class Cursor:
         """
         last = await self._engine.last(self._subject)
         kept = records.decode(last.data) if last else None
-        self.value = int(kept.value.get("at", 0)) if isinstance(kept, records.Cursor) else 0
+        self.value = int(kept.value.get("at", 0)) if isinstance(kept, records.CursorRecord) else 0
         self._seq = last.seq if last else 0
         await self.move(self.value)
 
-    def put(self, value: int) -> Put:
+    def put(self, value: int) -> NewRecord:
         """The move to `value`, for an append."""
-        kept = records.Cursor(platform=self._platform, value={"at": value, "by": self._reader})
-        return Put(self._subject, records.encode(kept), expect=self._seq)
+        kept = records.CursorRecord(platform=self._platform, value={"at": value, "by": self._reader})
+        return NewRecord(self._subject, records.encode(kept), expect=self._seq)
 
     async def move(self, value: int) -> None:
         """Move by an append of its own.
@@ -62,7 +62,7 @@ class Cursor:
             await self.move(value)
             return
         kept = records.decode(last.data)
-        if not isinstance(kept, records.Cursor) or kept.value.get("by") != self._reader:
+        if not isinstance(kept, records.CursorRecord) or kept.value.get("by") != self._reader:
             raise Conflict(f"{self._subject} was moved by another reader")
         self._seq, self.value = last.seq, value
         self._moves += 1

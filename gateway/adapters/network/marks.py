@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway import records
-from gateway.engine import Engine, Put
+from gateway.engine import Engine, NewRecord
 
 LONGEST_AWAY = records.DAY  # what is older is not read again
 OVERLAP = 120.0  # seconds by which a network may be late
@@ -37,7 +37,7 @@ class Marks:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = f"gw.cur.{platform}.{records.token(bot)}"
+        self._subject = f"gw.cur.{platform}.{records.token_of(bot)}"
         self._marks: dict[tuple[str, str], Mark] = {}
         self._alive = 0.0
         self._moves = 0
@@ -47,7 +47,7 @@ class Marks:
         while page := await self._engine.read(f"{self._subject}.*", after, PAGE):
             for record in page:
                 kept = records.decode(record.data)
-                assert isinstance(kept, records.Cursor)
+                assert isinstance(kept, records.CursorRecord)
                 if "alive" in kept.value:
                     self._alive = float(kept.value["alive"])
                 else:
@@ -66,7 +66,7 @@ class Marks:
     def knows(self, chat: str, inside: str = "") -> bool:
         return (chat, inside) in self._marks
 
-    def put(self, mark: Mark) -> Put:
+    def put(self, mark: Mark) -> NewRecord:
         """The move, for an append. A person's chat is known for good, others as long as anybody may go on there."""
         value: dict[str, float | str] = {"chat": mark.chat, "at": mark.at, "person": mark.person, "inside": mark.inside}
         return self._put(f"{mark.chat}:{mark.inside}", value, None if mark.person else records.TRAFFIC_TTL)
@@ -91,12 +91,12 @@ class Marks:
         await self._engine.append(self._put("alive", {"alive": self._alive}, None))
         await self._tidy("alive")
 
-    def _put(self, name: str, value: Mapping[str, float | str], ttl: float | None) -> Put:
-        kept = records.Cursor(platform=self._platform, value=dict(value))
-        return Put(f"{self._subject}.{records.token(name)}", records.encode(kept), ttl=ttl)
+    def _put(self, name: str, value: Mapping[str, float | str], ttl: float | None) -> NewRecord:
+        kept = records.CursorRecord(platform=self._platform, value=dict(value))
+        return NewRecord(f"{self._subject}.{records.token_of(name)}", records.encode(kept), ttl=ttl)
 
     async def _tidy(self, name: str) -> None:
-        subject = f"{self._subject}.{records.token(name)}"
+        subject = f"{self._subject}.{records.token_of(name)}"
         if (last := await self._engine.last(subject)) is not None:
             await self._engine.purge(subject, last.seq - 1)
 

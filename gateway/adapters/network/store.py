@@ -11,7 +11,7 @@ from typing import Final
 import anyio.to_thread
 
 from gateway.messages import Attachment
-from gateway.records import token
+from gateway.records import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
 LONGEST_NAME = 200
@@ -21,7 +21,7 @@ async def keep(folder: Path, identity: str, data: bytes, about: Attachment) -> A
     """Write a file; `about` says what it is, and comes back with its place and size."""
     name = shown_name(about.name)
     suffix = SUFFIX.search(name.lower())
-    path = folder / f"{token(identity)}{suffix.group() if suffix else ''}"
+    path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
     await anyio.to_thread.run_sync(write, path, data)
     return Attachment(about.kind, str(path), name, about.media_type, len(data))
 

@@ -91,7 +91,7 @@ class SlackAdapter:
                 with anyio.fail_after(self._times.given_up):
                     await client.connect()
                 tasks.start_soon(receiver.read_again, web, marks)
-                await tasks.start(self._ground.outbox.carry, carrier)
+                await tasks.start(self._ground.outbox.serve_platform, carrier)
                 tasks.start_soon(sign.run, self._ground.registry)
                 tasks.start_soon(self._note_alive, receiver, marks)
                 await self._watch(client, web, presence, f"{me.name}, by Socket Mode")

@@ -23,7 +23,7 @@ from gateway.adapters.slack.sign import Sign
 from gateway.config.platforms import Slack
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import Doubt
+from gateway.outbox import DoubtPolicy
 
 LARGEST = 100_000_000
 OVERALL, POSTS, EDITS = Rate(30, 0.1), Rate(3, 1.0), Rate(5, 1.2)
@@ -40,7 +40,7 @@ class SlackCarrier:
     """Fills `Carrier`."""
 
     platform = PLATFORM
-    doubt: Doubt = "lookup"
+    doubt: DoubtPolicy = "lookup"
 
     def __init__(
         self, web: AsyncWebClient, presses: Presses, recent: Recent, sign: Sign, settings: Slack, presence: Presence

@@ -60,7 +60,7 @@ class TelegramAdapter:
         await receiver.begin()
         try:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(self._ground.outbox.carry, carrier)
+                await tasks.start(self._ground.outbox.serve_platform, carrier)
                 tasks.start_soon(sign.run, self._ground.registry)
                 show = partial(menu.show, bot, self._ground)
                 tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)

@@ -21,7 +21,7 @@ from gateway.adapters.telegram.format import Piece, pieces
 from gateway.config.platforms import Telegram
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Reply
-from gateway.outbox import Doubt
+from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class TelegramCarrier:
     """Fills `Carrier`."""
 
     platform = PLATFORM
-    doubt: Doubt = "resend"
+    doubt: DoubtPolicy = "resend"
 
     def __init__(self, bot: Bot, settings: Telegram, presence: Presence) -> None:
         self._bot = bot

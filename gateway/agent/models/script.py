@@ -26,8 +26,8 @@ import msgspec
 
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.errors import ConfigError, ModelError
-from gateway.located import Duration, bind, read_yaml
 from gateway.transcript import Entry, ToolCall, Usage
+from gateway.yaml_source import Duration, bind, read_yaml
 
 REQUESTS = 1000  # that are kept: a gateway that plays a script may do so for days
 WORDS = re.compile(r"\S+\s*|\s+")

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from gateway.agent.tools import Chat, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
-from gateway.located.units import seconds_in
+from gateway.yaml_source.units import parse_duration
 
 LONGEST = 4000
 FARTHEST = 366 * 86_400.0
@@ -56,7 +56,7 @@ async def unschedule(reminder: str, context: ToolContext) -> str:
 
 def due(when: str, now: float) -> float:
     """The time that is meant. Raises AgentError when it is none, past, or more than a year ahead."""
-    ahead = seconds_in(when.strip())
+    ahead = parse_duration(when.strip())
     if ahead is None:
         try:
             ahead = datetime.fromisoformat(when.strip()).timestamp() - now

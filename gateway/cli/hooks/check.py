@@ -10,13 +10,13 @@ from gateway.cli.hooks.options import is_path
 from gateway.cli.output import show_json
 from gateway.config.home import Home, process_environment
 from gateway.config.layers import read_outside
-from gateway.errors import Exit, HookError
+from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.requirements import missing
 from gateway.hooks.folders.study import study
-from gateway.located import Finding
-from gateway.logs.text import one_line
+from gateway.logs.text import to_one_line
+from gateway.yaml_source import Finding
 
 
 class Checked(NamedTuple):
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
             show(one)
         if not checked:
             print(f"there are no hooks in {home.hooks}")
-    return int(Exit.FAILED if any(one.is_wrong for one in checked) else Exit.OK)
+    return int(ExitCode.FAILED if any(one.is_wrong for one in checked) else ExitCode.OK)
 
 
 def check(folder: Folder, home: Home) -> Checked:
@@ -61,7 +61,7 @@ def lacking(manifest: Manifest, home: Home) -> Iterator[str]:
 
 
 def show(one: Checked) -> None:
-    print(one_line(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip()))
+    print(to_one_line(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print(f"  {finding}")
     for lack in one.lacks:

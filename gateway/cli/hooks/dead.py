@@ -6,7 +6,7 @@ import json
 from gateway.cli.hooks.listing import ago, ask
 from gateway.cli.output import show_json, show_table
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError
+from gateway.errors import ExitCode, HookError
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -29,7 +29,7 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
             for one in letters
         ]
         show_table(("hook", "id", "event", "given up", "attempts", "reason"), rows, "there are no dead letters")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show_one(args: argparse.Namespace, home: Home) -> int:
@@ -40,7 +40,7 @@ def show_one(args: argparse.Namespace, home: Home) -> int:
                 show_json({"letter": letter})
             else:
                 print(json.dumps(letter, indent=2, ensure_ascii=False))
-            return int(Exit.OK)
+            return int(ExitCode.OK)
     raise HookError(f"{args.name} has no dead letter {args.id}\nhermes-gateway hooks dead-letters list {args.name}")
 
 
@@ -48,6 +48,6 @@ def decide(args: argparse.Namespace, home: Home) -> int:
     count = ask(home, f"dead_{args.letters}", name=args.name, id=args.id)["count"]
     if args.json:
         show_json({"count": count})
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     print(f"{args.name}: {count} {'delivered again' if args.letters == 'retry' else 'thrown away'}")
-    return int(Exit.OK)
+    return int(ExitCode.OK)

@@ -15,7 +15,7 @@ from gateway.cli.hooks.listing import ask
 from gateway.cli.hooks.steering import show_state
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError, NotRunning
+from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.requirements import lacking
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_state(args.name, ask(home, "reload", name=args.name), as_json=args.json)
     elif args.json:
         show_json({"hook": None})
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def install(wanted: list[str], place: Path) -> None:

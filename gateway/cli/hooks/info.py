@@ -7,9 +7,9 @@ from typing import Any
 from gateway.cli.hooks.listing import ago, ask, elsewhere, milliseconds, show_findings
 from gateway.cli.output import show_fields, show_json, show_table
 from gateway.config.home import Home
-from gateway.errors import Exit, NotRunning
-from gateway.located.timetable import read_timetable
-from gateway.logs.text import one_line
+from gateway.cron import parse_timetable
+from gateway.errors import ExitCode, NotRunning
+from gateway.logs.text import to_one_line
 
 APART = ("traces", "last_error", "findings", "kept", "hangs")  # shown below the rest
 
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_info(args, home)
     except NotRunning as error:
         raise elsewhere(error) from None
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show_info(args: argparse.Namespace, home: Home) -> None:
@@ -32,7 +32,7 @@ def show_info(args: argparse.Namespace, home: Home) -> None:
     show_findings([hook])
     for key, value in hook.get("kept", {}).items():
         lines = value if isinstance(value, list) else [value]
-        print(f"\nkept as {key}:", *(one_line(str(line)) for line in lines), sep="\n  ")
+        print(f"\nkept as {key}:", *(to_one_line(str(line)) for line in lines), sep="\n  ")
     if error := hook["last_error"]:
         print(f"\nlast error, {ago(error['at'])} at {error['event']}: {error['message']}")
         print(error.get("traceback", ""))
@@ -63,7 +63,7 @@ def next_time(timetable: str) -> str:
     """When a line of the clock falls next; an interval counts from the last time, which only the gateway knows."""
     if timetable.startswith("every"):
         return ""
-    due = read_timetable(timetable).next_after(time.time())
+    due = parse_timetable(timetable).next_after(time.time())
     return time.strftime(" (next: %a %d %b %H:%M)", time.localtime(due))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.cli.output import note, show_json, show_table, styled
 from gateway.config.home import Home
 from gateway.control.client import Client
-from gateway.errors import Exit, NotRunning
+from gateway.errors import ExitCode, NotRunning
 
 GOOD = {"loaded", "registered"}
 COUNTED = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
@@ -19,7 +19,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         (show_list if args.verb == "list" else show_stats)(args, home)
     except NotRunning as error:
         raise elsewhere(error) from None
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def elsewhere(error: NotRunning) -> NotRunning:

@@ -8,10 +8,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.catalogue import EVERY, Point, members, point, sample, suggest
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError
+from gateway.errors import ExitCode, HookError
+from gateway.events.catalogue import (
+    COMMON_FIELDS,
+    EventSpec,
+    get_event_spec,
+    list_matching_events,
+    make_sample,
+    suggest_event,
+)
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
 TELLING = ("message", "text", "tool", "command", "content", "chunk", "response", "reason", "hook", "session_id")
@@ -95,13 +102,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         print(folder)
         note(f"write what it does into {next(iter(written))}; try it: hermes-gateway hooks test {args.name}")
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
     """Raises HookError with what was probably meant."""
     for name in (*events, *intercepts):
-        if meant := suggest(name):
+        if meant := suggest_event(name):
             raise HookError(f"no event is called {name!r}; did you mean {meant!r}?\nhermes-gateway events list")
     for name in intercepts:
         known = points(name)
@@ -109,15 +116,17 @@ def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
             raise HookError(f"nothing of {name} can be changed or stopped\nobserve it: --event {name}")
 
 
-def points(name: str) -> list[Point]:
+def points(name: str) -> list[EventSpec]:
     """What the catalogue says of the events that this subscription hears; of one that is not ours, nothing."""
-    return [known for member in members([name]) if (known := point(member))]
+    return [known for member in list_matching_events([name]) if (known := get_event_spec(member))]
 
 
 def files(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> Mapping[str, str]:
     """The texts of a new hook by their files, that of the program first."""
-    event = members([*intercepts, *events])[0]
-    fields = {key: value for key, value in sample(event).items() if key not in {field.name for field in EVERY}}
+    event = list_matching_events([*intercepts, *events])[0]
+    fields = {
+        key: value for key, value in make_sample(event).items() if key not in {field.name for field in COMMON_FIELDS}
+    }
     outcomes = sorted({outcome.capitalize() for each in intercepts for one in points(each) for outcome in one.outcomes})
     if intercepts and not any(map(points, intercepts)):
         outcomes = ["Deny", "End", "Retry"]  # an event of one's own honours all

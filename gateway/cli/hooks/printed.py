@@ -11,8 +11,8 @@ from gateway.cli.hooks.listing import ask
 from gateway.cli.logs import PAUSE, Follower
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError, NotRunning
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -29,17 +29,17 @@ def run(args: argparse.Namespace, home: Home) -> int:
                 lines.extend(line.decode("utf-8", "replace") for line in file.read(follower.begin).splitlines())
         if args.json:
             show_json({"name": args.name, "file": str(path), "lines": list(lines)})
-            return int(Exit.OK)
+            return int(ExitCode.OK)
         if not path.exists():
             note(f"{args.name} has printed nothing yet ({path})")
         show(lines)
         while args.follow:
             time.sleep(PAUSE)
             show(follower.read())
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show(lines: Iterable[str]) -> None:
     for line in lines:
-        print(one_line(line))
+        print(to_one_line(line))
     sys.stdout.flush()

@@ -7,8 +7,8 @@ from gateway.cli.hooks.listing import ask, chosen
 from gateway.cli.output import show_json
 from gateway.cli.waiting import waiting
 from gateway.config.home import Home
-from gateway.errors import Exit
-from gateway.logs.text import one_line
+from gateway.errors import ExitCode
+from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         for hook in chosen(answer["hooks"], is_all=False):
             show_state(hook["name"], hook, as_json=False)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def show_state(name: str, hook: dict[str, Any], *, as_json: bool) -> None:
@@ -29,4 +29,4 @@ def show_state(name: str, hook: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json({"hook": hook})
     else:
-        print(one_line(f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"))
+        print(to_one_line(f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"))

@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.catalogue import point, suggest
 from gateway.cli.hooks.alone import try_alone
 from gateway.cli.hooks.listing import ask, milliseconds
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import note, show_json, styled
 from gateway.cli.waiting import waiting
 from gateway.config.home import Home
-from gateway.errors import Exit, HookError, NotRunning
+from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.hooks.folders.subscription import patterns_of
 
 
@@ -26,13 +26,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         for trial in trials:
             show_trial(trial)
-    return int(Exit.OK if all(trial["ok"] for trial in trials) else Exit.FAILED)
+    return int(ExitCode.OK if all(trial["ok"] for trial in trials) else ExitCode.FAILED)
 
 
 def fired(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
     hook = ask(home, "info", name=args.name)
     if not any(patterns_of([*hook["intercepts"], *hook["events"]]).match(args.event)):
-        meant = suggest(args.event)
+        meant = suggest_event(args.event)
         hint = f"; did you mean {meant}?" if meant else ""
         note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
     with waiting(f"{args.name} has {args.event}"):
@@ -69,7 +69,7 @@ def show_trial(trial: dict[str, Any]) -> None:
 
 def without_effect(trial: dict[str, Any]) -> str:
     """What the hook decided, where that means nothing at such an event."""
-    known, result = point(trial["event"]), trial["result"]
+    known, result = get_event_spec(trial["event"]), trial["result"]
     word = result.get("decision", "") if isinstance(result, dict) else ""
     if known is None or word not in ("deny", "end", "retry") or word in known.outcomes:
         return ""

@@ -22,7 +22,7 @@ from gateway.config.home import Home, process_environment
 from gateway.config.layers import read_outside
 from gateway.config.loading import Configuration, load
 from gateway.control.client import Client
-from gateway.errors import AdapterError, ConfigError, Exit, NotRunning
+from gateway.errors import AdapterError, ConfigError, ExitCode, NotRunning
 
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if getattr(args, "manifest", False):
         described: Any = import_module(f"{NETWORKS[args.network]}.manifest")
         print(json.dumps(described.manifest(CommandTable()), indent=2))
-        return int(Exit.OK)
+        return int(ExitCode.OK)
     setup = SETUPS[args.network]
     known = dict(load(home, process_environment()).environ)
     values = answers(setup, args, known)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if settings.home_channel and not args.no_hello and not args.no_check:
         greet(check, settings)
     tell_next(args.network, home, configuration)
-    return int(Exit.OK)
+    return int(ExitCode.OK)
 
 
 def answers(setup: Setup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:

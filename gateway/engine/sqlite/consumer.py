@@ -7,31 +7,31 @@ from functools import partial
 
 import anyio
 
-from gateway.engine.bell import Bell
 from gateway.engine.clock import Clock
-from gateway.engine.interface import Delivery, Record, Spec
-from gateway.engine.sqlite.ailments import Condition
-from gateway.engine.sqlite.backlog import Backlog, Taken
-from gateway.engine.sqlite.threads import JobThread
+from gateway.engine.interface import ConsumerSpec, Delivery, Record
+from gateway.engine.signal import Signal
+from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
+from gateway.engine.sqlite.faults import FaultState
+from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.transaction import Transaction
 from gateway.errors import EngineError
 
-ILL_SECONDS = 1.0
-NOTHING = Taken([], None, is_full=False, has_more=False)
+RETRY_SECONDS = 1.0
+EMPTY_BATCH = FetchedBatch([], None, is_full=False, has_more=False)
 
 
 class SqliteConsumer:
     """All who fetch under one name share this one object."""
 
     def __init__(
-        self, spec: Spec, backlog: Backlog, thread: JobThread[Transaction], condition: Condition, clock: Clock
+        self, spec: ConsumerSpec, backlog: Backlog, thread: JobThread[Transaction], condition: FaultState, clock: Clock
     ) -> None:
         self.spec = spec
         self._backlog = backlog
         self._thread = thread
         self._condition = condition
         self._clock = clock
-        self.bell = Bell()
+        self.bell = Signal()
         self._due: float | None = None
         self._is_full = False
 
@@ -39,7 +39,7 @@ class SqliteConsumer:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
-            bell = self.bell.hung
+            bell = self.bell.event
             taken, pause = await self._try_to_take(n)
             left = until - loop.time()
             if taken.rows or (left <= 0 and not taken.has_more):
@@ -48,23 +48,23 @@ class SqliteConsumer:
                 with anyio.move_on_after(min(left, pause)):
                     await bell.wait()
 
-    async def _try_to_take(self, n: int) -> tuple[Taken, float]:
+    async def _try_to_take(self, n: int) -> tuple[FetchedBatch, float]:
         """What there is, and for how long it makes no sense to look again unless the bell rings."""
         try:
             taken = await self._take(n)
         except EngineError:
-            if self._thread.is_closed or not self._condition.ailment:
+            if self._thread.is_closed or not self._condition.fault:
                 raise
-            return NOTHING, ILL_SECONDS
+            return EMPTY_BATCH, RETRY_SECONDS
         self._is_full = taken.is_full
         earlier = taken.due is not None and (self._due is None or taken.due < self._due)
         self._due = taken.due
         if earlier:
             # The others who wait do not know yet when to wake up.
-            self.bell.ring()
+            self.bell.notify()
         return taken, float("inf") if taken.due is None else taken.due - self._clock.steady()
 
-    async def _take(self, n: int) -> Taken:
+    async def _take(self, n: int) -> FetchedBatch:
         taken = self._thread.submit(lambda tx: self._backlog.take(tx, self.spec, n))
         try:
             return await asyncio.shield(taken)
@@ -72,7 +72,7 @@ class SqliteConsumer:
             taken.add_done_callback(self._give_back)
             raise
 
-    def _give_back(self, taken: "asyncio.Future[Taken]") -> None:
+    def _give_back(self, taken: "asyncio.Future[FetchedBatch]") -> None:
         if not taken.cancelled() and taken.exception() is None and taken.result().rows:
             rows = taken.result().rows
             with suppress(EngineError):
@@ -82,12 +82,12 @@ class SqliteConsumer:
         with suppress(EngineError):
             await self._thread.submit(partial(self._backlog.acknowledge, name=self.spec.name, seq=seq))
         if self._is_full:
-            self.bell.ring()
+            self.bell.notify()
 
-    async def put_off(self, delivery: "SqliteDelivery", delay: float) -> None:
+    async def postpone(self, delivery: "SqliteDelivery", delay: float) -> None:
         seq, attempt = delivery.record.seq, delivery.attempt
         with suppress(EngineError):
-            await self._thread.submit(lambda tx: self._backlog.put_off(tx, self.spec.name, seq, attempt, delay))
+            await self._thread.submit(lambda tx: self._backlog.postpone(tx, self.spec.name, seq, attempt, delay))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class SqliteDelivery:
         await self.consumer.acknowledge(self.record.seq)
 
     async def nak(self, delay: float = 0) -> None:
-        await self.consumer.put_off(self, delay)
+        await self.consumer.postpone(self, delay)
 
     async def progress(self) -> None:
-        await self.consumer.put_off(self, self.consumer.spec.ack_wait)
+        await self.consumer.postpone(self, self.consumer.spec.ack_wait)

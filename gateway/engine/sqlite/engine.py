@@ -7,24 +7,24 @@ from pathlib import Path
 import anyio
 
 from gateway.engine.clock import Clock
-from gateway.engine.interface import Health, Put, Record, Spec
-from gateway.engine.live import Live
-from gateway.engine.sqlite import log as records
-from gateway.engine.sqlite.ailments import Condition
+from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record
+from gateway.engine.live_messages import LiveMessages
+from gateway.engine.sqlite import log_table as records
 from gateway.engine.sqlite.consumer import SqliteConsumer
-from gateway.engine.sqlite.reader import Reader
-from gateway.engine.sqlite.recent import Recent
-from gateway.engine.sqlite.schema import used
-from gateway.engine.sqlite.threads import Job, JobThread
+from gateway.engine.sqlite.faults import FaultState
+from gateway.engine.sqlite.job_thread import JobThread, ThreadJob
+from gateway.engine.sqlite.reader import JournalReader
+from gateway.engine.sqlite.record_cache import RecordCache
+from gateway.engine.sqlite.schema import get_used_bytes
 from gateway.engine.sqlite.transaction import Transaction
-from gateway.engine.sqlite.writer import Writer
-from gateway.engine.subjects import check_pattern, check_spec, check_subject
+from gateway.engine.sqlite.writer import JournalWriter
+from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import Duplicate, EngineError
 
-SOON_WAITING = 50_000
-PURGED_AT_ONCE = 500
-SLOW_SECONDS = 5.0
-LAST_SEQ = (1 << 63) - 1
+MAX_QUEUED_APPENDS = 50_000
+PURGE_LIMIT = 500
+SLOW_DISK_SECONDS = 5.0
+MAX_SEQ = (1 << 63) - 1
 
 log = logging.getLogger(__name__)
 
@@ -48,17 +48,17 @@ async def open_sqlite(path: Path, *, max_bytes: int | None = None, clock: Clock 
     return engine
 
 
-class SqliteEngine(Live):
+class SqliteEngine(LiveMessages):
     """Made by `open_sqlite`."""
 
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
         super().__init__(clock)
         self._path = path
-        self._condition = Condition(path)
-        self._writer = Writer(path, clock, self._condition, max_bytes, self._announce)
+        self._condition = FaultState(path)
+        self._writer = JournalWriter(path, clock, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
-        self._reading = JobThread("journal-reader", Reader(path, self._condition))
-        self._recent = Recent()
+        self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
+        self._recent = RecordCache()
         self._consumers: dict[str, SqliteConsumer] = {}
         self._lost = 0
 
@@ -67,16 +67,16 @@ class SqliteEngine(Live):
         await self._reading.start()
         self._begin_epoch(self._writer.epoch)
 
-    async def append(self, *puts: Put) -> list[int]:
+    async def append(self, *puts: NewRecord) -> list[int]:
         return await self._writing.submit(partial(records.append, puts=puts))
 
-    def append_soon(self, *puts: Put) -> None:
-        if self._writing.waiting < SOON_WAITING:
+    def append_soon(self, *puts: NewRecord) -> None:
+        if self._writing.waiting < MAX_QUEUED_APPENDS:
             self._writing.post(partial(records.append, puts=puts), self._count_lost)
         else:
-            self._lose(EngineError(f"{SOON_WAITING} operations wait for the disk already"))
+            self._lose(EngineError(f"{MAX_QUEUED_APPENDS} operations wait for the disk already"))
 
-    def _count_lost(self, job: Job[Transaction, list[int]]) -> None:
+    def _count_lost(self, job: ThreadJob[Transaction, list[int]]) -> None:
         if job.error is not None and not isinstance(job.error, Duplicate):
             self._lose(job.error)
 
@@ -90,7 +90,7 @@ class SqliteEngine(Live):
         check_subject(subject)
         self._check_open()
         known = self._recent.last(subject, self._clock.wall())
-        return known or await self._reading.submit(lambda db: records.last(db, subject, self._clock.wall()))
+        return known or await self._reading.submit(lambda db: records.read_last(db, subject, self._clock.wall()))
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
         check_pattern(pattern)
@@ -100,30 +100,30 @@ class SqliteEngine(Live):
         end = self._recent.end
         found = await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
         if not found and end > after and limit > 0:
-            self._recent.note_quiet(pattern, after, end)
+            self._recent.note_empty_range(pattern, after, end)
         return found
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        end = LAST_SEQ if upto is None else upto
+        end = MAX_SEQ if upto is None else upto
         purged = 0
         seen: int | None = after
         while seen is not None:
             some, seen = await self._writing.submit(
-                partial(records.purge, pattern=pattern, after=seen, upto=end, limit=PURGED_AT_ONCE)
+                partial(records.purge, pattern=pattern, after=seen, upto=end, limit=PURGE_LIMIT)
             )
             purged += some
         return purged
 
-    async def consumer(self, spec: Spec) -> SqliteConsumer:
-        check_spec(spec)
+    async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer:
+        check_consumer_spec(spec)
         await self._writing.submit(lambda tx: self._writer.backlog.enter(tx, spec))
         consumer = self._consumers.get(spec.name)
         if consumer is None:
             consumer = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
             self._consumers[spec.name] = consumer
         consumer.spec = spec
-        consumer.bell.ring()
+        consumer.bell.notify()
         return consumer
 
     async def forget_consumer(self, name: str) -> None:
@@ -137,18 +137,18 @@ class SqliteEngine(Live):
             await self._writing.submit(lambda tx: tx.counted.add(name))
         return 0
 
-    async def health(self) -> Health:
+    async def health(self) -> EngineHealth:
         self._check_open()
         since = self._writer.busy_since
         slow = 0.0 if since is None else self._clock.steady() - since
-        words = [self._condition.ailment, self._writer.note]
-        if slow > SLOW_SECONDS:
+        words = [self._condition.fault, self._writer.note]
+        if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
         if self._lost:
             words.append(f"{self._lost} appends that nobody waited for were lost since the start")
-        size = 0 if self._condition.is_damaged else await self._reading.submit(used)
-        is_ok = not self._condition.ailment and slow <= SLOW_SECONDS
-        return Health(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
+        size = 0 if self._condition.is_damaged else await self._reading.submit(get_used_bytes)
+        is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
+        return EngineHealth(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
 
     async def close(self) -> None:
         """What was handed over is written first; a caller that is cancelled meanwhile waits for that all the same."""
@@ -157,13 +157,13 @@ class SqliteEngine(Live):
             await self._writing.stop()
             await super().close()
             for consumer in self._consumers.values():
-                consumer.bell.ring()
+                consumer.bell.notify()
 
     def _announce(self, tx: Transaction) -> None:
         """A transaction stands: on the loop, before its callers are told."""
         self._recent.follow(tx)
         self._spread(tx.appended)
-        for name in tx.woken:
+        for name in tx.consumers_to_wake:
             consumer = self._consumers.get(name)
             if consumer is not None:
-                consumer.bell.ring()
+                consumer.bell.notify()

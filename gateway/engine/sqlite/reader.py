@@ -7,27 +7,27 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from gateway.engine.sqlite import file
-from gateway.engine.sqlite.ailments import Condition
-from gateway.engine.sqlite.threads import Job
+from gateway.engine.sqlite import journal_file
+from gateway.engine.sqlite.faults import FaultState
+from gateway.engine.sqlite.job_thread import ThreadJob
 
 
-class Reader:
+class JournalReader:
     """The duty of the reading thread."""
 
-    def __init__(self, path: Path, condition: Condition) -> None:
+    def __init__(self, path: Path, condition: FaultState) -> None:
         self._path = path
         self._condition = condition
 
     def open(self) -> None:
-        self._db = file.open_reader(self._path)
+        self._db = journal_file.open_reader(self._path)
 
-    def serve(self, jobs: list[Job[sqlite3.Connection, Any]]) -> None:
+    def serve(self, jobs: list[ThreadJob[sqlite3.Connection, Any]]) -> None:
         for job in jobs:
             try:
                 job.value = job.work(self._db)
             except sqlite3.Error as error:
-                job.error = self._condition.suffer(error)
+                job.error = self._condition.record_error(error)
             except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
                 job.error = error
 

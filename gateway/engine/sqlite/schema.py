@@ -49,24 +49,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def pragma(db: sqlite3.Connection, name: str) -> int:
+def read_pragma(db: sqlite3.Connection, name: str) -> int:
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def used(db: sqlite3.Connection) -> int:
+def get_used_bytes(db: sqlite3.Connection) -> int:
     """How many bytes of the file are in use."""
-    return (pragma(db, "page_count") - pragma(db, "freelist_count")) * pragma(db, "page_size")
+    return (read_pragma(db, "page_count") - read_pragma(db, "freelist_count")) * read_pragma(db, "page_size")
 
 
 def is_blank(db: sqlite3.Connection) -> bool:
-    return pragma(db, "schema_version") == 0
+    return read_pragma(db, "schema_version") == 0
 
 
 def check_kind(db: sqlite3.Connection, path: object) -> None:
     """Refuse what is not a journal, or a later one than ours."""
-    if pragma(db, "application_id") != APPLICATION_ID:
+    if read_pragma(db, "application_id") != APPLICATION_ID:
         raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
-    version = pragma(db, "user_version")
+    version = read_pragma(db, "user_version")
     if version > len(MIGRATIONS):
         raise EngineTooNew(
             f"{path} has version {version}, this hermes-gateway knows {len(MIGRATIONS)}: "
@@ -82,7 +82,7 @@ def migrate(db: sqlite3.Connection) -> None:
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise EngineError("the file system of the journal has no shared memory (a network share?); use a local disk")
-    version = pragma(db, "user_version")
+    version = read_pragma(db, "user_version")
     if version == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")

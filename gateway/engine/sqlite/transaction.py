@@ -27,8 +27,8 @@ class Transaction:
     over_at: float = math.inf
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.
-    bereft: set[str] = field(default_factory=set)
-    woken: set[str] = field(default_factory=set)
+    consumers_to_recount: set[str] = field(default_factory=set)
+    consumers_to_wake: set[str] = field(default_factory=set)
     places: dict[str, tuple[int, bool]] = field(default_factory=dict)
     counted: set[str] = field(default_factory=set)
     # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.

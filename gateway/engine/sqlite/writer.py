@@ -23,25 +23,25 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engine.clock import Clock
-from gateway.engine.sqlite import file, log
-from gateway.engine.sqlite.ailments import Condition, damaged, explain, identity
+from gateway.engine.sqlite import journal_file, log_table
 from gateway.engine.sqlite.backlog import Backlog
-from gateway.engine.sqlite.threads import Job
+from gateway.engine.sqlite.faults import FaultState, describe_error, get_file_identity, make_damage_error
+from gateway.engine.sqlite.job_thread import ThreadJob
+from gateway.engine.sqlite.maintenance import Maintenance
 from gateway.engine.sqlite.transaction import Transaction
-from gateway.engine.sqlite.upkeep import Upkeep
 from gateway.errors import EngineError
 
-EXPIRED_AT_ONCE = 500
+EXPIRE_LIMIT = 500
 
 
-class Writer:
+class JournalWriter:
     """The duty of the writing thread. What has no underscore may be looked at from the loop."""
 
     def __init__(
         self,
         path: Path,
         clock: Clock,
-        condition: Condition,
+        condition: FaultState,
         max_bytes: int | None,
         announce: Callable[[Transaction], None],
     ) -> None:
@@ -60,13 +60,13 @@ class Writer:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ExitStack() as stack:
-                stack.callback(file.FileLock(self._path).release)
-                self._db, self.note = file.open_writer(self._path, self._max_bytes)
+                stack.callback(journal_file.FileLock(self._path).release)
+                self._db, self.note = journal_file.open_writer(self._path, self._max_bytes)
                 stack.callback(self._db.close)
                 self._begin_life()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
-            raise EngineError(explain(error, self._path)) from error
+            raise EngineError(describe_error(error, self._path)) from error
         except OSError as error:
             raise EngineError(f"the journal {self._path} cannot be opened: {error}") from error
 
@@ -77,13 +77,13 @@ class Writer:
         self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
         self._db.execute("COMMIT")
         (self.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
-        self._over_at = log.over_at(self._db)
+        self._over_at = log_table.read_next_expiry(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
-        self._identity = identity(self._path)
-        self._upkeep = Upkeep(self._db, self._path, self._clock, self._condition)
+        self._identity = get_file_identity(self._path)
+        self._upkeep = Maintenance(self._db, self._path, self._clock, self._condition)
 
-    def serve(self, jobs: list[Job[Transaction, Any]]) -> Callable[[], None]:
+    def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
         self.busy_since = self._clock.steady()
         done = self._commit(jobs)
         self.busy_since = None
@@ -93,7 +93,7 @@ class Writer:
         for tx in done:
             self._announce(tx)
 
-    def _commit(self, jobs: list[Job[Transaction, Any]]) -> list[Transaction]:
+    def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
         """Do the jobs in one transaction, or if that fails each in its own."""
         tx = Transaction(self._db, self._clock.wall(), self._clock.steady())
         try:
@@ -103,11 +103,11 @@ class Writer:
             return []
         try:
             if tx.wall >= self._over_at:
-                log.expire(tx, EXPIRED_AT_ONCE)
+                log_table.expire(tx, EXPIRE_LIMIT)
             for job in jobs:
                 self._attempt(job, tx)
             self.backlog.count(tx)
-            over_at = log.over_at(self._db) if tx.removed else min(self._over_at, tx.over_at)
+            over_at = log_table.read_next_expiry(self._db) if tx.removed else min(self._over_at, tx.over_at)
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             self._roll_back()
@@ -123,13 +123,13 @@ class Writer:
     def _begin(self) -> None:
         if self._condition.is_damaged:
             # To go on writing into a damaged file would damage more of it.
-            raise damaged("found earlier")
-        if identity(self._path) != self._identity:
+            raise make_damage_error("found earlier")
+        if get_file_identity(self._path) != self._identity:
             # SQLite writes on into what has no name any more, and at the end all of that is gone.
-            raise damaged("its file was deleted or replaced")
+            raise make_damage_error("its file was deleted or replaced")
         self._db.execute("BEGIN IMMEDIATE")
 
-    def _attempt(self, job: Job[Transaction, Any], tx: Transaction) -> None:
+    def _attempt(self, job: ThreadJob[Transaction, Any], tx: Transaction) -> None:
         """Do one job; an error is its own affair as long as it has written nothing."""
         before = self._db.total_changes
         job.error = None
@@ -149,9 +149,9 @@ class Writer:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
 
-    def _fail(self, jobs: list[Job[Transaction, Any]], error: Exception) -> None:
+    def _fail(self, jobs: list[ThreadJob[Transaction, Any]], error: Exception) -> None:
         for job in jobs:
-            job.error = self._condition.suffer(error) if isinstance(error, sqlite3.Error) else error
+            job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
         return self._upkeep.attend(self._tidy, self._alone)
@@ -159,11 +159,11 @@ class Writer:
     def _tidy(self, tx: Transaction) -> bool:
         """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
         self.backlog.write_floors(tx)
-        return tx.wall >= log.over_at(tx.db)
+        return tx.wall >= log_table.read_next_expiry(tx.db)
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
         """A job of our own: what it returned, or None where it failed."""
-        job: Job[Transaction, bool] = Job(work)
+        job: ThreadJob[Transaction, bool] = ThreadJob(work)
         self._commit([job])
         return job.value if job.error is None else None
 

@@ -14,7 +14,7 @@ from gateway.hooks.folders.record import State
 from gateway.hooks.folders.requirements import missing
 from gateway.hooks.folders.study import Study
 from gateway.hooks.folders.switches import Switches
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 READY: State = "registered"
 
@@ -154,7 +154,7 @@ def _isolation_findings(folder: Folder, manifest: Manifest, house: House) -> tup
         return ()
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
     remedy = f"write `hooks: {{{folder.name}: {{isolation: none}}}}` into config.yaml, or remove it here"
-    return (Finding(Place(f"{folder.name}/HOOK.yaml"), what, remedy, "warning"),)
+    return (Finding(SourceLocation(f"{folder.name}/HOOK.yaml"), what, remedy, "warning"),)
 
 
 def _first(findings: tuple[Finding, ...]) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.events import Event, Pause, outcome_from
+from gateway.events.event import Event, Pause, outcome_from
 from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE, Target, ask_all, tell_all
 from gateway.hooks.folders.hermes import decision_of

@@ -17,8 +17,8 @@ from gateway.hooks.folders.discovery import Folder, as_typed, label_of, leads_in
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reaches import reaches
 from gateway.hooks.folders.shape import shape_findings
-from gateway.located import Finding, Place
-from gateway.located.tree import shown
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
 # Compiling holds the interpreter: some 0.2 ms a kilobyte. What is longer is left to the hook's own process.
 CHECKED = 64_000
@@ -71,7 +71,7 @@ def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Findin
         return []
     if manifest.entry not in code.files:
         remedy = f"write {manifest.entry}" + (", or name a `command` or a `url`" if manifest.kind == "hook" else "")
-        return [Finding(Place(label_of(folder.name)), f"has no {manifest.entry}", remedy)]
+        return [Finding(SourceLocation(label_of(folder.name)), f"has no {manifest.entry}", remedy)]
     wrong = [
         finding
         for name, source in code.files.items()
@@ -86,7 +86,7 @@ def code_findings(folder: Folder, manifest: Manifest, code: Code) -> list[Findin
 def _program_findings(folder: Folder, program: str) -> list[Finding]:
     if "/" not in program or program.startswith("/"):
         return []
-    place = Place(f"{label_of(folder.name)}/{shown(program.removeprefix('./'))}")
+    place = SourceLocation(f"{label_of(folder.name)}/{to_printable(program.removeprefix('./'))}")
     if not leads_inside(folder.path, program):
         return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
     if not (folder.path / program).stat().st_mode & 0o111:
@@ -95,16 +95,18 @@ def _program_findings(folder: Folder, program: str) -> list[Finding]:
 
 
 def _syntax(folder: str, name: str, source: bytes) -> Finding | None:
-    place = f"{label_of(folder)}/{shown(name)}"
+    place = f"{label_of(folder)}/{to_printable(name)}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(source, place, "exec", dont_inherit=True)
     except SyntaxError as error:
-        where = Place(place, error.lineno or 1, error.offset or 1)
-        return Finding(where, shown(error.msg or "invalid syntax", 200), "correct this line")
+        where = SourceLocation(place, error.lineno or 1, error.offset or 1)
+        return Finding(where, to_printable(error.msg or "invalid syntax", 200), "correct this line")
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        return Finding(Place(place), f"cannot be compiled: {type(error).__name__}: {error}", "make it plain Python")
+        return Finding(
+            SourceLocation(place), f"cannot be compiled: {type(error).__name__}: {error}", "make it plain Python"
+        )
     return None
 
 

@@ -15,8 +15,8 @@ from gateway.hooks.folders.discovery import Folder, Source
 from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.study import Study
 from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
-from gateway.located import Finding, Place
-from gateway.located.tree import shown
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
 KINDS = frozenset({"shell", "outbound"})
 READ = 4_000_000
@@ -108,7 +108,7 @@ def _shell(folder: Folder, entry: ShellEntry) -> Study:
         words = words_of(entry.command)
         re.compile(entry.matcher)
     except (ValueError, re.error) as error:
-        what = f"`{shown(entry.command)}` cannot be run at {entry.event}: {error}"
+        what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
         findings.append(Finding(_place(folder), what, "correct it in Hermes's config.yaml"))
         return Study(findings=tuple(findings), digest=digest_of(entry, folder.source.path.parent))
     row = TABLE.get(entry.event)
@@ -155,12 +155,12 @@ def _outbound(folder: Folder, entry: OutboundEntry) -> Study:
 def _event_findings(folder: Folder, names: tuple[str, ...]) -> Iterator[Finding]:
     for name in names:
         if name not in TABLE:
-            what = f"the hook {shown(name)} never fires here: {why_never(name)}"
+            what = f"the hook {to_printable(name)} never fires here: {why_never(name)}"
             yield Finding(_place(folder), what, "nothing need be done", "warning")
 
 
-def _place(folder: Folder) -> Place:
-    return Place(f"{folder.source.path}: {folder.name}")
+def _place(folder: Folder) -> SourceLocation:
+    return SourceLocation(f"{folder.source.path}: {folder.name}")
 
 
 def _variables(command: str, home: Path) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, Put, Record
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Duplicate, HookError
 from gateway.hooks.folders.subjects import redo_subject, token
 
@@ -48,12 +48,12 @@ class DeadLetters:
             emitted = records.decode(dead.data)
         except msgspec.MsgspecError as error:
             raise HookError(f"dead letter {number} holds no event: {error}; prune it") from None
-        if not isinstance(emitted, records.Emitted):
+        if not isinstance(emitted, records.EmittedEvent):
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
         hook = dead.what.removeprefix(WHAT)
-        put = Put(redo_subject(hook), records.encode(again), f"redo:{number}", ttl=records.EVENT_TTL)
+        put = NewRecord(redo_subject(hook), records.encode(again), f"redo:{number}", ttl=records.EVENT_TTL)
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
         await self._engine.purge(record.subject)
@@ -67,29 +67,29 @@ class DeadLetters:
         """All of one hook are thrown away; how many they were."""
         return await self._engine.purge(f"gw.dead.{token(hook)}.*")
 
-    async def _one(self, number: int) -> tuple[Record, records.Dead]:
+    async def _one(self, number: int) -> tuple[Record, records.DeadLetterRecord]:
         for record in await self._engine.read(ALL, after=number - 1, limit=1):
             dead = records.decode(record.data)
-            if record.seq == number and isinstance(dead, records.Dead) and dead.what.startswith(WHAT):
+            if record.seq == number and isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(WHAT):
                 return record, dead
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
-    async def _all(self, hook: str) -> AsyncIterator[tuple[Record, records.Dead]]:
+    async def _all(self, hook: str) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
         pattern, after = f"gw.dead.{token(hook)}.*" if hook else ALL, 0
         while page := await self._engine.read(pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)
-                if isinstance(dead, records.Dead) and dead.what.startswith(WHAT):
+                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(WHAT):
                     yield record, dead
             after = page[-1].seq
 
 
-def _letter(record: Record, dead: records.Dead) -> DeadLetter:
+def _letter(record: Record, dead: records.DeadLetterRecord) -> DeadLetter:
     try:
         emitted = records.decode(dead.data)
     except msgspec.MsgspecError:
         emitted = None
-    name, fields = (emitted.name, emitted.fields) if isinstance(emitted, records.Emitted) else ("", {})
+    name, fields = (emitted.name, emitted.fields) if isinstance(emitted, records.EmittedEvent) else ("", {})
     return DeadLetter(
         number=record.seq,
         hook=dead.what.removeprefix(WHAT),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gateway.config.hermes_hooks import HermesConfig
 from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Kind
-from gateway.located import Finding, Place
-from gateway.located.tree import shown
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
 MAX_NAME = 100
 MAX_FILES = 500
@@ -91,7 +91,7 @@ def is_passed_over(name: str) -> bool:
 
 def label_of(name: str) -> str:
     """A folder's name, fit for one line: letters of every script stay, what is not printable is escaped."""
-    return shown(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
+    return to_printable(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
 
 
 def look(source: Source, name: str) -> Folder | None:
@@ -121,7 +121,7 @@ def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) ->
         return None  # gone while we looked, or a link to nothing
     except OSError as error:
         remedy = "make it a readable folder of the user that runs the gateway"
-        wrong = Finding(Place(label), f"cannot be read: {error.strerror}", remedy)
+        wrong = Finding(SourceLocation(label), f"cannot be read: {error.strerror}", remedy)
         return Folder(name, path, source, findings=(wrong,))
     is_meant = bool({file.name for file in files} & source.meant) or (source.kind == "hook" and bool(misnamed(path)))
     if not is_meant and not findings:
@@ -142,10 +142,10 @@ def misnamed(path: Path) -> str:
 def _odd_name(name: str) -> Iterator[Finding]:
     if not name.isprintable():
         remedy = "rename the folder: letters, digits, - and _"
-        yield Finding(Place(label_of(name)), "the folder's name has characters that cannot be shown", remedy)
+        yield Finding(SourceLocation(label_of(name)), "the folder's name has characters that cannot be shown", remedy)
     if len(name) > MAX_NAME:
         remedy = f"rename it, to at most {MAX_NAME} characters"
-        yield Finding(Place(label_of(name)), "the folder's name is too long", remedy)
+        yield Finding(SourceLocation(label_of(name)), "the folder's name is too long", remedy)
 
 
 def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]) -> Iterator[CodeFile]:
@@ -166,7 +166,7 @@ def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]
                 waiting.append((f"{name}/", depth + 1))
         if count > MAX_FILES:
             what = f"more than {MAX_FILES} Python files"
-            findings.append(Finding(Place(label), what, "install what is no code of this hook elsewhere"))
+            findings.append(Finding(SourceLocation(label), what, "install what is no code of this hook elsewhere"))
             return
 
 
@@ -178,17 +178,19 @@ def _file(
     path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding], is_meant: bool
 ) -> CodeFile | None:
     found = entry.stat(follow_symlinks=False)
-    place = f"{label}/{shown(name)}"
+    place = f"{label}/{to_printable(name)}"
     if stat.S_ISLNK(found.st_mode):
         findings += _owned_by_others(place, path / name, found)
         if not leads_inside(path, name):
             remedy = "put the file itself into the folder"
-            findings.append(Finding(Place(place), "is a link that leads out of the folder, or to nothing", remedy))
+            findings.append(
+                Finding(SourceLocation(place), "is a link that leads out of the folder, or to nothing", remedy)
+            )
             return None
         found = entry.stat()
     if not stat.S_ISREG(found.st_mode):
         if is_meant:
-            findings.append(Finding(Place(place), "is no file", "put a readable file in its place"))
+            findings.append(Finding(SourceLocation(place), "is no file", "put a readable file in its place"))
         return None
     findings += _unsafe(place, path / name, found)
     return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
@@ -205,24 +207,26 @@ def leads_inside(folder: Path, name: str) -> bool:
 def _unsafe(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     yield from _owned_by_others(label, path, found)
     if found.st_mode & stat.S_IWOTH:
-        yield Finding(Place(label), "everybody may write to it", f"run: chmod o-w {as_typed(path)}")
+        yield Finding(SourceLocation(label), "everybody may write to it", f"run: chmod o-w {as_typed(path)}")
     elif found.st_mode & stat.S_IWGRP:
-        yield Finding(Place(label), _SHARED, f"run: chmod g-w {as_typed(path)}", "warning")
+        yield Finding(SourceLocation(label), _SHARED, f"run: chmod g-w {as_typed(path)}", "warning")
 
 
 def _owned_by_others(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     if found.st_uid not in (os.geteuid(), 0):
         what = f"it belongs to another user (uid {found.st_uid})"
-        yield Finding(Place(label), what, f"run: chown {os.geteuid()} {as_typed(path)}, if you trust what is in it")
+        yield Finding(
+            SourceLocation(label), what, f"run: chown {os.geteuid()} {as_typed(path)}, if you trust what is in it"
+        )
 
 
 def _together(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
     """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
     yield from (finding for finding in findings if finding.what != _SHARED)
     if any(finding.what == _SHARED for finding in findings):
-        yield Finding(Place(label), _SHARED, f"run: chmod -R g-w {as_typed(path)}", "warning")
+        yield Finding(SourceLocation(label), _SHARED, f"run: chmod -R g-w {as_typed(path)}", "warning")
 
 
 def as_typed(path: Path) -> str:
     """As a shell wants it, wherever the person stands."""
-    return shlex.quote(shown(str(path), 4096))
+    return shlex.quote(to_printable(str(path), 4096))

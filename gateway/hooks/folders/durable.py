@@ -12,9 +12,9 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Consumer, Delivery, Engine, Put, Spec
+from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord
 from gateway.errors import Duplicate, EngineError, EngineTooNew
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.cause import caused_by
 from gateway.hooks.folders.calls import Calls
 from gateway.hooks.folders.house import House
@@ -71,7 +71,7 @@ class Queue:
             self._house.scribe.forget(self._name)
 
     async def _run(self, scope: anyio.CancelScope, manifest: Manifest, debt: Debt, engine: Engine) -> None:
-        spec = Spec(token(self._name), filters(self._name, manifest.events), ACK_WAIT, new_only=True)
+        spec = ConsumerSpec(token(self._name), filters(self._name, manifest.events), ACK_WAIT, new_only=True)
         with scope:
             try:
                 while True:
@@ -80,7 +80,7 @@ class Queue:
             finally:
                 debt.stands.set()  # nobody waits for a consumer that will not come
 
-    async def _serve(self, spec: Spec, at_once: int, debt: Debt, engine: Engine) -> None:
+    async def _serve(self, spec: ConsumerSpec, at_once: int, debt: Debt, engine: Engine) -> None:
         """Until the journal fails."""
         try:
             consumer = await engine.consumer(spec)
@@ -143,7 +143,7 @@ class Queue:
 
     async def _bury(self, delivery: Delivery, reason: str, engine: Engine) -> None:
         record = delivery.record
-        dead = records.Dead(
+        dead = records.DeadLetterRecord(
             what=f"hook:{self._name}",
             reason=self._house.clean(reason)[:2000],
             attempts=delivery.attempt,
@@ -153,7 +153,7 @@ class Queue:
         )
         ident = f"dead:{token(self._name)}:{record.seq}"
         try:
-            await engine.append(Put(dead_subject(self._name, record.seq), records.encode(dead), msg_id=ident))
+            await engine.append(NewRecord(dead_subject(self._name, record.seq), records.encode(dead), msg_id=ident))
         except Duplicate:
             pass  # written before a crash that came before the acknowledgement
         except EngineError:
@@ -174,7 +174,7 @@ async def _keep(delivery: Delivery) -> None:
 
 def _event(delivery: Delivery) -> tuple[str, Event]:
     record = records.decode(delivery.record.data)
-    if not isinstance(record, records.Emitted):
+    if not isinstance(record, records.EmittedEvent):
         raise msgspec.ValidationError(f"a record of another kind: {type(record).__name__}")
     key = record.fields.get("delivery", {}).get("key", delivery.record.seq)
     fields = {**record.fields, "delivery": {"key": key, "attempt": delivery.attempt}}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.events import OUTCOMES, Deny, Event
+from gateway.events.event import OUTCOMES, Deny, Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.inside import Inside
 from gateway.hooks.patterns import Patterns

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import OUTCOMES, Pause
+from gateway.events.event import OUTCOMES, Pause
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.process.context import Call, Memory, Meta
 from gateway.hooks.wires.process.loader import Handlers, load

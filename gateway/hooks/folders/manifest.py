@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import OnError
-from gateway.located import Duration, Finding
+from gateway.events.event import OnError
+from gateway.yaml_source import Duration, Finding
 
 MANIFEST = "HOOK.yaml"
 HANDLER = "handler.py"

@@ -14,8 +14,8 @@ from gateway.hooks.folders.discovery import label_of
 from gateway.hooks.folders.manifest import LIMIT, Guard, Manifest, Reading, Right
 from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
 from gateway.hooks.wires.worker import Loaded
-from gateway.located import Finding, Node, Place, Scalar, Sequence, read_yaml
-from gateway.located import Mapping as Tree
+from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
+from gateway.yaml_source import YamlMapping as Tree
 
 MANIFESTS = ("plugin.yaml", "plugin.yml")
 ENTRY = "__init__.py"
@@ -32,7 +32,7 @@ def read_plugin(folder: Path) -> Reading:
     """What `plugin.yaml` says; keys that mean nothing here are passed over, as Hermes does."""
     file = next((folder / name for name in MANIFESTS if (folder / name).exists()), None)
     if file is None:
-        place = Place(f"{label_of(folder.name)}/{MANIFESTS[0]}")
+        place = SourceLocation(f"{label_of(folder.name)}/{MANIFESTS[0]}")
         return Reading(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
     tree = read_yaml(file, LIMIT, name=f"{label_of(folder.name)}/{file.name}")
     root = tree.root if isinstance(tree.root, Tree) else Tree(tree.root.place)
@@ -104,24 +104,24 @@ def _provided(root: Tree) -> Iterable[Finding]:
     """Hook names of the manifest that never fire here."""
     for key in ("provides_hooks", "hooks"):
         for node in _items(root.get(key)):
-            if isinstance(node, Scalar) and node.text not in TABLE:
+            if isinstance(node, YamlScalar) and node.text not in TABLE:
                 yield Finding(node.place, f"the hook {node.text} never fires here", why_never(node.text), "warning")
 
 
 def _text(root: Tree, key: str) -> str:
     node = root.get(key)
-    return node.text.strip() if isinstance(node, Scalar) else ""
+    return node.text.strip() if isinstance(node, YamlScalar) else ""
 
 
-def _items(node: Node | None) -> tuple[Node, ...]:
-    return node.items if isinstance(node, Sequence) else () if node is None else (node,)
+def _items(node: YamlNode | None) -> tuple[YamlNode, ...]:
+    return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
 
 
-def _words(node: Node | None) -> tuple[str, ...]:
+def _words(node: YamlNode | None) -> tuple[str, ...]:
     """A list of names, each as a text or as a mapping with a `name`."""
     found = []
     for item in _items(node):
         named = item.get("name") if isinstance(item, Tree) else item
-        if isinstance(named, Scalar) and named.text:
+        if isinstance(named, YamlScalar) and named.text:
             found.append(named.text)
     return tuple(found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.hooks.folders.discovery import label_of
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 
 def _words(text: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ class Reach:
 
     @property
     def finding(self) -> Finding:
-        place = Place(self.file, self.line, self.column)
+        place = SourceLocation(self.file, self.line, self.column)
         if self.verdict == "hollow":
             what, remedy = f"{self.name} is inside Hermes: patching it has no effect here", "the rest of the hook works"
         elif self.is_caught:

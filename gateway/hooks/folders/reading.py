@@ -11,14 +11,24 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from gateway.catalogue import POINTS, Point, point, suggest
+from gateway.cron import parse_timetable
+from gateway.events.catalogue import EVENT_SPECS, EventSpec, get_event_spec, suggest_event
 from gateway.hooks.folders.discovery import label_of, misnamed
 from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Guard, Keys, Manifest, Reading
 from gateway.hooks.folders.requirements import Requirement
 from gateway.hooks.folders.subjects import is_durable
-from gateway.located import Finding, Mapping, Node, Place, Scalar, Sequence, bind, plain, read_yaml
-from gateway.located.timetable import read_timetable
-from gateway.located.tree import as_number, as_truth, is_nothing, shown
+from gateway.yaml_source import (
+    Finding,
+    SourceLocation,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    bind,
+    read_yaml,
+    to_plain,
+)
+from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
 T = TypeVar("T")
 
@@ -36,13 +46,13 @@ def read_manifest(folder: Path) -> Reading:
     if not (folder / MANIFEST).exists():
         return _missing(folder)
     tree = read_yaml(folder / MANIFEST, LIMIT, name=f"{label_of(folder.name)}/{MANIFEST}")
-    root = tree.root if isinstance(tree.root, Mapping) else Mapping(tree.root.place)
+    root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
     is_hermes = frozenset(root) <= HERMES_KEYS | UNREAD_KEYS | FOREIGN_KEYS
     findings = list(tree.findings)
     findings += _foreign(root, is_hermes)
     unread = UNREAD_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
-    kept = Mapping(root.place, tuple(pair for pair in root.pairs if pair[0].text not in unread))
-    keys, bound = bind(kept if isinstance(tree.root, Mapping) else tree.root, Keys, unknown="warning")
+    kept = YamlMapping(root.place, tuple(pair for pair in root.pairs if pair[0].text not in unread))
+    keys, bound = bind(kept if isinstance(tree.root, YamlMapping) else tree.root, Keys, unknown="warning")
     findings += bound
     if root.pairs or not tree.findings:
         findings += _checked(root, keys or _legible(kept))
@@ -53,7 +63,7 @@ def read_manifest(folder: Path) -> Reading:
 
 
 def _missing(folder: Path) -> Reading:
-    place = Place(f"{label_of(folder.name)}/{MANIFEST}")
+    place = SourceLocation(f"{label_of(folder.name)}/{MANIFEST}")
     near = misnamed(folder)
     remedy = f"rename {near} to {MANIFEST}" if near else "write one; its least is: events: [agent:end]"
     return Reading(None, (Finding(place, "is missing", remedy),))
@@ -63,10 +73,10 @@ def names_in(value: str | Iterable[T]) -> tuple[str | T, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _legible(root: Mapping) -> Keys:
+def _legible(root: YamlMapping) -> Keys:
     """What can be bound when not all can, so that the rest is checked in the same reading."""
-    pairs = (pair for pair in root.pairs if bind(Mapping(root.place, (pair,)), Keys, unknown="warning")[0])
-    return bind(Mapping(root.place, tuple(pairs)), Keys, unknown="warning")[0] or Keys()
+    pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), Keys, unknown="warning")[0])
+    return bind(YamlMapping(root.place, tuple(pairs)), Keys, unknown="warning")[0] or Keys()
 
 
 def _manifest(folder: str, keys: Keys, is_hermes: bool) -> Manifest:
@@ -109,22 +119,22 @@ def _command(keys: Keys) -> tuple[str, ...]:
     return tuple(shlex.split(keys.command)) if isinstance(keys.command, str) else keys.command
 
 
-def _guard(root: Mapping) -> Guard | None:
+def _guard(root: YamlMapping) -> Guard | None:
     """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
     on_error, intercepts, when = (root.get(key) for key in ("on_error", "intercepts", "when"))
-    if not isinstance(on_error, Scalar) or on_error.text != "deny" or intercepts is None:
+    if not isinstance(on_error, YamlScalar) or on_error.text != "deny" or intercepts is None:
         return None
-    names = tuple(item.text for item in _items(intercepts) if isinstance(item, Scalar) and _NAME.match(item.text))
-    fields = plain(when) if isinstance(when, Mapping) else {}
-    order = as_number(node.text) if isinstance(node := root.get("order"), Scalar) else None
+    names = tuple(item.text for item in _items(intercepts) if isinstance(item, YamlScalar) and _NAME.match(item.text))
+    fields = to_plain(when) if isinstance(when, YamlMapping) else {}
+    order = as_float(node.text) if isinstance(node := root.get("order"), YamlScalar) else None
     return Guard(names, fields, order or 0) if names else None
 
 
-def _items(node: Node | None) -> tuple[Node, ...]:
-    return node.items if isinstance(node, Sequence) else () if node is None or is_nothing(node) else (node,)
+def _items(node: YamlNode | None) -> tuple[YamlNode, ...]:
+    return node.items if isinstance(node, YamlSequence) else () if node is None or is_null(node) else (node,)
 
 
-def _foreign(root: Mapping, is_hermes: bool) -> Iterator[Finding]:
+def _foreign(root: YamlMapping, is_hermes: bool) -> Iterator[Finding]:
     """Keys of other systems that mean something else there, or nothing here."""
     if key := root.key("priority"):
         what = "`priority` means low first in some systems and high first in others"
@@ -141,7 +151,7 @@ def _foreign(root: Mapping, is_hermes: bool) -> Iterator[Finding]:
             yield Finding(key.place, f"`{name}` is passed over, as Hermes does", remedy, "warning")
 
 
-def _checked(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _checked(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     yield from _subscriptions(root, keys)
     yield from _conditions(root, keys)
     yield from _delivery(root, keys)
@@ -150,84 +160,88 @@ def _checked(root: Mapping, keys: Keys) -> Iterator[Finding]:
     yield from _needs(root)
 
 
-def _place(root: Mapping, *path: str) -> Place:
-    node: Node = root
+def _place(root: YamlMapping, *path: str) -> SourceLocation:
+    node: YamlNode = root
     for key in path:
-        below = node.get(key) if isinstance(node, Mapping) else None
+        below = node.get(key) if isinstance(node, YamlMapping) else None
         if below is None:
             break
         node = below
     return node.place
 
 
-def _subscriptions(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _subscriptions(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     if not (_items(root.get("events")) or _items(root.get("intercepts")) or keys.schedule):
         place = _place(root, "events") if root.get("events") else root.place
         yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
     for key in ("events", "intercepts"):
         for item in _items(root.get(key)):
-            if isinstance(item, Scalar) and (finding := _subscription(key, item)):
+            if isinstance(item, YamlScalar) and (finding := _subscription(key, item)):
                 yield finding
 
 
-def _subscription(key: str, item: Scalar) -> Finding | None:
+def _subscription(key: str, item: YamlScalar) -> Finding | None:
     text = item.text
-    if not item.quoted and (as_truth(text) is not None or as_number(text) is not None):
-        kind = "true or false" if as_truth(text) is not None else "a number"
-        return Finding(item.place, f"`{shown(text)}` is {kind}, not the name of an event", "write noun:verb")
+    if not item.quoted and (as_bool(text) is not None or as_float(text) is not None):
+        kind = "true or false" if as_bool(text) is not None else "a number"
+        return Finding(item.place, f"`{to_printable(text)}` is {kind}, not the name of an event", "write noun:verb")
     if not _NAME.match(text) or not text.isprintable():
-        return Finding(item.place, f"`{shown(text)}` is not the name of an event", "write noun:verb, or a glob: tool:*")
+        return Finding(
+            item.place, f"`{to_printable(text)}` is not the name of an event", "write noun:verb, or a glob: tool:*"
+        )
     if len(text) > 200:
         return Finding(item.place, "this name is too long for an event", "write noun:verb, in at most 200 characters")
-    if near := suggest(text):
-        return Finding(item.place, f"nobody emits `{shown(text)}`", f"did you mean `{near}`?", "warning")
+    if near := suggest_event(text):
+        return Finding(item.place, f"nobody emits `{to_printable(text)}`", f"did you mean `{near}`?", "warning")
     meant = _meant(text)
     if not meant:
-        what = f"nobody of ours emits `{shown(text)}`"
+        what = f"nobody of ours emits `{to_printable(text)}`"
         return Finding(item.place, what, "keep it if another hook emits it; `events list` names ours", "warning")
     if key == "intercepts" and not any(known.writable or known.outcomes for known in meant):
-        what = f"nothing of `{shown(text)}` can be changed or stopped"
+        what = f"nothing of `{to_printable(text)}` can be changed or stopped"
         return Finding(item.place, what, "observe it: move it to `events`", "warning")
     return None
 
 
-def _meant(pattern: str) -> tuple[Point, ...]:
+def _meant(pattern: str) -> tuple[EventSpec, ...]:
     """The events of the catalogue that a subscription takes in."""
-    if known := point(pattern):
+    if known := get_event_spec(pattern):
         return (known,)
-    return tuple(known for name, known in POINTS.items() if fnmatchcase(name, pattern)) if "*" in pattern else ()
+    return tuple(known for name, known in EVENT_SPECS.items() if fnmatchcase(name, pattern)) if "*" in pattern else ()
 
 
-def _conditions(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _conditions(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     for field, wanted in keys.when.items():
         values = wanted if isinstance(wanted, list) else [wanted]
         if not values or any(isinstance(value, dict | list) for value in values):
-            remedy = f"write one value or a list of values: {{{shown(field)}: [one, two]}}"
-            yield Finding(_place(root, "when", field), f"`when.{shown(field)}` is no value to compare with", remedy)
+            remedy = f"write one value or a list of values: {{{to_printable(field)}: [one, two]}}"
+            yield Finding(
+                _place(root, "when", field), f"`when.{to_printable(field)}` is no value to compare with", remedy
+            )
     meant = [_meant(name) for name in (*names_in(keys.events), *names_in(keys.intercepts))]
     if not all(meant):
         return
     known = {field.name for points in meant for found in points for field in found.all_fields}
     for field in keys.when:
         if known and field not in known:
-            what = f"no event of this hook has a field `{shown(field)}`, so it would never be told"
+            what = f"no event of this hook has a field `{to_printable(field)}`, so it would never be told"
             remedy = f"its events have: {', '.join(sorted(known))}"
             yield Finding(_place(root, "when", field), what, remedy, "warning")
 
 
-def _delivery(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _delivery(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     if keys.delivery != "durable":
         return
     if not _items(root.get("events")) and not keys.schedule:
         what = "`delivery: durable` is about what a hook observes, and it observes nothing"
         yield Finding(_place(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
     for item in _items(root.get("events")):
-        if isinstance(item, Scalar) and not is_durable(item.text):
-            what = f"`{shown(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
+        if isinstance(item, YamlScalar) and not is_durable(item.text):
+            what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
             yield Finding(item.place, what, "write whole segments, such as command:*")
 
 
-def _reached(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _reached(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     """How the hook is called: a handler, a command or a URL, and what belongs to each."""
     if keys.command and keys.url:
         yield Finding(_place(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
@@ -242,13 +256,13 @@ def _reached(root: Mapping, keys: Keys) -> Iterator[Finding]:
         yield Finding(_place(root, "url"), wrong, "write http://host:port/path or https://...")
     if keys.schedule:
         try:
-            read_timetable(keys.schedule)
+            parse_timetable(keys.schedule)
         except ValueError as error:
             remedy = 'write minute, hour, day, month and weekday, "0 9 * * 1-5"; or @daily; or every 15m'
             yield Finding(_place(root, "schedule"), f"`schedule` {error}", remedy)
 
 
-def _command_findings(root: Mapping, keys: Keys) -> Iterator[Finding]:
+def _command_findings(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
     if (node := root.get("command")) is None:
         return
     try:
@@ -273,24 +287,26 @@ def _wrong_url(url: str) -> str:
     return ""
 
 
-def _environment(root: Mapping) -> Iterator[Finding]:
+def _environment(root: YamlMapping) -> Iterator[Finding]:
     requires = root.get("requires")
     wanted = [("env", root.get("env")), ("secret_env", root.get("secret_env"))]
-    if isinstance(requires, Mapping):
+    if isinstance(requires, YamlMapping):
         wanted.append(("requires.env", requires.get("env")))
     for key, node in wanted:
         for item in _items(node):
-            if isinstance(item, Scalar) and not _ENV.match(item.text):
+            if isinstance(item, YamlScalar) and not _ENV.match(item.text):
                 what = f"`{key}` holds what is no name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
 
 
-def _needs(root: Mapping) -> Iterator[Finding]:
+def _needs(root: YamlMapping) -> Iterator[Finding]:
     requires = root.get("requires")
-    for item in _items(requires.get("python") if isinstance(requires, Mapping) else None):
-        if not isinstance(item, Scalar):
+    for item in _items(requires.get("python") if isinstance(requires, YamlMapping) else None):
+        if not isinstance(item, YamlScalar):
             continue
         try:
             Requirement.parse(item.text)
         except ValueError as error:
-            yield Finding(item.place, f"`{shown(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"')
+            yield Finding(
+                item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'
+            )

@@ -3,9 +3,9 @@
 from collections import OrderedDict
 from typing import Any
 
-from gateway.catalogue import point
 from gateway.errors import HookError
-from gateway.events import Event
+from gateway.events.catalogue import get_event_spec
+from gateway.events.event import Event
 from gateway.hooks.cause import Cause, caused_by
 from gateway.hooks.folders.house import House
 from gateway.hooks.folders.manifest import Manifest
@@ -45,6 +45,6 @@ class Rights:
         name, fields = params.get("name"), params.get("fields", {})
         if not isinstance(name, str) or not name or not isinstance(fields, dict):
             raise HookError("emit takes the name of an event and its fields")
-        if point(name) is not None:
+        if get_event_spec(name) is not None:
             raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
         self._house.registry.emit(name, **{str(field): value for field, value in fields.items()})

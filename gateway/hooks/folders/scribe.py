@@ -14,9 +14,9 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, Put
+from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Duplicate, EngineError
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.subjects import is_durable
@@ -116,9 +116,9 @@ class Scribe:
                 return
 
 
-def put_of(name: str, fields: Mapping[str, Any]) -> Put:
+def put_of(name: str, fields: Mapping[str, Any]) -> NewRecord:
     """The record of an event."""
     plain, _ = encoded(name, fields)
-    record = records.Emitted(name=name, fields=msgspec.json.decode(plain))
+    record = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
     ident = f"ev:{fields.get('id', '')}"
-    return Put(records.event_subject(name), records.encode(record), msg_id=ident, ttl=records.EVENT_TTL)
+    return NewRecord(records.event_subject_of(name), records.encode(record), msg_id=ident, ttl=records.EVENT_TTL)

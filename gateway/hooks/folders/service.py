@@ -21,7 +21,7 @@ import anyio.lowlevel
 from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
-from gateway.events import Pause, outcome_to
+from gateway.events.event import Pause, outcome_to_dict
 from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.dead import DeadLetters
 from gateway.hooks.folders.discovery import Source
@@ -171,7 +171,7 @@ class FolderHooks:
             else:
                 await hook.calls.deliver(event, told)
         except Pause as pause:
-            result = outcome_to(pause)
+            result = outcome_to_dict(pause)
         except HookFailed as failed:
             error, traceback = str(failed), failed.traceback
         changed = {field: value for field, value in told.items() if before.get(field, ...) != value}

@@ -4,7 +4,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 CALLED_WITH = 2  # handle(event_type, context)
 # Who uses one of these may make a `handle` that no reader sees.
@@ -23,11 +23,13 @@ def shape_findings(place: str, source: bytes) -> Iterator[Finding]:
         return
     handles = [node for node in tree.body if isinstance(node, _Function) and node.name == "handle"]
     if handles and (wrong := _arguments(handles[-1])):
-        where = Place(place, handles[-1].lineno, handles[-1].col_offset + 1)
+        where = SourceLocation(place, handles[-1].lineno, handles[-1].col_offset + 1)
         yield Finding(where, wrong, "write: def handle(event_type, context)")
     if not handles and not _names(tree) & {"handle", "on", "*", *_DYNAMIC}:
         what = "there is nothing to call"
-        yield Finding(Place(place), what, "write def handle(event_type, context), or mark functions with @on(...)")
+        yield Finding(
+            SourceLocation(place), what, "write def handle(event_type, context), or mark functions with @on(...)"
+        )
 
 
 def _arguments(function: _Function) -> str:

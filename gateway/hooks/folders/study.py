@@ -20,7 +20,7 @@ from gateway.hooks.folders.manifest import MANIFEST, Guard, Manifest
 from gateway.hooks.folders.plugins import MANIFESTS, as_plugin, guard_of, read_plugin
 from gateway.hooks.folders.reading import read_manifest
 from gateway.hooks.folders.switches import write_atomically
-from gateway.located import Finding, Place
+from gateway.yaml_source import Finding, SourceLocation
 
 FILE = "index.json"
 VERSION = 1
@@ -82,11 +82,11 @@ def check(path: Path) -> list[Finding]:
     folder = look(Source(path.parent, "here", kind="plugin" if is_plugin else "hook"), path.name)
     if folder is None:
         what = "is no hook's folder" if path.is_dir() else "is no folder"
-        return [Finding(Place(label_of(path.name)), what, f"name a folder with a {MANIFEST} in it")]
+        return [Finding(SourceLocation(label_of(path.name)), what, f"name a folder with a {MANIFEST} in it")]
     try:
         return [*folder.findings, *study(folder).findings]
     except OSError as error:
-        return [Finding(Place(label_of(path.name)), f"cannot be read: {error.strerror}", "make it readable")]
+        return [Finding(SourceLocation(label_of(path.name)), f"cannot be read: {error.strerror}", "make it readable")]
 
 
 class Studies:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from gateway.engine.interface import matches
-from gateway.records import event_subject
+from gateway.records import event_subject_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")
@@ -39,7 +39,7 @@ def is_durable(pattern: str) -> bool:
 
 def filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """The consumer's filters: none of them covered by another, since overlapping ones are refused."""
-    subjects = dict.fromkeys(event_subject(pattern) for pattern in patterns)
+    subjects = dict.fromkeys(event_subject_of(pattern) for pattern in patterns)
     kept = [one for one in subjects if not any(other != one and covers(other, one) for other in subjects)]
     return (*_disjoint(kept), redo_subject(folder))
 

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.catalogue import members, point, sample
-from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to
+from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample
+from gateway.events.event import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
 from gateway.hooks.folders.assessment import Assessment
 from gateway.hooks.folders.handlers import Targets, ask_all, tell_all
 from gateway.hooks.folders.hermes import decision_of
@@ -41,8 +41,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 def event_for(name: str, fields: Mapping[str, Any] | None) -> Event:
     """Such an event: a sample, with these fields over it. Questions are asked, and stay unanswered."""
-    known = point(name)
-    given = {**sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
+    known = get_event_spec(name)
+    given = {**make_sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
     return Event(name, given, known.writable if known else None, Bags(answers={}))
 
 
@@ -76,7 +76,7 @@ async def try_out(
         log = Path(directory) / "trial.log"
         wire = await open_wire(assessment, house, serve, log)
         try:
-            names = [name] if name else members(manifest.subscriptions)
+            names = [name] if name else list_matching_events(manifest.subscriptions)
             return [await _one(wire, manifest, event_for(each, fields), log, asked) for each in names]
         finally:
             await wire.stop(STOP)
@@ -95,7 +95,7 @@ async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: l
         else:
             await tell_all(wire, targets, event.name, event, manifest.observe_timeout)
     except Pause as pause:
-        result = outcome_to(pause)
+        result = outcome_to_dict(pause)
     except HookFailed as failed:
         error, traceback = str(failed), failed.traceback
     except (TypeError, ValueError) as wrong:
@@ -117,7 +117,7 @@ async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: l
 
 def shown(result: Any) -> Any:
     """An interceptor's answer as plain data."""
-    return outcome_to(result) if isinstance(result, OUTCOMES) else result
+    return outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
 
 
 def _read(log: Path) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import Question
+from gateway.events.event import Question
 from gateway.hooks.wires.wire import UNTOUCHED, Delta
 
 LONGEST = 8 << 20  # bytes in a line

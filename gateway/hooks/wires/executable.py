@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
-from gateway.events import Question, outcome_from
+from gateway.events.event import Question, outcome_from
 from gateway.hooks.wires.codec import Message, fields_of
 from gateway.hooks.wires.command import CommandSpec, hang_up, kill_group, not_started, restrain
 from gateway.hooks.wires.output import Output

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from gateway.catalogue import POINTS, point
+from gateway.events.catalogue import EVENT_SPECS, get_event_spec
 
 NO_JSON = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
 LONGEST = 10_000  # characters of an object that is shown as text
 
 _LIVE: Mapping[str, frozenset[str]] = {
-    name: live for name, known in POINTS.items() if (live := frozenset(f.name for f in known.fields if f.live))
+    name: live for name, known in EVENT_SPECS.items() if (live := frozenset(f.name for f in known.fields if f.live))
 }
 _NONE: frozenset[str] = frozenset()
 
@@ -37,7 +37,7 @@ def live_in(name: str) -> frozenset[str]:
 
 def misfit(name: str, changed: Mapping[str, Any]) -> str:
     """What was put into a field of this event that cannot stand there, in words; empty when all fits."""
-    known = point(name)
+    known = get_event_spec(name)
     for field in known.fields if known else ():
         if field.writable and field.name in changed and not _fits(changed[field.name], field.type):
             found = type(changed[field.name]).__name__

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import Bags, Event, Pause, outcome_to
+from gateway.events.event import Bags, Event, Pause, outcome_to_dict
 from gateway.hooks.wires.fields import plain
 from gateway.hooks.wires.http import Remote
 from gateway.hooks.wires.process.plugin.names import SCHEMA, TABLE, Row
@@ -84,7 +84,7 @@ class ShellDialect:
         except Pause as pause:
             return Answer(ask=pause.questions[0])
         changed = {field: value for field, value in event.items() if value is not fields.get(field)}
-        return Answer(result=outcome_to(outcome) if outcome is not None else None, changed=changed)
+        return Answer(result=outcome_to_dict(outcome) if outcome is not None else None, changed=changed)
 
 
 class Outbound:

@@ -23,7 +23,7 @@ import anyio.to_thread
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import Question, outcome_from
+from gateway.events.event import Question, outcome_from
 from gateway.hooks.wires import codec, sherma
 from gateway.hooks.wires.addresses import is_public
 from gateway.hooks.wires.fields import NO_JSON, plain

@@ -22,8 +22,19 @@ from typing import Any
 
 import msgspec
 
-from gateway.catalogue import point
-from gateway.events import OUTCOMES, Bags, Deny, Event, Pause, Question, is_yes, marked, outcome_from, outcome_to
+from gateway.events.catalogue import get_event_spec
+from gateway.events.event import (
+    OUTCOMES,
+    Bags,
+    Deny,
+    Event,
+    Pause,
+    Question,
+    find_marked,
+    is_yes,
+    outcome_from,
+    outcome_to_dict,
+)
 from gateway.hooks.wires import sherma
 from gateway.hooks.wires.signing import BadSignature, Verifier, key_of
 
@@ -135,7 +146,7 @@ class HookServer:
             return await self._run(name, params, answers)
         if name in sherma.NAMES or not name:
             return await self._translated(name, params)
-        if not any(_matches(pattern, name) for pattern, _ in self._handlers) and point(name) is None:
+        if not any(_matches(pattern, name) for pattern, _ in self._handlers) and get_event_spec(name) is None:
             raise Fault(NO_METHOD, f"there is no handler for {name[:200]}")
         return await self._run(name, params, answers)
 
@@ -151,7 +162,7 @@ class HookServer:
 
     async def _run(self, name: str, params: dict[str, Any], answers: Any) -> dict[str, Any] | None:
         """What the handlers of this event make of it, one after the other: exact names first."""
-        found = point(name)
+        found = get_event_spec(name)
         writable = found.writable if found else None
         bags = Bags(answers=answers if isinstance(answers, dict) else {})
         event = Event(name, msgspec.json.decode(msgspec.json.encode(params)), writable, bags, hook=name)
@@ -162,13 +173,13 @@ class HookServer:
                 answer = handler(event)
                 answer = outcome_from(await answer if inspect.isawaitable(answer) else answer)
                 if isinstance(answer, OUTCOMES):
-                    return outcome_to(answer)
+                    return outcome_to_dict(answer)
                 if isinstance(answer, Question) and not is_yes(event.ask(answer.prompt, answer.name)):
-                    return outcome_to(Deny(f"Not allowed: {answer.prompt}"))
+                    return outcome_to_dict(Deny(f"Not allowed: {answer.prompt}"))
                 if isinstance(answer, Mapping):
                     event.update(answer)
         except (*OUTCOMES, Pause) as outcome:
-            return outcome_to(outcome)
+            return outcome_to_dict(outcome)
         return {field: value for field, value in event.items() if field not in params or params[field] != value} or None
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
@@ -203,7 +214,7 @@ def _collected(handlers: Mapping[str, Handler] | object) -> Iterator[tuple[str, 
                 raise TypeError(f"the handler of {name} cannot be called")
             yield str(name), handler
         return
-    for method, mark in marked(handlers):
+    for method, mark in find_marked(handlers):
         for name in mark.names:
             yield name, method
     for name in sorted(sherma.NAMES):

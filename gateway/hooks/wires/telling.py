@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import Deny, Event, is_yes
+from gateway.events.event import Deny, Event, is_yes
 from gateway.hooks.wires.fields import NO_JSON, encoded, misfit
 from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed, Wire
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import DECISIONS, Question, outcome_from
+from gateway.events.event import DECISIONS, Question, outcome_from
 from gateway.hooks.wires.wire import Answer, HookFailed
 
 BLOCKED = 2

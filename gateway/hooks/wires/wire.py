@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import Question
+from gateway.events.event import Question
 
 # verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]

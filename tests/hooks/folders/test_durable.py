@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.engine.interface import Engine, matches
-from gateway.engine.memory import MemoryEngine
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.folders.subjects import covers, filters, is_durable, token
 from gateway.hooks.patterns import Patterns
-from gateway.records import event_subject
+from gateway.records import event_subject_of
+from gateway.testing.memory_engine import MemoryEngine
 from tests.hooks.folders.workshop import Home, comes, hook_of, until
 
 DURABLE = "events: ['my:*']\ndelivery: durable\n"
@@ -235,7 +235,7 @@ def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns
     wanted: Patterns[str] = Patterns()
     for pattern in patterns:
         wanted.add(pattern, pattern)
-    found = [one for one in filters("x", patterns) if matches(one, event_subject(name))]
+    found = [one for one in filters("x", patterns) if matches(one, event_subject_of(name))]
     if any(wanted.match(name)):
         assert len(found) == 1
     assert len(found) <= 1
@@ -243,7 +243,7 @@ def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns
 
 @given(PATTERNS, PATTERNS, NAMES)
 def test_a_filter_that_covers_another_matches_all_that_it_matches(one: str, other: str, name: str) -> None:
-    wide, narrow, subject = event_subject(one), event_subject(other), event_subject(name)
+    wide, narrow, subject = event_subject_of(one), event_subject_of(other), event_subject_of(name)
     if covers(wide, narrow) and matches(narrow, subject):
         assert matches(wide, subject)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import HookError
-from gateway.events import Deny, Event
+from gateway.events.event import Deny, Event
 from gateway.hooks.wires.addresses import is_public
 from gateway.hooks.wires.http import PublicResolver, Remote, RemoteSpec
 from gateway.hooks.wires.server import HookServer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.events import Deny, End, Event, Retry, on
+from gateway.events.event import Deny, End, Event, Retry, on
 from gateway.hooks.wires.server import HookServer
 from gateway.hooks.wires.signing import key_of, sign
 

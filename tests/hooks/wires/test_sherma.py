@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.events import Deny, Event
+from gateway.events.event import Deny, Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.wires.http import Remote, RemoteSpec
 from gateway.hooks.wires.server import HookServer

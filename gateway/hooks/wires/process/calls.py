@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import OUTCOMES
+from gateway.events.event import OUTCOMES
 from gateway.hooks.wires.process.birth import Ends, mend_output
 from gateway.hooks.wires.process.capabilities import Gateway, Requests
 from gateway.hooks.wires.process.context import Call, Memory, Meta

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import OUTCOMES, Bags, Event, Pause, Question, outcome_to
+from gateway.events.event import OUTCOMES, Bags, Event, Pause, Question, outcome_to_dict
 from gateway.hooks.wires.process.capabilities import Gateway
 from gateway.hooks.wires.process.link import encode
 
@@ -121,7 +121,7 @@ class Call:
             self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}
         if meta.decides:
-            value = outcome_to(result) if isinstance(result, OUTCOMES) else result
+            value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
             if value is not None and value is not context:
                 answer["result"] = raw("the result", value)
             self._tell_changes(answer, added)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from gateway.events import Mark, marked
+from gateway.events.event import HookMark, find_marked
 
 
 class SourceOnly(SourceFileLoader):
@@ -35,7 +35,7 @@ class Handlers:
     """
 
     handle: Callable[..., Any] | None
-    marked: Mapping[str, tuple[Callable[..., Any], Mark]]
+    marked: Mapping[str, tuple[Callable[..., Any], HookMark]]
     served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     offers: Mapping[str, Any] = field(default_factory=dict)
 
@@ -103,8 +103,8 @@ def _handlers(module: ModuleType) -> Handlers:
     handle = getattr(module, "handle", None)
     if handle is not None and not callable(handle):
         raise TypeError(f"`handle` is {type(handle).__name__}, and must be a function handle(event_type, context)")
-    found: dict[str, tuple[Callable[..., Any], Mark]] = {}
-    for function, mark in marked(module):
+    found: dict[str, tuple[Callable[..., Any], HookMark]] = {}
+    for function, mark in find_marked(module):
         name = getattr(function, "__name__", "hook")
         found[name if name not in found else f"{name}#{len(found)}"] = (function, mark)
     if handle is None and not found:

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from gateway.events import Deny, End, Event, Retry, is_yes, on
+from gateway.events.event import Deny, End, Event, Retry, is_yes, on
 
 __all__ = ["Deny", "End", "Event", "Retry", "is_yes", "on"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gateway.events import Event, Mark
+from gateway.events.event import Event, HookMark
 from gateway.hooks.wires.process.capabilities import Requests
 from gateway.hooks.wires.process.loader import Handlers, SourceOnly, read_siblings_from_source, remember_text
 from gateway.hooks.wires.process.plugin.calling import Caller, fitting
@@ -92,7 +92,7 @@ class Plugin:
         rows = [TABLE[name] for name in had.hooks if name in TABLE]
         marked = {row.name: (self._callbacks(row, had.hooks[row.name]), _mark(row, self._is_guard)) for row in rows}
         if notes := tuple(dict.fromkeys(name for row in rows for name in row.notes)):
-            marked[NOTE] = (_remember, Mark(notes, FIRST))
+            marked[NOTE] = (_remember, HookMark(notes, FIRST))
         served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in had.tools.items()}
         served |= {f"command:{name}": self._command(handler) for name, (handler, _) in had.commands.items()}
         return Handlers(None, marked, served, _offers(had, rows))
@@ -154,8 +154,8 @@ class Plugin:
         return call
 
 
-def _mark(row: Row, is_guard: bool) -> Mark:
-    return Mark(row.events, row.order, on_error="deny" if is_guard and row.guards else "skip")
+def _mark(row: Row, is_guard: bool) -> HookMark:
+    return HookMark(row.events, row.order, on_error="deny" if is_guard and row.guards else "skip")
 
 
 async def _remember(event: Event) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, MutableSet, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.events import YES, Deny, End, Event, Retry
+from gateway.events.event import YES_WORDS, Deny, End, Event, Retry
 from gateway.hooks.wires.process.plugin.told import exit_of, own_of
 
 LONGEST = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
@@ -47,7 +47,7 @@ def _asked(event: Event, approval: dict[str, Any], approved: MutableSet[str]) ->
         approved.add(rule)
     elif answer == "session":
         event.session[KEPT] = [*event.session.get(KEPT, ()), rule]
-    elif answer not in YES:
+    elif answer not in YES_WORDS:
         return Deny(f"The person did not allow {tool} to run.")
     return None
 

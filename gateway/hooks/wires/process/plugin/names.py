@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.wires.process.plugin import meant, told
 
 Told: TypeAlias = Callable[[Event], dict[str, Any] | None]

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.wires.process.hermes.networks import Platform
 from gateway.hooks.wires.process.hermes.sessions import SessionSource, SessionStore
 from gateway.hooks.wires.process.hermes.talk import MessageEvent, MessageType

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from gateway.events import Event
+from gateway.events.event import Event
 from gateway.hooks.wires.process.plugin.openai import as_function, as_openai
 
 FILES = frozenset({"write_file", "edit_file", "patch"})  # tools that change files

@@ -1,0 +1,161 @@
+"""From a consumer's deliveries to workers: each delivery is a doorbell that says "look", to the one worker of its key.
+
+Order and truth are in the journal, so a worker needs no more than one doorbell, unacknowledged until it has nothing
+left to do; of any number that come for one key the others are acknowledged together, in one commit. A flood for one key
+passes here in some milliseconds and delays no other. After a crash the one doorbell comes again and brings the worker
+back; one that comes twice, late or out of order does no harm.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import anyio
+import anyio.abc
+
+from gateway.engine.interface import Consumer, Delivery, Record
+from gateway.errors import EngineError, GatewayError
+
+log = logging.getLogger(__name__)
+
+FETCH_COUNT = 256
+FETCH_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+RELEASE_SECONDS = 1.0
+
+
+class Wakeup:
+    """The one delivery that a worker holds, and the news that it rang."""
+
+    def __init__(self) -> None:
+        self._delivery: Delivery | None = None
+        self._news = anyio.Event()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it rang since `listen`."""
+        return self._news.is_set()
+
+    def notify(self, delivery: Delivery) -> Delivery | None:
+        """Take a delivery; returns the one that it makes superfluous."""
+        older, self._delivery = self._delivery, delivery
+        self._news.set()
+        return older if older and older.record.seq != delivery.record.seq else None
+
+    def listen(self) -> None:
+        """To be called before looking: what rings from here on is news."""
+        self._news = anyio.Event()
+
+    async def wait(self, seconds: float) -> None:
+        """Until it rings, or the time is over."""
+        with anyio.move_on_after(seconds):
+            await self._news.wait()
+
+    async def progress(self) -> None:
+        if self._delivery:
+            await self._delivery.progress()
+
+    async def leave(self, *, is_over: bool) -> None:
+        """Acknowledge when all is done, else let it ring again elsewhere."""
+        if self._delivery:
+            await (self._delivery.ack() if is_over else self._delivery.nak())
+
+
+class KeyedWorker(Protocol):
+    """Works for one key until nothing is left (`is_over`), or it is told to finish."""
+
+    @property
+    def bell(self) -> Wakeup: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+    async def run(self) -> None:
+        """Nothing may be awaited between the look that found nothing, without news since, and the return."""
+        ...
+
+    def finish(self) -> None:
+        """End after what runs now, or at once when nothing does."""
+        ...
+
+
+WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
+
+
+class KeyedWorkers(Generic[WorkerT]):
+    """The workers that live now. `key_of` says whose doorbell a record is (None: nobody's), `make` makes a worker."""
+
+    def __init__(
+        self,
+        key_of: Callable[[Record], str | None],
+        make: Callable[[str], WorkerT],
+        rang: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
+    ) -> None:
+        self._key_of = key_of
+        self._make = make
+        self._rang = rang
+        self._workers: dict[str, WorkerT] = {}
+        self._ended = anyio.Event()
+        self._scope = anyio.CancelScope()
+
+    def worker(self, key: str) -> WorkerT | None:
+        return self._workers.get(key)
+
+    def count(self, is_so: Callable[[WorkerT], bool]) -> int:
+        return sum(map(is_so, self._workers.values()))
+
+    async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup) -> None:
+        """Take doorbells until the doors are closed; the workers run in the task group given."""
+        with self._scope:
+            while True:
+                try:
+                    rung = await consumer.fetch(FETCH_COUNT, FETCH_SECONDS)
+                except EngineError as error:
+                    log.warning("no doorbells from the journal now: %s", error)
+                    await anyio.sleep(RETRY_SECONDS)
+                    continue
+                superfluous = [older for one in rung if (older := self._ring(one, tasks))]
+                async with anyio.create_task_group() as acks:
+                    for delivery in superfluous:
+                        acks.start_soon(delivery.ack)
+
+    async def close(self) -> None:
+        """Take no more doorbells, and wait until all workers have finished."""
+        self._scope.cancel()
+        while self._workers:
+            self._ended = anyio.Event()
+            for worker in list(self._workers.values()):
+                worker.finish()
+            await self._ended.wait()
+
+    async def progress(self) -> None:
+        """Say of the doorbells that are held that they are in good hands."""
+        async with anyio.create_task_group() as beats:
+            for worker in list(self._workers.values()):
+                beats.start_soon(worker.bell.progress)
+
+    def _ring(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
+        try:
+            key = self._key_of(delivery.record)
+        except (GatewayError, ValueError) as error:
+            # Not acknowledged: it comes again, and a later version of the gateway may know what to do with it.
+            log.error("record %d on %s cannot be read: %s", delivery.record.seq, delivery.record.subject, error)
+            return None
+        if key is None:
+            return delivery
+        if (worker := self._workers.get(key)) is None:
+            worker = self._workers[key] = self._make(key)
+            tasks.start_soon(self._live, key, worker)
+        superfluous = worker.bell.notify(delivery)
+        self._rang(worker, delivery.record)
+        return superfluous
+
+    async def _live(self, key: str, worker: WorkerT) -> None:
+        try:
+            await worker.run()
+        finally:
+            # Before anything is awaited: a doorbell that comes from here on finds no worker and makes a new one.
+            del self._workers[key]
+            self._ended.set()
+            with anyio.move_on_after(RELEASE_SECONDS, shield=True):
+                await worker.bell.leave(is_over=worker.is_over)

@@ -1,0 +1,195 @@
+"""What lives only as long as the process: messages that leave no record, requests, tails and leases.
+
+Every engine that is one process has this part in common. A lease needs no disk here: the file lock lets no second
+process in, so when this one dies all its leases are over. Only their tokens must grow over restarts; therefore a
+token begins with an `epoch` that the engine counts up at each opening.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from weakref import WeakSet
+
+from gateway.engine.clock import Clock
+from gateway.engine.interface import Record, RequestHandler, StopServing
+from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
+from gateway.errors import EngineError
+
+TAIL_LENGTH = 1000
+TOKENS_PER_EPOCH = 1 << 32
+
+log = logging.getLogger(__name__)
+
+
+class LiveTail:
+    """The records of some patterns, at most TAIL_LENGTH waiting; it is forgotten with its last reference."""
+
+    def __init__(self, *patterns: str) -> None:
+        for pattern in patterns:
+            check_pattern(pattern)
+        self.wants = compile_patterns(patterns)
+        ends = {pattern.rpartition(".")[2] for pattern in patterns}
+        # Nearly all tails listen to one session, whose token ends each subject: that is seen without the pattern.
+        self.ends = None if ends & {"*", ">"} else ends
+        self.dropped = 0
+        self._waiting: deque[Record] = deque()
+        self._news = asyncio.Event()
+        self._ended = False
+
+    def put(self, record: Record) -> None:
+        if len(self._waiting) == TAIL_LENGTH:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._waiting.append(record)
+        self._news.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._news.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        while not self._waiting:
+            if self._ended:
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        return self._waiting.popleft()
+
+
+@dataclass(slots=True, eq=False)
+class LiveLease:
+    """A lease; the dictionary of the leases that it stands in is the truth about who holds a key."""
+
+    key: str
+    holder: str
+    token: int
+    ttl: float
+    until: float
+    leases: "dict[str, LiveLease]"
+    steady: Callable[[], float]
+
+    def is_held(self) -> bool:
+        return self.leases.get(self.key) is self and self.steady() < self.until
+
+    async def renew(self) -> bool:
+        if not self.is_held():
+            return False
+        self.until = self.steady() + self.ttl
+        return True
+
+    async def release(self) -> None:
+        if self.leases.get(self.key) is self:
+            del self.leases[self.key]
+
+
+class LiveMessages:
+    """The part of an engine that leaves no record."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tails: WeakSet[LiveTail] = WeakSet()
+        self._servers: dict[str, RequestHandler] = {}
+        self._answering: set[asyncio.Task[bytes]] = set()
+        self._leases: dict[str, LiveLease] = {}
+        self._token = 0
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        for tail in list(self._tails):
+            tail.end()
+        for task in self._answering:
+            task.cancel()
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        self._check_open()
+        check_subject(subject)
+        self._spread([(0, subject, data, self._clock.wall())])
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        await self.publish(subject, data)
+        answer = self._servers.get(subject)
+        if answer is None:
+            raise TimeoutError(f"nobody serves {subject!r}")
+        task = asyncio.create_task(_call_handler(subject, answer, data))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), timeout)
+        except TimeoutError:
+            raise TimeoutError(f"no answer on {subject!r} within {timeout:g} s") from None
+
+    def serve(self, subject: str, answer: RequestHandler) -> StopServing:
+        self._check_open()
+        check_subject(subject)
+        if subject in self._servers:
+            raise ValueError(f"{subject!r} is served already; end the other one first")
+        self._servers[subject] = answer
+
+        def unserve() -> None:
+            if self._servers.get(subject) is answer:
+                del self._servers[subject]
+
+        return unserve
+
+    def tail(self, *patterns: str) -> LiveTail:
+        self._check_open()
+        tail = LiveTail(*patterns)
+        self._tails.add(tail)
+        return tail
+
+    async def lease(self, key: str, holder: str, ttl: float = 10.0) -> LiveLease | None:
+        self._check_open()
+        if await self.holder(key) not in (None, holder):
+            return None
+        self._token += 1
+        until = self._clock.steady() + ttl
+        lease = LiveLease(key, holder, self._token, ttl, until, self._leases, self._clock.steady)
+        self._leases[key] = lease
+        return lease
+
+    async def holder(self, key: str) -> str | None:
+        self._check_open()
+        lease = self._leases.get(key)
+        return lease.holder if lease is not None and lease.is_held() else None
+
+    def _begin_epoch(self, epoch: int) -> None:
+        self._token = epoch * TOKENS_PER_EPOCH
+
+    def _spread(self, rows: list[tuple[int, str, bytes, float]]) -> None:
+        """Show rows (sequence, subject, data, time) to whoever listens."""
+        ended = [(row, row[1].rpartition(".")[2]) for row in rows]
+        for tail in list(self._tails):
+            for row, end in ended:
+                if (tail.ends is None or end in tail.ends) and tail.wants(row[1]):
+                    tail.put(Record(*row))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineError("the journal is closed")
+
+
+async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> bytes:
+    try:
+        return await answer(data)
+    except asyncio.CancelledError:
+        raise EngineError(f"the answer on {subject!r} was broken off: the journal is closed") from None
+    except Exception as error:
+        # Whatever the serving part does wrong is told to the asker.
+        log.warning("the answer on %s failed", subject, exc_info=error)
+        raise EngineError(f"the answer on {subject!r} failed: {error!r}") from error

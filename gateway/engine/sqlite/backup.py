@@ -1,0 +1,133 @@
+"""Copies of a journal: made while it is being written, verified, and put back in its place.
+
+A copy is one file, complete as of one instant, without what was purged. All three functions work on files, from any
+process, and take as long as the disk does: on an event loop they belong into a thread.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.engine.sqlite import journal_file
+from gateway.engine.sqlite.faults import describe_error
+from gateway.engine.sqlite.schema import check_kind, get_used_bytes
+from gateway.errors import EngineError
+
+MAX_FAULTS = 20
+ACTIVE_SCHEMA_QUERY = (
+    "SELECT quote(name) FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 20"  # a journal has none
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContents:
+    """What a journal holds; `newest` is the wall clock of its last record, None where there is none."""
+
+    records: int
+    last_seq: int
+    newest: float | None
+    size: int
+
+
+def create_backup(journal: Path, target: Path) -> JournalContents:
+    """Copy a journal as it is now, whether a gateway has it open or not; the copy is verified before it gets its name.
+
+    Raises:
+        EngineError: there is no journal, the target exists already, the disk is full, or the journal is damaged.
+    """
+    if target.exists():
+        raise EngineError(f"{target} exists already; name a file that does not")
+    with _open_copy(journal, target) as copy:
+        contents = verify_journal(copy)
+        copy.rename(target)
+    journal_file.sync_folder(target)
+    return contents
+
+
+def verify_journal(journal: Path) -> JournalContents:
+    """Read a journal or a copy from end to end.
+
+    Raises:
+        EngineError: it is damaged, with the places, or it is no journal of ours.
+    """
+    with _open_for_reading(journal) as db:
+        faults = [str(fault) for (fault,) in db.execute(f"PRAGMA integrity_check({MAX_FAULTS})")]
+        if faults != ["ok"]:
+            raise EngineError(f"{journal} is damaged: {'; '.join(faults)}")
+        foreign = [str(name) for (name,) in db.execute(ACTIVE_SCHEMA_QUERY)]
+        if foreign:
+            raise EngineError(f"{journal} is not as we write journals: it acts by itself, by {', '.join(foreign)}")
+        ((records, last_seq, newest),) = db.execute("SELECT count(*), coalesce(max(seq), 0), max(ts) FROM log")
+        return JournalContents(records, last_seq, newest, get_used_bytes(db))
+
+
+def restore_backup(copy: Path, journal: Path) -> Path | None:
+    """Put a copy in the place of a journal, and say where the old one is now; no gateway may have it open.
+
+    Raises:
+        HomeBusy: a gateway has the journal open.
+        EngineError: the copy is damaged or cannot be read, or the disk is full; then the journal is as before.
+    """
+    journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = journal_file.FileLock(journal)
+    try:
+        with _open_copy(copy, journal) as part:
+            verify_journal(part)
+            kept = _keep_replaced(journal) if journal.exists() else None
+            part.replace(journal)
+        journal_file.sync_folder(journal)
+    finally:
+        lock.release()
+    return kept
+
+
+def _keep_replaced(journal: Path) -> Path:
+    """Give the journal a second name, so that there is no instant without one, and make it one file."""
+    with suppress(sqlite3.Error), closing(journal_file.connect(journal)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    kept = journal_file.find_unused_path(f"{journal}.replaced")
+    os.link(journal, kept)
+    journal_file.move_companions(journal, kept)
+    return kept
+
+
+@contextmanager
+def _open_copy(source: Path, target: Path) -> Iterator[Path]:
+    """A copy beside the target, on the disk for good; removed again unless it was given another name."""
+    part = Path(f"{target}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with _open_for_reading(source) as db:
+            # Ours alone from the beginning: SQLite would let everybody read it.
+            os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            db.execute("VACUUM INTO ?", (str(part),))
+        _sync_file(part)
+        yield part
+    except OSError as error:
+        raise EngineError(f"{target} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise EngineError(f"there is no journal at {path}")
+    try:
+        # Not mode=ro: a connection that may not write leaves its -wal and -shm behind.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:
+            check_kind(db, path)
+            yield db
+    except sqlite3.Error as error:
+        raise EngineError(describe_error(error, path)) from error
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

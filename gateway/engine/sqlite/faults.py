@@ -1,0 +1,86 @@
+"""What is wrong with a journal, if anything: told from an operation that was wrong, in words an operator can use."""
+
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+from gateway.engine.sqlite.schema import read_pragma
+from gateway.errors import EngineError
+
+DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+FAULT_CODES = (
+    *DAMAGE_CODES,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOMEM,
+)
+
+log = logging.getLogger(__name__)
+
+
+def get_free_bytes(db: sqlite3.Connection, path: Path) -> int:
+    """How many bytes the journal may still grow by: what the disk has, or its own limit."""
+    disk = os.statvfs(path)
+    pages = read_pragma(db, "max_page_count") - read_pragma(db, "page_count") + read_pragma(db, "freelist_count")
+    return min(disk.f_bavail * disk.f_frsize, pages * read_pragma(db, "page_size"))
+
+
+def describe_error(error: sqlite3.Error, path: Path) -> str:
+    """What an operator can do about it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return f"no room for the journal {path}: the disk is full, or the journal at its limit; make room"
+    if is_damage(error):
+        return f"the journal {path} is damaged ({error}): stop the gateway, then restore a backup, or start anew"
+    if code == sqlite3.SQLITE_IOERR:
+        return f"the disk failed under the journal {path} ({error}): look at the system's log, and make room"
+    return f"the journal {path} could not do this: {error}"
+
+
+def make_damage_error(why: str) -> sqlite3.DatabaseError:
+    """What SQLite would raise, had it seen what we have seen."""
+    error = sqlite3.DatabaseError(why)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def get_file_identity(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now; None where none has."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
+
+
+class FaultState:
+    """How the journal is. The writing thread changes it, the reading one may, the loop looks at it."""
+
+    def __init__(self, path: Path) -> None:
+        self.fault = ""
+        self.is_damaged = False
+        self._path = path
+
+    def record_error(self, error: sqlite3.Error) -> EngineError:
+        """What to tell the callers; where it is the journal and not their operation, that is remembered and logged."""
+        words = describe_error(error, self._path)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in FAULT_CODES:
+            self.is_damaged = self.is_damaged or is_damage(error)
+            if not self.fault:
+                log.error("%s", words)
+            self.fault = words
+        return EngineError(words)
+
+    def recover(self) -> None:
+        log.warning("the journal %s can be written again", self._path)
+        self.fault = ""

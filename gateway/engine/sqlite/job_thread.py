@@ -1,0 +1,180 @@
+"""A thread that works through jobs, and tells the event loop of many at once.
+
+The loop never waits for the thread and the thread never for the loop: a job goes over by one queue, and what became
+of a whole batch comes back by one call. A caller that is cancelled leaves its job in the queue; the job is done all
+the same, and nobody is told.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from gateway.errors import EngineError
+
+MAX_BATCH = 500
+NO_MORE_JOBS: list[Any] = []
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+ResourceT = TypeVar("ResourceT")
+
+
+class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
+    """Work to do with the thread's resource, and what became of it: for a future, or for whoever asked to be told."""
+
+    work: Callable[[ResourceT], T]
+    future: "asyncio.Future[T] | None" = None
+    told: "Callable[[ThreadJob[ResourceT, T]], None] | None" = None
+    value: T | None = None
+    error: Exception | None = None
+
+    def tell(self) -> None:
+        if self.told is not None:
+            self.told(self)
+        if self.future is None or self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(cast(T, self.value))
+
+
+class JobHandler(Protocol[ResourceT]):
+    """What a thread does: all but `told` runs on it."""
+
+    def open(self) -> None: ...
+
+    def serve(self, jobs: list[ThreadJob[ResourceT, Any]]) -> Callable[[], None] | None:
+        """Do the jobs; what is returned runs on the loop before the callers are told."""
+        ...
+
+    def rest(self) -> float | None:
+        """The chance to do something of one's own between the jobs; returns how long to wait at most for the next."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class JobThread(Generic[ResourceT]):
+    """One thread with one duty."""
+
+    def __init__(self, name: str, duty: JobHandler[ResourceT]) -> None:
+        self._duty = duty
+        self._loop = asyncio.get_running_loop()
+        # Jobs of one round of the loop go over together: waking the thread for each would cost more than the job.
+        self._round: list[ThreadJob[ResourceT, Any]] = []
+        self._queue: SimpleQueue[list[ThreadJob[ResourceT, Any]]] = SimpleQueue()
+        self._left: list[ThreadJob[ResourceT, Any]] = []
+        self.waiting = 0
+        self._began: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self.is_closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    async def start(self) -> None:
+        """Raises what the duty raised at its opening."""
+        self._thread.start()
+        await asyncio.shield(self._began)
+
+    async def stop(self) -> None:
+        """Everything handed over before is done when this returns."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._hand_over()
+            self._queue.put(NO_MORE_JOBS)
+        if self._thread.ident is not None:
+            await asyncio.shield(self._ended)
+
+    def submit(self, work: Callable[[ResourceT], T]) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._post(ThreadJob(work, future))
+        return future
+
+    def post(
+        self, work: Callable[[ResourceT], T], told: Callable[[ThreadJob[ResourceT, T]], None] | None = None
+    ) -> None:
+        """Without a future; `told`, where given, is called on the loop when the job is over."""
+        self._post(ThreadJob(work, None, told))
+
+    def _post(self, job: ThreadJob[ResourceT, Any]) -> None:
+        if self.is_closed:
+            raise EngineError("the journal is closed")
+        self.waiting += 1
+        self._round.append(job)
+        if len(self._round) == 1:
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._round:
+            jobs, self._round = self._round, []
+            self._queue.put(jobs)
+
+    def _run(self) -> None:
+        try:
+            self._duty.open()
+        except BaseException as error:  # noqa: BLE001 - the opener is told whatever it was
+            self._tell(self._began.set_exception, error)
+            self._tell(self._ended.set_result, None)
+            return
+        self._tell(self._began.set_result, None)
+        try:
+            while jobs := self._gather():
+                self._do(jobs)
+        finally:
+            try:
+                self._duty.close()
+            finally:
+                self._tell(self._ended.set_result, None)
+
+    def _gather(self) -> list[ThreadJob[ResourceT, Any]]:
+        """What there is to do, at least one job; an empty list at the end."""
+        jobs = self._left or self._await_jobs()
+        while jobs and len(jobs) < MAX_BATCH:
+            try:
+                more = self._queue.get_nowait()
+            except Empty:
+                break
+            if not more:
+                self._queue.put(NO_MORE_JOBS)
+                break
+            jobs += more
+        self._left = jobs[MAX_BATCH:]
+        return jobs[:MAX_BATCH]
+
+    def _await_jobs(self) -> list[ThreadJob[ResourceT, Any]]:
+        while True:
+            try:
+                return self._queue.get(timeout=self._duty.rest())
+            except Empty:
+                continue
+
+    def _do(self, jobs: list[ThreadJob[ResourceT, Any]]) -> None:
+        try:
+            news = self._duty.serve(jobs)
+        except Exception as error:
+            # A fault of ours must not leave the callers waiting for ever.
+            log.exception("the journal's thread failed")
+            news = None
+            for job in jobs:
+                job.error = EngineError(f"the journal failed: {error!r}")
+
+        def tell() -> None:
+            self.waiting -= len(jobs)
+            if news is not None:
+                news()
+            for job in jobs:
+                job.tell()
+
+        self._tell(tell)
+
+    def _tell(self, call: Callable[..., object], *args: object) -> None:
+        # A loop that was closed without closing us has nobody left to be told.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *args)

@@ -1,0 +1,172 @@
+"""The file on the disk: one process at a time, never silently replaced, its owner's alone.
+
+`journal.db` stands with `journal.db-wal` and `journal.db-shm`; the three belong together. `journal.db.lock` carries
+the lock and the process id of its holder; the file stays when the lock goes.
+"""
+
+import fcntl
+import logging
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from gateway.engine.sqlite.faults import is_damage
+from gateway.engine.sqlite.schema import PAGE_SIZE, check_kind, is_blank, migrate, read_pragma
+from gateway.errors import HomeBusy
+
+CHECK_TIMEOUT = 1.0
+BUSY_TIMEOUT = 5.0
+# The write-ahead log goes back into the journal every so many pages, 16 MB: four times SQLite's own habit makes a
+# loaded journal a quarter faster, and a crash costs a few milliseconds more at the next start.
+WAL_PAGES = 4000
+COMPANION_SUFFIXES = ("-wal", "-shm")
+
+log = logging.getLogger(__name__)
+
+
+class FileLock:
+    """The right to write, for as long as the process lives or until it is given up."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._file, 20, 0).decode(errors="replace").strip()
+            os.close(self._file)
+            who = f"process {holder}" if holder else "another process"
+            raise HomeBusy(f"{path} is in use by {who}; stop that one first") from None
+        os.truncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        os.truncate(self._file, 0)
+        # Said aloud, since closing alone keeps the lock while a forked child has the file open.
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        os.close(self._file)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection without any opinion about transactions; it belongs to the calling thread."""
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None)
+
+
+def open_writer(path: Path, max_bytes: int | None) -> tuple[sqlite3.Connection, str]:
+    """The connection that writes, and what the operator should know about the file; the lock must be held."""
+    db, note = _open_undamaged(path)
+    try:
+        migrate(db)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_SIZE}")
+        if max_bytes is not None:
+            db.execute(f"PRAGMA max_page_count = {max(1, max_bytes // read_pragma(db, 'page_size'))}")
+    except BaseException:
+        db.close()
+        raise
+    return db, note
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    db = connect(path)
+    db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _open_undamaged(path: Path) -> tuple[sqlite3.Connection, str]:
+    """A connection to a file that was looked at; a damaged one is set aside, and that is said."""
+    if not path.exists():
+        _set_aside_orphan(path)
+        _create_file(path)
+    db = connect(path)
+    try:
+        damage = _find_damage(db, path)
+    except BaseException:
+        db.close()
+        raise
+    if damage is None:
+        return db, ""
+    db.close()
+    kept = set_aside(path, "damaged")
+    _create_file(path)
+    note = (
+        f"the journal was damaged ({damage}); it was set aside as {kept} and a new one begun: "
+        "restore a backup, or keep the file for a repair"
+    )
+    log.warning("%s", note)
+    return connect(path), note
+
+
+def _find_damage(db: sqlite3.Connection, path: Path) -> str | None:
+    """What is damaged, in SQLite's words; a later version's journal is none of our business, whatever it looks like."""
+    try:
+        if not is_blank(db):
+            check_kind(db, path)
+        return _run_quick_check(db)
+    except sqlite3.Error as error:
+        if is_damage(error):
+            return str(error)
+        raise
+
+
+def _run_quick_check(db: sqlite3.Connection) -> str | None:
+    """A quick look, given up after a second; the thorough one is `backup.verify`."""
+    alarm = threading.Timer(CHECK_TIMEOUT, db.interrupt)
+    alarm.start()
+    try:
+        found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return None
+        raise
+    finally:
+        alarm.cancel()
+        alarm.join()
+    return None if found == "ok" else found
+
+
+def set_aside(path: Path, why: str) -> Path:
+    """Rename a journal with its companions; the file goes first, since without it the others are never applied."""
+    kept = find_unused_path(f"{path}.{why}")
+    path.rename(kept)
+    move_companions(path, kept)
+    sync_folder(path)
+    return kept
+
+
+def move_companions(path: Path, kept: Path) -> None:
+    for companion in COMPANION_SUFFIXES:
+        if Path(f"{path}{companion}").exists():
+            Path(f"{path}{companion}").rename(f"{kept}{companion}")
+
+
+def find_unused_path(name: str) -> Path:
+    """A name with the time in it that no file has yet."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    names = (Path(f"{name}-{stamp}{suffix}") for suffix in ("", *(f"-{count}" for count in range(2, 1000))))
+    return next(candidate for candidate in names if not candidate.exists())
+
+
+def _set_aside_orphan(path: Path) -> None:
+    """A write-ahead log without its journal: SQLite would delete it, and it may hold the only copy of something."""
+    wal = Path(f"{path}-wal")
+    if wal.exists() and wal.stat().st_size:
+        kept = find_unused_path(f"{wal}.orphan")
+        wal.rename(kept)
+        log.warning("%s is missing, but not its write-ahead log; that was set aside as %s", path, kept)
+
+
+def _create_file(path: Path) -> None:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    sync_folder(path)
+
+
+def sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,113 @@
+"""The newest records in memory, so that whoever asks for what was just written need not wake the reading thread.
+
+Only this process writes, and every commit passes here before its callers are told. So behind some sequence, the
+`floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
+nearly all questions are of that kind: whoever has finished something asks whether there is more. Those for what was
+never written (approvals that nobody gave) cost one look at the disk: `quiet` remembers up to where nothing was found.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from itertools import islice, takewhile
+
+from gateway.engine.interface import Record, matches
+from gateway.engine.sqlite.transaction import Transaction
+
+MAX_RECORDS = 2048
+MAX_BYTES = 2_000_000
+MAX_EMPTY_RANGES = 2048
+
+
+class RecordCache:
+    """The records behind `floor`; each answer is None where it is not known here."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._floor: int | None = None
+        self._size = 0
+        self._records: OrderedDict[int, Record] = OrderedDict()
+        self._over: dict[int, float] = {}
+        self._seqs: dict[str, deque[int]] = {}
+        self._shelves: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
+        self._quiet: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def follow(self, tx: Transaction) -> None:
+        """A transaction stands."""
+        for row in tx.appended:
+            self._keep(Record(*row))
+        self._over.update(tx.over)
+        for seq in tx.removed:
+            self._drop(seq)
+        while len(self._records) > MAX_RECORDS or self._size > MAX_BYTES:
+            self._floor = next(iter(self._records))
+            self._drop(self._floor)
+
+    def last(self, subject: str, wall: float) -> Record | None:
+        return next(self._alive(reversed(self._seqs.get(subject, ())), wall), None)
+
+    def read(self, pattern: str, after: int, limit: int, wall: float) -> list[Record] | None:
+        name, quiet = _index_key_of(pattern), self._quiet.get((pattern, after), after)
+        if self._floor is None or quiet < self._floor or not name:
+            return None
+        newer = takewhile(lambda seq: seq > quiet, reversed(self._seqs.get(name, ())))
+        found = self._alive(reversed(list(newer)), wall)
+        if name.startswith("*."):
+            found = (record for record in found if matches(pattern, record.subject))
+        answer = list(islice(found, limit))
+        if quiet > after and not answer:
+            self.note_empty_range(pattern, after, self.end)
+        return answer
+
+    def note_empty_range(self, pattern: str, after: int, end: int) -> None:
+        """Nothing matches between these two sequences."""
+        self._quiet[pattern, after] = end
+        self._quiet.move_to_end((pattern, after))
+        if len(self._quiet) > MAX_EMPTY_RANGES:
+            self._quiet.popitem(last=False)
+
+    def _alive(self, seqs: Iterable[int], wall: float) -> Iterator[Record]:
+        return (self._records[seq] for seq in seqs if seq not in self._over or self._over[seq] > wall)
+
+    def _keep(self, record: Record) -> None:
+        if self._floor is None:
+            self._floor = record.seq - 1
+        self.end = record.seq
+        self._records[record.seq] = record
+        self._size += len(record.data)
+        shelves = self._shelves.get(record.subject)
+        if shelves is None:
+            shelves = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(record.subject))
+            self._shelves[record.subject] = shelves
+        for seqs in shelves:
+            seqs.append(record.seq)
+
+    def _drop(self, seq: int) -> None:
+        record = self._records.pop(seq, None)
+        if record is None:
+            return
+        self._over.pop(seq, None)
+        self._size -= len(record.data)
+        shelves = self._shelves[record.subject]
+        for seqs in shelves:
+            seqs.remove(seq)
+        if not shelves[0]:
+            del self._shelves[record.subject]
+            for name in _index_keys_of(record.subject):
+                if not self._seqs[name]:
+                    del self._seqs[name]
+
+
+def _index_keys_of(subject: str) -> tuple[str, str, str]:
+    """Under what a record can be found: its subject, all beside it, all that ends alike."""
+    above, _, end = subject.rpartition(".")
+    return subject, f"{above}.*", f"*.{end}"
+
+
+def _index_key_of(pattern: str) -> str:
+    """The name under which all stands that matches, and perhaps more; empty where there is none."""
+    if "*" not in pattern and ">" not in pattern:
+        return pattern
+    above, _, end = pattern.rpartition(".")
+    if end not in ("*", ">"):
+        return f"*.{end}"
+    return pattern if end == "*" and above and "*" not in above else ""

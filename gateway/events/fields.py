@@ -1,0 +1,123 @@
+"""What the catalogue says of one event, and the fields that many events share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EventField:
+    """One field: `type` is a JSON type (`string[]` an array of them, `?` after it: or null).
+
+    A `live` field holds an object of the gateway's own process, and is not there for hooks in other processes.
+    """
+
+    name: str
+    type: str
+    doc: str
+    writable: bool = False
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpec:
+    """One event, or a family of events when its name ends in `*`. In a turn, it has the fields `TURN_FIELDS` too."""
+
+    name: str
+    doc: str
+    fields: tuple[EventField, ...]
+    outcomes: frozenset[str] = frozenset()
+    in_turn: bool = False
+
+    @property
+    def writable(self) -> frozenset[str]:
+        """The names of the fields that a hook may change."""
+        return frozenset(field.name for field in self.fields if field.writable)
+
+    @property
+    def all_fields(self) -> tuple[EventField, ...]:
+        """Its own fields, then those that it shares with others."""
+        own = {field.name for field in self.fields}
+        shared = (*(TURN_FIELDS if self.in_turn else ()), *COMMON_FIELDS)
+        return (*self.fields, *(field for field in shared if field.name not in own))
+
+
+def make_field(name: str, kind: str, doc: str) -> EventField:
+    """A field that hooks may only read."""
+    return EventField(name, kind, doc)
+
+
+def make_writable_field(name: str, kind: str, doc: str, live: bool = False) -> EventField:
+    """A field that hooks may change."""
+    return EventField(name, kind, doc, True, live)
+
+
+COMMON_FIELDS = (
+    make_field("id", "string", "the same when a resumed turn repeats the event"),
+    make_field("time", "number", "seconds since 1970"),
+    make_field("cause", "string?", "the id of the event during whose handling this one came about"),
+    make_field("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
+)
+
+PLATFORM = make_field("platform", "string", "the chat network, as the configuration calls it; or terminal, web")
+USER = make_field("user_id", "string?", "the person, by the network's own id")
+CHAT = make_field("chat_id", "string", "the chat, by the network's own id")
+THREAD = make_field("thread_id", "string", "the thread or topic, or empty")
+CHAT_TYPE = make_field("chat_type", "string", "dm, group, forum, channel or thread")
+SESSION = make_field("session_id", "string", "the conversation as it is now; a reset begins another")
+SESSION_KEY = make_field("session_key", "string", "the conversation's lasting key")
+REASON = make_field("reason", "string", "why, in words")
+HOP = make_field("hop", "integer", "how many times the model was called in this turn before")
+MESSAGES = make_writable_field(
+    "messages", "object[]", "the conversation as the model is shown it: role, content, tool calls"
+)
+SKIP_RESULT = make_writable_field("result", "any", "given here, it is used as the result and the operation is skipped")
+TOOLS = make_writable_field("tools", "object[]", "the tools on offer: name, description, schema")
+
+END = frozenset({"end"})
+DENY = frozenset({"deny"})
+RETRY = frozenset({"retry"})
+
+TURN_FIELDS = (
+    make_field("turn_id", "string", "the turn, the same when it is resumed"),
+    PLATFORM,
+    USER,
+    make_field("user_name", "string", "how the person is called there"),
+    make_field("scope", "string", "what the person may do: owner, admin or user"),
+    CHAT,
+    THREAD,
+    CHAT_TYPE,
+    SESSION,
+    SESSION_KEY,
+    make_field("agent", "string", "the agent's name"),
+)
+
+
+def make_error_field(what: str) -> EventField:
+    """The field `make_error_field` of an event that comes after something."""
+    return make_writable_field(
+        "error", "object?", f"why {what} failed, or null; null consumes it, another value replaces it"
+    )
+
+
+def build_schema(point: EventSpec) -> dict[str, Any]:
+    """The JSON schema of an event's fields; those that a hook cannot change are `readOnly`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": point.name,
+        "description": point.doc,
+        "type": "object",
+        "properties": {field.name: _property_schema_of(field) for field in point.all_fields if not field.live},
+    }
+
+
+def _property_schema_of(field: EventField) -> dict[str, Any]:
+    prop = {"description": field.doc, **_type_schema_of(field.type)}
+    return prop if field.writable else {**prop, "readOnly": True}
+
+
+def _type_schema_of(word: str) -> dict[str, Any]:
+    if word.endswith("?"):
+        return {"type": [word[:-1], "null"]}
+    if word.endswith("[]"):
+        return {"type": "array", "items": _type_schema_of(word[:-2])}
+    return {} if word == "any" else {"type": word}

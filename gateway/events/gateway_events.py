@@ -1,0 +1,149 @@
+"""What happens around the turns: the gateway itself, the chats, access, sessions, commands."""
+
+from gateway.events.fields import (
+    CHAT,
+    CHAT_TYPE,
+    DENY,
+    END,
+    PLATFORM,
+    REASON,
+    SESSION,
+    SESSION_KEY,
+    THREAD,
+    USER,
+    EventSpec,
+    make_field,
+    make_writable_field,
+)
+
+_HOOK = (make_field("hook", "string", "the hook's folder, or the key it was registered with"), REASON)
+_SESSION = (PLATFORM, USER, SESSION, SESSION_KEY)
+_ENDED = (*_SESSION, REASON, make_field("new_session_id", "string?", "the conversation that took its place"))
+_SEND = (
+    PLATFORM,
+    CHAT,
+    THREAD,
+    SESSION,
+)
+_ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size")
+_REACTION = (
+    PLATFORM,
+    USER,
+    CHAT,
+    make_field("message_id", "string", "the message reacted to"),
+    make_field("reaction", "string", "the emoji or its name"),
+)
+_ACCESS = (PLATFORM, USER, CHAT, REASON)
+
+GATEWAY_EVENTS = (
+    EventSpec(
+        "gateway:startup",
+        "The gateway is up and its platforms are being served.",
+        (make_field("platforms", "string[]", "the platforms that are connected"),),
+    ),
+    EventSpec("gateway:shutdown", "The gateway begins to stop.", (REASON,)),
+    EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, REASON)),
+    EventSpec("platform:down", "A chat network cannot be reached any more.", (PLATFORM, REASON)),
+    EventSpec("hook:loaded", "A hook has been loaded or reloaded.", _HOOK),
+    EventSpec("hook:failed", "A hook could not be loaded, or a call of it failed.", _HOOK),
+    EventSpec("hook:tripped", "A hook failed so often that it is left alone for a while.", _HOOK),
+    EventSpec(
+        "message:received",
+        "A person who may speak here wrote something. Once for every message, edit, button and file.",
+        (
+            PLATFORM,
+            USER,
+            make_field("user_name", "string", "how the person is called there"),
+            CHAT,
+            CHAT_TYPE,
+            THREAD,
+            make_field("message_id", "string", "the network's own id"),
+            SESSION_KEY,
+            make_writable_field("text", "string", "what was written"),
+            make_field(*_ATTACHMENTS),
+        ),
+        END | DENY,
+    ),
+    EventSpec(
+        "message:sending",
+        "Something is about to be said. An interceptor here switches streaming off for that chat.",
+        (*_SEND, make_writable_field("text", "string", "what will be said"), make_writable_field(*_ATTACHMENTS)),
+        DENY,
+    ),
+    EventSpec(
+        "message:sent",
+        "The chat network took it.",
+        (
+            *_SEND,
+            make_field("text", "string", "what was said"),
+            make_field(*_ATTACHMENTS),
+            make_field("message_ids", "string[]", "the network's ids, one for each part"),
+            make_field("attempts", "integer", "how many tries it took"),
+        ),
+    ),
+    EventSpec(
+        "message:failed",
+        "It could not be delivered, for good.",
+        (
+            *_SEND,
+            make_field("text", "string", "what should have been said"),
+            make_field(*_ATTACHMENTS),
+            make_field("attempts", "integer", "how many times it was tried"),
+            make_field("error", "string", "why it failed"),
+        ),
+    ),
+    EventSpec("reaction:added", "A person put a reaction on a message.", _REACTION),
+    EventSpec("reaction:removed", "A person took a reaction back.", _REACTION),
+    EventSpec("access:denied", "Somebody unknown was turned away.", _ACCESS),
+    EventSpec("access:paired", "Somebody was let in by a pairing code.", _ACCESS),
+    EventSpec("session:start", "A conversation begins.", _SESSION),
+    EventSpec("session:end", "A conversation is over, by command, by time or by shutdown.", _ENDED),
+    EventSpec("session:reset", "A conversation begins anew in the same place.", _ENDED),
+    EventSpec(
+        "session:compress",
+        "An overlong conversation was summarised.",
+        (
+            *_SESSION,
+            make_field("old_session_id", "string", "the conversation before, empty when it is the same"),
+            make_field("in_place", "boolean", "whether the session id stayed"),
+            make_field("compression_count", "integer", "how many times by now"),
+        ),
+    ),
+    EventSpec(
+        "command:*",
+        "A command is about to run, while a turn runs too.",
+        (
+            PLATFORM,
+            USER,
+            make_writable_field(
+                "command", "string", "the command's own name; another one runs instead, if the person may use it"
+            ),
+            make_field("raw_command", "string", "as typed, aliases included"),
+            make_writable_field("args", "string", "what stands behind the command"),
+            make_field("raw_args", "string", "as typed"),
+            SESSION,
+            SESSION_KEY,
+            make_writable_field(
+                "result", "string?", "given here, it is the reply (empty: none) and the command does not run"
+            ),
+        ),
+        DENY,
+    ),
+    EventSpec(
+        "webhook:*",
+        "An authenticated POST to /webhooks/<name>.",
+        (
+            make_field("headers", "object", "by lower-case name; credentials left out"),
+            make_field("body", "any", "parsed when it is JSON, else text"),
+            make_field("query", "object", "the address's query"),
+        ),
+    ),
+    EventSpec(
+        "schedule:*",
+        "A hook's own `schedule:` line is due. The hook's name stands after the colon.",
+        (
+            make_field("due", "number", "when it was due, in seconds since 1970"),
+            make_field("late_by", "number", "how many seconds ago that was"),
+        ),
+    ),
+)

@@ -1,0 +1,238 @@
+"""Carries what is logged out of the caller's way: a line is caught in an instant and written by a thread of its own.
+
+Nothing that is logged can stop the gateway: a full queue drops and counts, a sink that fails counts, a call with wrong
+arguments is logged as it stands. Secrets leave, and foreign text is made harmless, before any sink sees a line.
+"""
+
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from gateway.errors import GatewayError
+from gateway.logs.context import CONTEXT_KEYS, get_context
+from gateway.logs.lines import (
+    LineFormatter,
+    LogLine,
+    as_json,
+    format_for_journald,
+    format_for_pipe,
+    format_for_terminal,
+)
+from gateway.logs.redaction import Redactor
+from gateway.logs.sinks import Sink
+from gateway.logs.text import BLOCK_LIMIT, to_one_line, to_text_block
+
+MAX_QUEUED_LINES = 10_000
+FLUSH_SECONDS = 2.0  # how long the last lines are waited for
+FOREIGN_LIMIT = 4 * BLOCK_LIMIT  # nobody reads further, so nothing further is searched for secrets
+CUT_MARGIN = 8000
+
+# They log whole addresses (with a token in them, or a chat's text) at INFO, or every single request.
+NOISY_LOGGERS = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "aiohttp",
+    "telegram",
+    "slack_bolt",
+    "slack_sdk",
+    "openai",
+    "asyncio",
+)
+
+log = logging.getLogger(__name__)
+
+
+def choose_formatter(stream: TextIO, form: str, environ: Mapping[str, str], *, colours: bool) -> LineFormatter:
+    """How lines look on this stream: `text` or `json` where that is wanted, else as its reader needs it."""
+    if form != "auto":
+        return as_json if form == "json" else format_for_pipe
+    if _is_journald(stream, environ.get("JOURNAL_STREAM", "")):
+        return format_for_journald
+    return format_for_terminal if colours else format_for_pipe
+
+
+def _is_journald(stream: TextIO, named: str) -> bool:
+    """Whether the stream is the one that systemd connected to its journal; the variable outlives redirections."""
+    if not named:
+        return False
+    found = os.fstat(stream.fileno())
+    return named == f"{found.st_dev}:{found.st_ino}"
+
+
+class LogPipeline:
+    """The log of this process while it is entered; before and after, logging is as it was."""
+
+    def __init__(self, redactor: Redactor, sinks: Sequence[Sink], level: str = "info") -> None:
+        self.redactor = redactor
+        self._sinks = tuple(sinks)
+        self._intake = LogQueueHandler()
+        self._thread = threading.Thread(target=self._carry, name="logs", daemon=True)
+        self._level = level
+        self._handlers: list[logging.Handler] = []
+        self._levels: dict[str, int] = {}
+        self._hooks = (sys.excepthook, threading.excepthook)
+
+    @property
+    def lost(self) -> int:
+        """How many lines could not be kept or written."""
+        return self._intake.lost + sum(sink.lost for sink in self._sinks)
+
+    def set_level(self, level: str) -> None:
+        """Ours from this level on; libraries from INFO on, and those that say too much from WARNING on."""
+        ours = logging.getLevelNamesMapping()[level.upper()]
+        logging.getLogger().setLevel(max(ours, logging.INFO))
+        logging.getLogger("gateway").setLevel(ours)
+        for name in NOISY_LOGGERS:
+            logging.getLogger(name).setLevel(max(ours, logging.WARNING))
+
+    def __enter__(self) -> Self:
+        self._levels = {name: logging.getLogger(name).level for name in ("", "gateway", *NOISY_LOGGERS)}
+        root = logging.getLogger()
+        self._handlers, root.handlers[:] = root.handlers[:], [self._intake]
+        self.set_level(self._level)
+        logging.captureWarnings(capture=True)
+        self._hooks = (sys.excepthook, threading.excepthook)
+        sys.excepthook, threading.excepthook = _log_uncaught, _log_uncaught_in_thread
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        sys.excepthook, threading.excepthook = self._hooks
+        if isinstance(error, Exception) and not isinstance(error, GatewayError):
+            log.critical("ended by an error that nobody caught", exc_info=error)
+            sys.excepthook = _ignore_uncaught
+        logging.captureWarnings(capture=False)
+        logging.getLogger().handlers[:] = self._handlers
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+        self._intake.end()
+        self._thread.join(FLUSH_SECONDS)
+        if self._thread.is_alive():
+            self._intake.abandon()
+            self._thread.join(FLUSH_SECONDS)
+        if not self._thread.is_alive():
+            for sink in self._sinks:
+                sink.close()
+
+    def _carry(self) -> None:
+        told = 0
+        while (line := self._intake.take()) is not None:
+            self._write(line)
+            told = self._tell_of_loss(told) if self._intake.is_empty else told
+        self._tell_of_loss(told)
+
+    def _tell_of_loss(self, told: int) -> int:
+        lost = self._intake.lost
+        if lost > told:
+            said = f"{lost - told} lines were lost: more was logged than could be written"
+            self._write(LogLine(time.time(), "warning", __name__, said, {}))
+        return lost
+
+    def _write(self, line: LogLine) -> None:
+        clean = self._cleaned(line)
+        for sink in self._sinks:
+            sink.write(clean)
+
+    def _cleaned(self, line: LogLine) -> LogLine:
+        message = to_one_line(self._redacted(line.message))
+        context = {key: to_one_line(self._redacted(value), 200) for key, value in line.context.items()}
+        exception = to_text_block(self._redacted(line.exception, from_end=True))
+        return line._replace(
+            message=message, logger=to_one_line(line.logger, 100), context=context, exception=exception
+        )
+
+    def _redacted(self, text: str, *, from_end: bool = False) -> str:
+        """Without secrets; of an endless text one end, without the margin in which half a secret may stand."""
+        if len(text) <= FOREIGN_LIMIT:
+            return self.redactor.clean(text)
+        if from_end:
+            return self.redactor.clean(text[-FOREIGN_LIMIT:])[CUT_MARGIN:]
+        return self.redactor.clean(text[:FOREIGN_LIMIT])[:-CUT_MARGIN]
+
+
+class LogQueueHandler(logging.Handler):
+    """Catches records where they are logged; all that depends on the caller's moment is read there and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = 0
+        self._waiting: queue.Queue[LogLine | None] = queue.Queue(MAX_QUEUED_LINES)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._waiting.empty()
+
+    def take(self) -> LogLine | None:
+        return self._waiting.get()
+
+    def end(self) -> None:
+        """The last line is in; an end that finds no place is made up for by `abandon`."""
+        with suppress(queue.Full):
+            self._waiting.put_nowait(None)
+
+    def abandon(self) -> None:
+        """What still waits is lost: there is no time to write it."""
+        with suppress(queue.Empty):
+            while True:
+                self.lost += self._waiting.get_nowait() is not None
+        self.end()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._waiting.put_nowait(_line_from(record))
+        except queue.Full:
+            self.lost += 1
+
+
+def _line_from(record: logging.LogRecord) -> LogLine:
+    context = dict(get_context())
+    context |= {key: str(record.__dict__[key]) for key in CONTEXT_KEYS if key in record.__dict__}
+    return LogLine(
+        record.created, record.levelname.lower(), record.name, _message_of(record), context, _exception_of(record)
+    )
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # noqa: BLE001 - the arguments are foreign, and their __str__ may do anything
+        return f"{record.msg!r} (its arguments cannot be shown: {type(error).__name__})"
+
+
+def _exception_of(record: logging.LogRecord) -> str:
+    parts: list[str] = []
+    if record.exc_info and record.exc_info[1] is not None:
+        parts = traceback.format_exception(*record.exc_info)
+    elif record.exc_text:
+        parts = [record.exc_text]
+    return "".join(parts) + (record.stack_info or "")
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    log.critical("ended by an error that nobody caught", exc_info=(kind, error, trace))
+
+
+def _ignore_uncaught(_kind: type[BaseException], _error: BaseException, _trace: TracebackType | None) -> None:
+    """The log has it, without secrets; Python would show it with all that is in it."""
+
+
+def _log_uncaught_in_thread(args: Any) -> None:
+    if args.exc_type is not SystemExit:
+        name = args.thread.name if args.thread else "a thread"
+        log.error(
+            "%s ended by an error that nobody caught",
+            name,
+            exc_info=(args.exc_type, args.exc_value, args.exc_traceback),
+        )

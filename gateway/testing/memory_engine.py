@@ -1,0 +1,228 @@
+"""The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import cast
+
+import anyio
+
+from gateway.engine.clock import Clock
+from gateway.engine.interface import ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
+from gateway.engine.live_messages import LiveMessages
+from gateway.engine.signal import Signal
+from gateway.engine.subjects import (
+    SubjectMatcher,
+    check_consumer_spec,
+    check_new_record,
+    check_pattern,
+    check_subject,
+    compile_patterns,
+)
+from gateway.errors import Conflict, Duplicate, EngineError
+
+
+class MemoryEngine(LiveMessages):
+    def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__(clock or Clock())
+        self._log: dict[int, Record] = {}
+        self._end = 0
+        self._ids: dict[str, int] = {}
+        self._expiring: list[tuple[float, int]] = []
+        self._consumers: dict[str, MemoryConsumer] = {}
+        self._lost = 0
+
+    async def append(self, *puts: NewRecord) -> list[int]:
+        return self._append(puts)
+
+    def append_soon(self, *puts: NewRecord) -> None:
+        try:
+            self._append(puts)
+        except Duplicate:
+            pass
+        except (Conflict, ValueError):
+            self._lost += 1
+
+    def _append(self, puts: tuple[NewRecord, ...]) -> list[int]:
+        self._look()
+        for put in puts:
+            check_new_record(put)
+        ids = [put.msg_id for put in puts if put.msg_id is not None]
+        if len(set(ids)) < len(ids) or not self._ids.keys().isdisjoint(ids):
+            raise Duplicate(f"one of {ids} is in the journal already, or twice in one append")
+        for put in puts:
+            if put.expect is not None and put.expect != (last := self._last(put.subject)):
+                raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
+        records = [self._keep(put) for put in puts]
+        self._spread([(record.seq, record.subject, record.data, record.ts) for record in records])
+        for consumer in self._consumers.values():
+            consumer.bell.notify()
+        return [record.seq for record in records]
+
+    def _keep(self, put: NewRecord) -> Record:
+        self._end += 1
+        record = self._log[self._end] = Record(self._end, put.subject, put.data, self._clock.wall())
+        if put.msg_id is not None:
+            self._ids[put.msg_id] = record.seq
+        if put.ttl is not None:
+            heappush(self._expiring, (record.ts + put.ttl, record.seq))
+        return record
+
+    def _look(self) -> None:
+        """Before each operation: what is over is gone."""
+        self._check_open()
+        over = []
+        while self._expiring and self._expiring[0][0] <= self._clock.wall():
+            over.append(heappop(self._expiring)[1])
+        if over:
+            self._remove(over)
+
+    def _remove(self, seqs: Iterable[int]) -> None:
+        gone = {seq for seq in seqs if self._log.pop(seq, None) is not None}
+        self._ids = {msg_id: seq for msg_id, seq in self._ids.items() if seq not in gone}
+        for consumer in self._consumers.values():
+            consumer.forget(gone)
+
+    def _last(self, subject: str) -> int:
+        return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
+
+    def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
+        """What matches behind a sequence, in order."""
+        self._look()
+        records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
+        return (record for record in records if record is not None and matches(record.subject))
+
+    async def last(self, subject: str) -> Record | None:
+        check_subject(subject)
+        self._look()
+        return self._log.get(self._last(subject))
+
+    async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
+        check_pattern(pattern)
+        found = self.waiting(after, compile_patterns([pattern]))
+        return [record for record, _ in zip(found, range(limit), strict=False)]
+
+    async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
+        check_pattern(pattern)
+        found = self.waiting(after, compile_patterns([pattern]))
+        seqs = [record.seq for record in found if upto is None or record.seq <= upto]
+        self._remove(seqs)
+        return len(seqs)
+
+    async def consumer(self, spec: ConsumerSpec) -> "MemoryConsumer":
+        check_consumer_spec(spec)
+        self._look()
+        consumer = self._consumers.get(spec.name)
+        if consumer is None:
+            start = self._end if spec.new_only else 0
+            consumer = self._consumers[spec.name] = MemoryConsumer(self, spec, start, self._clock)
+        else:
+            first = next(self.waiting(consumer.reached, consumer.matches), None)
+            consumer.follow(spec, first.seq - 1 if first else self._end)
+        return consumer
+
+    async def forget_consumer(self, name: str) -> None:
+        self._look()
+        consumer = self._consumers.pop(name, None)
+        if consumer is not None:
+            consumer.is_forgotten = True
+            consumer.bell.notify()
+
+    async def depth(self, name: str) -> int:
+        self._look()
+        consumer = self._consumers.get(name)
+        if consumer is None:
+            return 0
+        return len(consumer.owed) + sum(1 for _ in self.waiting(consumer.reached, consumer.matches))
+
+    async def health(self) -> EngineHealth:
+        self._look()
+        detail = f"{self._lost} appends that nobody waited for were lost" if self._lost else "well"
+        return EngineHealth(True, detail, len(self._log), sum(len(record.data) for record in self._log.values()))
+
+    async def close(self) -> None:
+        await super().close()
+        for consumer in self._consumers.values():
+            consumer.bell.notify()
+
+
+@dataclass(slots=True)
+class PendingRecord:
+    """A record that was handed out and not acknowledged."""
+
+    record: Record
+    attempt: int
+    due: float
+
+
+class MemoryConsumer:
+    def __init__(self, engine: MemoryEngine, spec: ConsumerSpec, reached: int, clock: Clock) -> None:
+        self.bell = Signal()
+        self.owed: dict[int, PendingRecord] = {}
+        self.is_forgotten = False
+        self._engine = engine
+        self._clock = clock
+        self.follow(spec, reached)
+
+    def follow(self, spec: ConsumerSpec, reached: int) -> None:
+        self.spec = spec
+        self.reached = reached
+        self.matches = compile_patterns(spec.patterns)
+        self.bell.notify()
+
+    def forget(self, gone: set[int]) -> None:
+        self.owed = {seq: owed for seq, owed in self.owed.items() if seq not in gone}
+
+    async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        until = asyncio.get_running_loop().time() + wait
+        while True:
+            bell = self.bell.event
+            taken = self._take(n)
+            left = until - asyncio.get_running_loop().time()
+            if taken or left <= 0:
+                return cast(list[Delivery], taken)
+            due = min((owed.due for owed in self.owed.values()), default=float("inf"))
+            with anyio.move_on_after(min(left, due - self._clock.steady())):
+                await bell.wait()
+
+    def _take(self, n: int) -> list["MemoryDelivery"]:
+        waiting = self._engine.waiting(self.reached, self.matches)
+        if self.is_forgotten:
+            raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
+        now = self._clock.steady()
+        due = sorted(
+            (owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: (owed.due, owed.record.seq)
+        )[:n]
+        room = min(n - len(due), self.spec.max_inflight - len(self.owed))
+        for record, _ in zip(waiting, range(room), strict=False):
+            self.reached = record.seq
+            self.owed[record.seq] = PendingRecord(record, 0, now)
+            due.append(self.owed[record.seq])
+        for owed in due:
+            owed.attempt += 1
+            owed.due = now + self.spec.ack_wait
+        return [MemoryDelivery(owed.record, owed.attempt, self) for owed in due]
+
+    def postpone(self, delivery: "MemoryDelivery", delay: float) -> None:
+        owed = self.owed.get(delivery.record.seq)
+        if owed is not None and owed.attempt == delivery.attempt:
+            owed.due = self._clock.steady() + delay
+            self.bell.notify()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDelivery:
+    record: Record
+    attempt: int
+    consumer: MemoryConsumer
+
+    async def ack(self) -> None:
+        self.consumer.owed.pop(self.record.seq, None)
+        self.consumer.bell.notify()
+
+    async def nak(self, delay: float = 0) -> None:
+        self.consumer.postpone(self, delay)
+
+    async def progress(self) -> None:
+        self.consumer.postpone(self, self.consumer.spec.ack_wait)

@@ -1,0 +1,223 @@
+"""From a tree to a value of a msgspec Struct, collecting everything that is wrong with it, each at its place.
+
+The Struct is the one description: its types say what is wanted, `msgspec.Meta` the bounds and patterns, a default that
+a key may be left out, and `__post_init__` what holds between fields (it raises `ValueError(what, remedy)`). A class of
+one's own can be a field's type when it has `from_scalar(scalar)`, which raises the same; there `what` goes on after
+the field's name: `("has two words", "write one")`.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+from msgspec import Struct, inspect
+
+from gateway.yaml_source.descriptions import LIST_TYPES, MAPPING_TYPES, describe_missing, describe_node, describe_type
+from gateway.yaml_source.scalars import check_length, parse_scalar
+from gateway.yaml_source.tree import (
+    Finding,
+    Severity,
+    SourceLocation,
+    YamlDocument,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    is_null,
+    to_plain,
+    to_printable,
+)
+
+MAX_FINDINGS = 100
+
+T = TypeVar("T", bound=Struct)
+
+_INVALID: Any = object()
+
+
+def bind(
+    tree: YamlDocument | YamlNode, wanted: type[T], *, unknown: Severity = "error"
+) -> tuple[T | None, list[Finding]]:
+    """The value of type `wanted` in this tree, or None where a finding is an error; and all findings in order.
+
+    `unknown` says how bad a key is that the type does not know.
+    """
+    findings = list(tree.findings) if isinstance(tree, YamlDocument) else []
+    root = tree.root if isinstance(tree, YamlDocument) else tree
+    is_unread = _has_errors(findings) and isinstance(root, YamlMapping) and not root.pairs
+    value = _INVALID if is_unread else _Binder(findings, unknown).value(root, _type_info_of(wanted), None)
+    findings.sort(key=lambda found: (found.place.source, found.place.line, found.place.column))
+    return (None if value is _INVALID or _has_errors(findings) else value), findings
+
+
+def _has_errors(findings: list[Finding]) -> bool:
+    return any(found.severity == "error" for found in findings)
+
+
+@cache
+def _type_info_of(wanted: type[Struct]) -> inspect.Type:
+    return inspect.type_info(wanted)
+
+
+class _Binder:
+    """One walk over a tree and a type side by side; findings go to the list that it is given."""
+
+    def __init__(self, findings: list[Finding], unknown: Severity, trail: Iterable[str] = ()) -> None:
+        self.findings = findings
+        self.unknown = unknown
+        self._trail = list(trail)
+
+    def wrong(self, place: SourceLocation, what: str, remedy: str, severity: Severity = "error") -> Any:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(place, what, remedy, severity))
+        return _INVALID
+
+    def value(self, node: YamlNode, wanted: inspect.Type, unit: str | None) -> Any:
+        """The node as a value of the wanted type, or `_INVALID` with at least one finding."""
+        match wanted:
+            case inspect.Metadata(type=inner, extra=extra):
+                return self.value(node, inner, (extra or {}).get("unit", unit))
+            case inspect.AnyType():
+                return to_plain(node)
+            case inspect.UnionType():
+                return self._one_of(node, wanted, unit)
+            case inspect.StructType():
+                return self._struct(node, wanted)
+            case inspect.DictType():
+                return self._dict(node, wanted)
+            case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType():
+                return self._list(node, wanted)
+            case _:
+                return self._scalar(node, wanted, unit)
+
+    def _refused(self, node: YamlNode, error: ValueError) -> Any:
+        what, remedy = _split_error(error)
+        return self.wrong(node.place, f"{self._name()} {what}", remedy)
+
+    def _below(self, key: str, node: YamlNode, wanted: inspect.Type) -> Any:
+        self._trail.append(to_printable(key))
+        value = self.value(node, wanted, None)
+        self._trail.pop()
+        return value
+
+    def _name(self, *below: str) -> str:
+        return f"`{'.'.join([*self._trail, *below])}`" if self._trail or below else "the file"
+
+    def _expected(self, node: YamlNode, words: str) -> Any:
+        if is_null(node):
+            return self.wrong(node.place, f"{self._name()} has no value", f"write {words}, or remove the line")
+        remedy = f"{words} is wanted here"
+        if isinstance(node, YamlScalar) and words == "a list":
+            remedy += ": [one, two]"
+        return self.wrong(node.place, f"{self._name()} is {describe_node(node)}", remedy)
+
+    def _struct(self, node: YamlNode, wanted: inspect.StructType) -> Any:
+        if is_null(node):
+            node = YamlMapping(node.place)
+        if not isinstance(node, YamlMapping):
+            return self._expected(node, "a mapping")
+        fields = {field.encode_name: field for field in wanted.fields}
+        values: dict[str, Any] = {}
+        for key, below in node.pairs:
+            if key.text in fields:
+                values[fields[key.text].name] = self._below(key.text, below, fields[key.text].type)
+            else:
+                self._unknown(key, fields)
+        missing = [name for name, field in fields.items() if field.required and node.get(name) is None]
+        for name in missing:
+            self.wrong(node.place, f"{self._name(name)} is missing", describe_missing(name, fields[name]))
+        if missing or any(value is _INVALID for value in values.values()):
+            return _INVALID
+        try:
+            return wanted.cls(**values)
+        except ValueError as error:
+            return self.wrong(node.place, *_split_error(error))
+
+    def _unknown(self, key: YamlScalar, names: Iterable[str]) -> None:
+        known = sorted(names)
+        close = difflib.get_close_matches(key.text[:64].lower(), known, n=1)
+        remedy = f"did you mean `{close[0]}`?" if close else f"known here: {to_printable(', '.join(known), 300)}"
+        self.wrong(key.place, f"{self._name(to_printable(key.text))} is not known", remedy, self.unknown)
+
+    def _dict(self, node: YamlNode, wanted: inspect.DictType) -> Any:
+        if is_null(node):
+            return {}
+        if not isinstance(node, YamlMapping):
+            return self._expected(node, "a mapping")
+        pairs = [
+            (self._key(key, wanted.key_type), self._below(key.text, v, wanted.value_type)) for key, v in node.pairs
+        ]
+        return _INVALID if any(key is _INVALID or value is _INVALID for key, value in pairs) else dict(pairs)
+
+    def _key(self, key: YamlScalar, wanted: inspect.Type) -> Any:
+        return key.text if isinstance(wanted, inspect.AnyType) else self.value(key, wanted, None)
+
+    def _list(self, node: YamlNode, wanted: Any) -> Any:
+        items: tuple[YamlNode, ...] = ()
+        if isinstance(node, YamlSequence):
+            items = node.items
+        elif not is_null(node):
+            return self._expected(node, "a list")
+        values = [self._below(str(at), item, wanted.item_type) for at, item in enumerate(items, 1)]
+        if any(value is _INVALID for value in values):
+            return _INVALID
+        try:
+            check_length(wanted, len(values), "entries")
+        except ValueError as error:
+            return self._refused(node, error)
+        made: Callable[[list[Any]], Any] = {
+            inspect.ListType: list,
+            inspect.VarTupleType: tuple,
+            inspect.SetType: set,
+            inspect.FrozenSetType: frozenset,
+        }[type(wanted)]
+        return made(values)
+
+    def _one_of(self, node: YamlNode, union: inspect.UnionType, unit: str | None) -> Any:
+        if is_null(node) and union.includes_none:
+            return None
+        choices = [choice for choice in union.types if _can_take(choice, node)]
+        if len(choices) == 1:
+            return self.value(node, choices[0], unit)
+        for choice in sorted(choices, key=_rank_choice):
+            attempt = _Binder([], self.unknown, self._trail)
+            value = attempt.value(node, choice, unit)
+            if value is not _INVALID:
+                self.findings += attempt.findings
+                return value
+        real = [choice for choice in union.types if not isinstance(choice, inspect.NoneType)]
+        return self._expected(node, " or ".join(describe_type(choice, unit) for choice in real))
+
+    def _scalar(self, node: YamlNode, wanted: inspect.Type, unit: str | None) -> Any:
+        if not isinstance(node, YamlScalar) or (is_null(node) and not isinstance(wanted, inspect.NoneType)):
+            return self._expected(node, describe_type(wanted, unit))
+        try:
+            return parse_scalar(node, wanted, unit)
+        except ValueError as error:
+            return self._refused(node, error)
+
+
+def _split_error(error: ValueError) -> tuple[str, str]:
+    """What is wrong and what would be right, as whoever found it put it."""
+    return error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
+
+
+def _can_take(choice: inspect.Type, node: YamlNode) -> bool:
+    while isinstance(choice, inspect.Metadata):
+        choice = choice.type
+    if isinstance(choice, inspect.AnyType):
+        return True
+    if isinstance(node, YamlMapping):
+        return isinstance(choice, MAPPING_TYPES)
+    if isinstance(node, YamlSequence):
+        return isinstance(choice, LIST_TYPES)
+    return not isinstance(choice, (*MAPPING_TYPES, *LIST_TYPES, inspect.NoneType))
+
+
+def _rank_choice(choice: inspect.Type) -> int:
+    """Text takes everything, so it is tried last."""
+    while isinstance(choice, inspect.Metadata):
+        choice = choice.type
+    order = (inspect.LiteralType, inspect.BoolType, inspect.IntType, inspect.FloatType, inspect.CustomType)
+    return order.index(type(choice)) if type(choice) in order else len(order)

@@ -1,0 +1,85 @@
+"""One value as it was written, read as the type that is wanted.
+
+Every function here raises `ValueError(what, remedy)` where that cannot be; `what` goes on after the value's name.
+"""
+
+import difflib
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import inspect
+
+from gateway.yaml_source.descriptions import describe_node, describe_type, format_choices, format_value
+from gateway.yaml_source.tree import YamlScalar, as_bool, as_float, as_int
+from gateway.yaml_source.units import parse_duration, parse_size
+
+_BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
+    ("ge", "at least", operator.ge),
+    ("gt", "more than", operator.gt),
+    ("le", "at most", operator.le),
+    ("lt", "less than", operator.lt),
+)
+
+
+def parse_scalar(node: YamlScalar, wanted: inspect.Type, unit: str | None) -> Any:
+    """The value; what is quoted is text, or has a unit that makes it more."""
+    match wanted:
+        case inspect.StrType():
+            return _check_text(node.text, wanted)
+        case inspect.LiteralType(values=values):
+            return _parse_choice(node.text, values)
+        case inspect.CustomType():
+            own: Any = wanted.cls
+            return own.from_scalar(node)
+    value = None if node.quoted and not unit else _parse_value(node.text, wanted, unit)
+    if value is None and not isinstance(wanted, inspect.NoneType):
+        raise ValueError(f"is {describe_node(node)}", f"{describe_type(wanted, unit)} is wanted here")
+    return _check_range(value, wanted, unit)
+
+
+def check_length(wanted: Any, length: int, of: str) -> None:
+    if wanted.min_length is not None and length < wanted.min_length:
+        raise ValueError("is too short", f"give at least {wanted.min_length} {of}")
+    if wanted.max_length is not None and length > wanted.max_length:
+        raise ValueError("is too long", f"give at most {wanted.max_length} {of}")
+
+
+def _check_text(text: str, wanted: inspect.StrType) -> str:
+    check_length(wanted, len(text), "characters")
+    if wanted.pattern is not None and not re.search(wanted.pattern, text):
+        raise ValueError("does not have the form that is wanted here", f"it must match `{wanted.pattern}`")
+    return text
+
+
+def _parse_choice(text: str, values: tuple[Any, ...]) -> Any:
+    for value in values:
+        if text == str(value):
+            return value
+    close = difflib.get_close_matches(text[:64].lower(), [str(value) for value in values], n=1)
+    remedy = f"did you mean `{close[0]}`?" if close else f"write {format_choices(values)}"
+    raise ValueError("cannot have this value", remedy)
+
+
+def _check_range(value: Any, wanted: inspect.Type, unit: str | None) -> Any:
+    for name, words, holds in _BOUNDS:
+        bound = getattr(wanted, name, None)
+        if bound is not None and not holds(value, bound):
+            raise ValueError("is out of range", f"write {words} {format_value(bound, unit)}")
+    return value
+
+
+def _parse_value(text: str, wanted: inspect.Type, unit: str | None) -> Any:
+    if unit == "duration":
+        return parse_duration(text)
+    if unit == "size":
+        return parse_size(text)
+    match wanted:
+        case inspect.BoolType():
+            return as_bool(text)
+        case inspect.IntType():
+            return as_int(text)
+        case inspect.FloatType():
+            return as_float(text)
+    return None

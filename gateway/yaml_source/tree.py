@@ -1,0 +1,138 @@
+"""The tree that a file becomes: scalars, sequences and mappings, each with its place, and the findings about them."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+Severity = Literal["error", "warning"]
+
+# PyYAML's booleans, so that what is untyped means what it means to Hermes.
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+_NULL = frozenset({"", "~", "null"})
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z|0o[0-7]{1,22}\Z")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?\Z")
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\xa0\xad]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff-\uffff]"
+)
+
+
+class SourceLocation(Struct, frozen=True):
+    """Where something stands: `file:line:column`, counted from 1; a source without lines has line 0."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+class Finding(Struct, frozen=True):
+    """What is wrong at a place, and what would be right."""
+
+    place: SourceLocation
+    what: str
+    remedy: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.severity}: {self.what}; {self.remedy}"
+
+
+class YamlScalar(Struct, frozen=True):
+    """One value as it was written; `quoted` when it can only be text."""
+
+    place: SourceLocation
+    text: str
+    quoted: bool = False
+
+
+class YamlSequence(Struct, frozen=True):
+    place: SourceLocation
+    items: "tuple[YamlNode, ...]" = ()
+
+
+class YamlMapping(Struct, frozen=True):
+    """Keys in their order; each is there once."""
+
+    place: SourceLocation
+    pairs: "tuple[tuple[YamlScalar, YamlNode], ...]" = ()
+
+    def get(self, key: str) -> "YamlNode | None":
+        return next((node for name, node in self.pairs if name.text == key), None)
+
+    def key(self, key: str) -> YamlScalar | None:
+        return next((name for name, _ in self.pairs if name.text == key), None)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.text for name, _ in self.pairs)
+
+
+YamlNode: TypeAlias = YamlScalar | YamlSequence | YamlMapping
+
+
+class YamlDocument(Struct, frozen=True):
+    """A file that was read: its tree (an empty mapping where there is nothing), and what was found on the way."""
+
+    root: YamlNode
+    findings: tuple[Finding, ...] = ()
+
+    def place(self, *path: str) -> SourceLocation:
+        """Where the value under these keys stands; the nearest place above it when it is not there."""
+        node = self.root
+        for key in path:
+            below = node.get(key) if isinstance(node, YamlMapping) else None
+            if below is None:
+                break
+            node = below
+        return node.place
+
+
+def as_bool(text: str) -> bool | None:
+    folded = text.lower()
+    return True if folded in _TRUE else False if folded in _FALSE else None
+
+
+def as_int(text: str) -> int | None:
+    return int(text.replace("_", ""), 0) if _INTEGER.match(text) else None
+
+
+def as_float(text: str) -> float | None:
+    if _NUMBER.match(text):
+        return number if math.isfinite(number := float(text)) else None
+    return None if (whole := as_int(text)) is None else float(whole)
+
+
+def is_null(node: YamlNode) -> bool:
+    """Whether the file has a key here but no value."""
+    return isinstance(node, YamlScalar) and not node.quoted and node.text.lower() in _NULL
+
+
+def to_plain(node: YamlNode) -> Any:
+    """The tree as plain data: every value JSON can hold, keys always text."""
+    match node:
+        case YamlMapping(pairs=pairs):
+            return {name.text: to_plain(below) for name, below in pairs}
+        case YamlSequence(items=items):
+            return [to_plain(item) for item in items]
+        case YamlScalar(text=text, quoted=quoted):
+            return text if quoted else _scalar_to_plain(text)
+
+
+def _scalar_to_plain(text: str) -> Any:
+    if text.lower() in _NULL:
+        return None
+    for read in (as_bool, as_int, as_float):
+        if (value := read(text)) is not None:
+            return value
+    return text
+
+
+def to_printable(text: str, limit: int = 60) -> str:
+    """Foreign text, fit for one line of a message."""
+    cut = text if len(text) <= limit else text[: limit - 3] + "..."
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape", "backslashreplace").decode(), cut)
