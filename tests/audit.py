@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway import records
 from gateway.engine import Engine
-from gateway.sessions import Session, apply
+from gateway.sessions import Session, apply_record
 
 
 @dataclass
@@ -83,7 +83,7 @@ def judge_turns(
             found.expect(kept.turn_id not in [one.turn_id for one in ends], f"{where}: a turn that ended twice")
             answered += [one for one in inbound if session.upto < one <= kept.upto]
             ends.append(kept)
-        session = apply(session, kept, seq)
+        session = apply_record(session, kept, seq)
     found.expect(answered == sorted(set(answered)), f"{conv}: answered out of order or twice")
     if is_over:
         found.expect(answered == inbound, f"{conv}: {len(inbound) - len(answered)} messages are not answered")

@@ -12,7 +12,7 @@ import pytest
 from gateway import records
 from gateway.engine import Engine, MemoryEngine, open_sqlite
 from gateway.messages import Address, Message
-from gateway.sessions import session_key
+from gateway.sessions import session_key_of
 
 LIMIT = 10.0
 GLANCE = 0.002
@@ -47,7 +47,7 @@ def message(text: str, chat: str = "1", user: str = "ann", **more: Any) -> Messa
 
 
 def key(chat: str = "1") -> str:
-    return session_key(message("", chat))
+    return session_key_of(message("", chat))
 
 
 async def until(is_so: Callable[[], bool | Awaitable[bool]], what: str = "it") -> None:

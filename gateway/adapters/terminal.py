@@ -16,7 +16,7 @@ from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Receipt, Receive, Reply
 from gateway.outbox import DoubtPolicy
-from gateway.sessions import session_key
+from gateway.sessions import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
@@ -169,5 +169,5 @@ def message_of(typed: Say) -> Message:
 
 def live_subjects(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
-    key = session_key(message)
+    key = session_key_of(message)
     return records.session_subject_of("turn", key), records.reply_pattern_of_session(key), records.delta_subject_of(key)

@@ -1,17 +1,16 @@
 """The agent: a turn of model and tools that can be watched, changed, stopped and resumed at every point."""
 
-from gateway.agent.agent import Agent, Limits
-from gateway.agent.direct import introduce, run_tool
+from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.model import Chunk, Model, ModelRequest, ToolSpec
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.skills import Skill
+from gateway.agent.tool_runner import emit_agent_init, run_tool
 from gateway.agent.tools import Tool, ToolContext, tool
 from gateway.agent.turn import run_turn
 
 __all__ = [
     "Agent",
     "Chunk",
-    "Limits",
     "Model",
     "ModelRequest",
     "Ports",
@@ -19,8 +18,9 @@ __all__ = [
     "Tool",
     "ToolContext",
     "ToolSpec",
+    "TurnLimits",
     "TurnResult",
-    "introduce",
+    "emit_agent_init",
     "run_tool",
     "run_turn",
     "tool",

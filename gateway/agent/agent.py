@@ -7,12 +7,12 @@ from typing import Any
 
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
-from gateway.agent.sources import ToolSource
+from gateway.agent.tool_sources import ToolSource
 from gateway.agent.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """How far one run of an agent may go; 0 means without limit."""
 
     hops: int = 50
@@ -40,7 +40,7 @@ class Agent:
     skills: tuple[Skill, ...] = ()
     agents: tuple["Agent", ...] = ()
     context_files: tuple[Path, ...] = ()
-    limits: Limits = Limits()
+    limits: TurnLimits = TurnLimits()
     model_name: str = ""
     context_window: int = 0
     transfers: bool = True

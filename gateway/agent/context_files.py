@@ -12,7 +12,7 @@ import anyio.to_thread
 LONGEST = 32_000  # bytes of one file
 
 
-async def read_context(paths: Sequence[Path]) -> str:
+async def read_context_files(paths: Sequence[Path]) -> str:
     """The text of those that are there, each under its name."""
     return await anyio.to_thread.run_sync(_read_all, paths) if paths else ""
 

@@ -12,45 +12,56 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.agent import Agent, Limits
-from gateway.agent.call_tool import STOPPED, failed
-from gateway.agent.faults import apologise
-from gateway.agent.loop import converse
-from gateway.agent.ports import TurnResult, enter
-from gateway.agent.replay import replay
-from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, Unrecorded, around, log, wait
+from gateway.agent.agent import Agent, TurnLimits
+from gateway.agent.error_fields import apologise
+from gateway.agent.loop import run_loop
+from gateway.agent.ports import TurnResult, make_subagent_ports
+from gateway.agent.replay import build_replay
+from gateway.agent.tool_call import STOPPED_TEXT, make_failed_result
+from gateway.agent.turn_state import (
+    RETRIES,
+    Fields,
+    Operation,
+    OperationResult,
+    StepNotRecorded,
+    TurnEnding,
+    TurnState,
+    log,
+    run_operation,
+    wait_before_retry,
+)
 from gateway.errors import GatewayError
 from gateway.events.event import Deny, End, Pause
 from gateway.transcript import Entry, as_message, entry_from
 
-HERMES_CUT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect
+HERMES_TEXT_LIMIT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect
 INTERRUPTED = "[The person stopped this answer here.]"
 TOO_SLOW = "I stopped because this took longer than {:g} seconds."
 
 
-async def invoke(run: Run, message: Entry | None) -> TurnResult:
+async def invoke(run: TurnState, message: Entry | None) -> TurnResult:
     """Answer the message; None goes on from what is there."""
     for attempt in range(RETRIES + 1):
         run.finish, run.base = None, len(run.entries)
-        done = await around(run, _operation(run, message))
+        done = await run_operation(run, _operation(run, message))
         if done.retry is None or attempt == RETRIES:
             break
         message = Entry("user", done.retry.message) if done.retry.message else None
         run.view, run.summed = (*run.view, *run.entries[run.base :]), None
         run.hop += 1
-        await wait(done.retry)
+        await wait_before_retry(done.retry)
     return _result(run, done)
 
 
-async def start(run: Run, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
+async def run_subagent(run: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
     """The run of a sub-agent within this one. Without a message it is given the whole conversation."""
-    ports = enter(run.ports, agent, f"{run.ports.turn_id}/{call_id}")
+    ports = make_subagent_ports(run.ports, agent, f"{run.ports.turn_id}/{call_id}")
     view: Sequence[Entry] = () if message is not None else (*run.view, *run.entries[run.base : -1])
-    inner = Run(
+    inner = TurnState(
         agent,
         ports,
         tuple(view),
-        replay(ports.steps, ports.turn_id),
+        build_replay(ports.steps, ports.turn_id),
         note=note,
         resumed=run.resumed,
         streams=run.streams and message is None,
@@ -63,8 +74,8 @@ async def start(run: Run, agent: Agent, call_id: str, message: Entry | None, not
             run.partial = inner.partial
 
 
-def _operation(run: Run, message: Entry | None) -> Operation:
-    said = _Said(message.content if message else "")
+def _operation(run: TurnState, message: Entry | None) -> Operation:
+    said = _PersonText(message.content if message else "")
 
     def ask() -> dict[str, Any]:
         limits = run.agent.limits
@@ -80,14 +91,14 @@ def _operation(run: Run, message: Entry | None) -> Operation:
         _configure(run, event)
         await _answer(run, said.heard(message, event))
 
-    async def instead(done: Done) -> None:
-        await _refuse(run, said.heard(message, done.before), done)
+    async def instead(done: OperationResult) -> None:
+        await _answer_instead(run, said.heard(message, done.before), done)
 
-    def tell(done: Done) -> dict[str, Any]:
-        finish = run.finish or Finish("")
+    def tell(done: OperationResult) -> dict[str, Any]:
+        finish = run.finish or TurnEnding("")
         stop = done.left or ("failed" if done.error else finish.stop)
         return said.fields | {
-            "response": finish.reply[:HERMES_CUT],
+            "response": finish.reply[:HERMES_TEXT_LIMIT],
             "response_full": finish.reply,
             "stop": stop,
             "hook_ended": finish.hook_ended,
@@ -99,7 +110,7 @@ def _operation(run: Run, message: Entry | None) -> Operation:
     return Operation("agent:start", "agent:end", ask, act, tell, instead)
 
 
-class _Said:
+class _PersonText:
     """What the person said, as it stands in the fields of both events; interceptors of the first may rewrite it."""
 
     def __init__(self, text: str) -> None:
@@ -107,7 +118,7 @@ class _Said:
 
     @property
     def fields(self) -> dict[str, Any]:
-        return {"message": self.text[:HERMES_CUT], "message_full": self.text}
+        return {"message": self.text[:HERMES_TEXT_LIMIT], "message_full": self.text}
 
     def heard(self, message: Entry | None, event: Fields | None) -> Entry | None:
         if message is None:
@@ -117,7 +128,7 @@ class _Said:
         return message if self.text == message.content else replace(message, content=self.text)
 
 
-def _configure(run: Run, event: Fields | None) -> None:
+def _configure(run: TurnState, event: Fields | None) -> None:
     run.limits, run.model_name = run.agent.limits, run.agent.model_name
     if event is None:
         return
@@ -132,7 +143,7 @@ def _configure(run: Run, event: Fields | None) -> None:
     try:
         run.limits = msgspec.convert(
             {name: config.get(f"max_{name}", getattr(run.limits, name)) for name in ("hops", "tokens", "seconds")},
-            Limits,
+            TurnLimits,
         )
     except ValueError as error:
         log.warning("agent:start left limits that are none (%s); the agent's own hold", error)
@@ -142,49 +153,49 @@ def _configure(run: Run, event: Fields | None) -> None:
     run.options = {name: value for name, value in config.items() if name not in known}
 
 
-async def _answer(run: Run, message: Entry | None) -> None:
+async def _answer(run: TurnState, message: Entry | None) -> None:
     """The loop, between the person's message and the last word."""
     try:
         if message is not None:
             await run.add(message)
         with anyio.move_on_after(run.limits.seconds or None) as clock:
-            await converse(run, start)
+            await run_loop(run, run_subagent)
         if clock.cancelled_caught:
-            run.leave_by = None
+            run.exit_deadline = None
             text = TOO_SLOW.format(run.limits.seconds)
-            run.finish = Finish(f"{run.partial}\n\n{text}".strip(), "failed", "seconds")
+            run.finish = TurnEnding(f"{run.partial}\n\n{text}".strip(), "failed", "seconds")
     except Exception as error:
         is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
         log.warning("the turn of agent %s failed: %s", run.agent.name, error, exc_info=not is_known)
-        run.finish = Finish(apologise(error), "failed", "failed")
-        await _last_word(run)
+        run.finish = TurnEnding(apologise(error), "failed", "failed")
+        await _add_last_word(run)
         raise
-    except (Pause, Unrecorded):
+    except (Pause, StepNotRecorded):
         raise
     except BaseException:
-        run.finish = Finish(run.partial, "interrupted", "interrupted")
-        await _leave(run)
+        run.finish = TurnEnding(run.partial, "interrupted", "interrupted")
+        await _close_interrupted(run)
         raise
-    await _last_word(run)
+    await _add_last_word(run)
 
 
-async def _refuse(run: Run, message: Entry | None, done: Done) -> None:
+async def _answer_instead(run: TurnState, message: Entry | None, done: OperationResult) -> None:
     """What is said when hooks answered instead of the agent."""
     if isinstance(done.outcome, Deny):
-        run.finish = Finish(done.outcome.text, "denied", "denied")
+        run.finish = TurnEnding(done.outcome.text, "denied", "denied")
     elif isinstance(done.outcome, End):
         run.end(done.outcome, "agent:start")
     elif done.error is not None:
-        run.finish = Finish(apologise(done.error), "failed", "failed")
+        run.finish = TurnEnding(apologise(done.error), "failed", "failed")
     else:
-        run.finish = Finish(str(done.value), stop="result")
+        run.finish = TurnEnding(str(done.value), stop="result")
     if message is not None:
         await run.add(message)
-    await _last_word(run)
+    await _add_last_word(run)
 
 
-async def _last_word(run: Run) -> None:
-    for result in _missing(run):
+async def _add_last_word(run: TurnState) -> None:
+    for result in _make_missing_results(run):
         await run.add(result)
     finish = run.finish
     if finish is not None and not finish.said and finish.reply:
@@ -192,23 +203,25 @@ async def _last_word(run: Run) -> None:
         run.finish = replace(finish, reply=added.content, said=True)
 
 
-async def _leave(run: Run) -> None:
+async def _close_interrupted(run: TurnState) -> None:
     """Close the transcript of an interrupted run, so that the model is told of it at the next turn."""
-    closing = [*_missing(run), Entry("assistant", f"{run.partial}\n\n{INTERRUPTED}".strip())]
+    closing = [*_make_missing_results(run), Entry("assistant", f"{run.partial}\n\n{INTERRUPTED}".strip())]
     for entry in closing:
         with anyio.move_on_after(run.grace(), shield=True), suppress(Exception, Pause):
             await run.add(entry)
 
 
-def _missing(run: Run) -> list[Entry]:
+def _make_missing_results(run: TurnState) -> list[Entry]:
     """Results for the calls that have none, or the transcript could not be shown to a model again."""
     entries = run.entries[run.base :]
     have = {entry.call_id for entry in entries if entry.role == "tool"}
-    return [failed(call, STOPPED) for entry in entries for call in entry.tool_calls if call.id not in have]
+    return [
+        make_failed_result(call, STOPPED_TEXT) for entry in entries for call in entry.tool_calls if call.id not in have
+    ]
 
 
-def _result(run: Run, done: Done) -> TurnResult:
-    finish = run.finish or Finish("")
+def _result(run: TurnState, done: OperationResult) -> TurnResult:
+    finish = run.finish or TurnEnding("")
     reply, status, error = finish.reply, finish.status, ""
     if done.after is not None:
         reply = str(done.after.get("response_full") or "")
@@ -217,11 +230,11 @@ def _result(run: Run, done: Done) -> TurnResult:
     elif status == "failed" and finish.stop == "failed":
         status = "ok"
     if reply != finish.reply:
-        _reword(run, reply)
+        _reword_reply(run, reply)
     return TurnResult(reply, tuple(run.entries), run.usage, status, error, finish.hook_ended, stop=finish.stop)
 
 
-def _reword(run: Run, reply: str) -> None:
+def _reword_reply(run: TurnState, reply: str) -> None:
     """The transcript says what the person was told."""
     if run.entries and run.entries[-1].role == "assistant" and not run.entries[-1].tool_calls:
         run.entries[-1] = replace(run.entries[-1], content=reply)

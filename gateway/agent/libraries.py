@@ -22,7 +22,7 @@ def is_installed(name: str) -> bool:
     return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
 
 
-def load(name: str) -> tuple[Any, ...]:
+def load_library(name: str) -> tuple[Any, ...]:
     """The modules of a library.
 
     Raises:

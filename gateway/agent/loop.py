@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.agent.call_agent import Start, agent_tools
-from gateway.agent.call_llm import call_llm
-from gateway.agent.call_tools import Batch, add_results, call_tools
-from gateway.agent.context_files import read_context
-from gateway.agent.load_skill import skill_tools
-from gateway.agent.model import Answer, ModelRequest
-from gateway.agent.run import Finish, Run
-from gateway.agent.skills import skills_prompt
-from gateway.agent.sources import gather
+from gateway.agent.context_files import read_context_files
+from gateway.agent.model import ModelRequest, ModelResponse
+from gateway.agent.model_call import call_llm
+from gateway.agent.skill_tools import make_skill_tools
+from gateway.agent.skills import render_skills_prompt
+from gateway.agent.subagents import SubagentRunner, make_agent_tools
+from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
+from gateway.agent.tool_sources import gather_tools
 from gateway.agent.tools import Tool
+from gateway.agent.turn_state import TurnEnding, TurnState
 from gateway.records import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
 
@@ -26,55 +26,55 @@ STUCK = "I did the same thing again and again without getting further, so I stop
 TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
 
 
-async def converse(run: Run, start: Start) -> Finish:
+async def run_loop(run: TurnState, start: SubagentRunner) -> TurnEnding:
     """Ask the model, run its tools, ask again; what ends it is returned."""
-    run.guidance = await read_context(run.agent.context_files)
-    further, run.missing = await gather(run.agent.sources)
-    tools = (*run.agent.tools, *further, *skill_tools(run), *agent_tools(run, start))
+    run.context_text = await read_context_files(run.agent.context_files)
+    further, run.missing = await gather_tools(run.agent.sources)
+    tools = (*run.agent.tools, *further, *make_skill_tools(run), *make_agent_tools(run, start))
     first = run.hop
     while run.finish is None:
-        last = _why_last(run, run.hop - first + 1)
+        last = _last_answer_reason(run, run.hop - first + 1)
         entry = await _next_answer(run, () if last else tools)
         if entry is None:
             break
         if not entry.tool_calls:
-            run.finish = Finish(entry.content, said=True, stop=last if run.hop > first and last else "end_turn")
+            run.finish = TurnEnding(entry.content, said=True, stop=last if run.hop > first and last else "end_turn")
             break
         await _use_tools(run, entry.tool_calls, tools)
         if run.finish is None:
-            run.finish = _limit(run, last)
+            run.finish = _check_limits(run, last)
         run.hop += 1
     assert run.finish is not None
     return run.finish
 
 
-def _why_last(run: Run, hops: int) -> str:
+def _last_answer_reason(run: TurnState, hops: int) -> str:
     """Why the next answer is the last one, if it is."""
     if 0 < run.limits.hops <= hops:
         return "hops"
     return "loop" if _is_stuck(run.entries[run.base :]) else ""
 
 
-def _limit(run: Run, last: str) -> Finish | None:
+def _check_limits(run: TurnState, last: str) -> TurnEnding | None:
     tokens = run.usage.input_tokens + run.usage.output_tokens
     if 0 < run.limits.tokens <= tokens:
-        return Finish(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
+        return TurnEnding(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
     if last:
-        return Finish(NO_FURTHER.format(run.limits.hops) if last == "hops" else STUCK, stop=last)
+        return TurnEnding(NO_FURTHER.format(run.limits.hops) if last == "hops" else STUCK, stop=last)
     return None
 
 
-async def _next_answer(run: Run, tools: Sequence[Tool]) -> Entry | None:
+async def _next_answer(run: TurnState, tools: Sequence[Tool]) -> Entry | None:
     """The assistant's next entry: from the records of an earlier life, or from the model; None when a hook ended it."""
     if known := run.replay.answers.get(run.hop):
         run.usage += known.usage
         run.entries.append(known.entry)
         return known.entry
     before = run.usage
-    answer = await call_llm(run, _request(run, tools))
+    answer = await call_llm(run, _build_request(run, tools))
     if run.finish is not None:
         return None
-    entry = await run.add(Entry("assistant", answer.content, _with_ids(run, answer)))
+    entry = await run.add(Entry("assistant", answer.content, _make_call_ids_unique(run, answer)))
     used = Usage(
         run.usage.input_tokens - before.input_tokens,
         run.usage.output_tokens - before.output_tokens,
@@ -87,19 +87,19 @@ async def _next_answer(run: Run, tools: Sequence[Tool]) -> Entry | None:
     return entry
 
 
-async def _use_tools(run: Run, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
+async def _use_tools(run: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
     batch = await call_tools(run, calls, tools)
     await add_results(run, batch)
     if run.transferred is not None and run.finish is None:
         run.entries.extend(run.transferred.entries)
         status, stop = run.transferred.status, run.transferred.stop
-        run.finish = Finish(run.transferred.reply, status, stop, run.transferred.hook_ended, said=True)
+        run.finish = TurnEnding(run.transferred.reply, status, stop, run.transferred.hook_ended, said=True)
     if not run.is_behind:
-        _step(run, calls, batch)
+        _emit_step(run, calls, batch)
         run.resumed = False
 
 
-def _step(run: Run, calls: tuple[ToolCall, ...], batch: Batch) -> None:
+def _emit_step(run: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) -> None:
     if not run.ports.wants("agent:step"):
         return
     done = [
@@ -126,12 +126,12 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
     return seen[0] == seen[1] == seen[2]
 
 
-def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:
+def _build_request(run: TurnState, tools: Sequence[Tool]) -> ModelRequest:
     said = (*run.view, *run.entries[run.base :])
-    parts = [run.agent.instructions, run.guidance, skills_prompt(run.agent.skills), run.note, *run.missing]
+    parts = [run.agent.instructions, run.context_text, render_skills_prompt(run.agent.skills), run.note, *run.missing]
     parts += [entry.content for entry in said if entry.role == "system"]
     return ModelRequest(
-        messages=_with_context(run, tuple(entry for entry in said if entry.role != "system")),
+        messages=_add_context(run, tuple(entry for entry in said if entry.role != "system")),
         system="\n".join(part for part in parts if part),
         tools=tuple(tool.spec for tool in tools),
         name=run.model_name,
@@ -139,7 +139,7 @@ def _request(run: Run, tools: Sequence[Tool]) -> ModelRequest:
     )
 
 
-def _with_context(run: Run, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _add_context(run: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What hooks add stands behind the person's message, for the model alone: the prompt before it stays cached."""
     if not run.context:
         return messages
@@ -150,7 +150,7 @@ def _with_context(run: Run, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
     return (*messages[:place], Entry("user", text), *messages[place + 1 :])
 
 
-def _with_ids(run: Run, answer: Answer) -> tuple[ToolCall, ...]:
+def _make_call_ids_unique(run: TurnState, answer: ModelResponse) -> tuple[ToolCall, ...]:
     """Each call gets an id that no other of the turn has: results, records and questions are matched by it."""
     used = {call.id for entry in run.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []

@@ -52,7 +52,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelResponse:
     """What a model said, once it has said all of it."""
 
     content: str = ""

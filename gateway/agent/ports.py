@@ -8,7 +8,7 @@ from anyio import CancelScope
 
 from gateway.agent.agent import Agent
 from gateway.agent.skills import Skill
-from gateway.agent.tools import Chat
+from gateway.agent.tools import ChatPort
 from gateway.events.event import Event, Question
 from gateway.records import Step
 from gateway.transcript import Entry, Usage
@@ -16,32 +16,32 @@ from gateway.transcript import Entry, Usage
 TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "paused"]
 
 
-class Run(Protocol):
+class EventRunner(Protocol):
     """Fires an event at its interceptors and observers; raises what a hook with `on_error: raise` raised, or Pause."""
 
     def __call__(self, name: str, /, **fields: Any) -> Awaitable[Event]: ...
 
 
-class Emit(Protocol):
+class EventEmitter(Protocol):
     """Tells the observers of an event, and waits for none of them."""
 
     def __call__(self, name: str, /, **fields: Any) -> None: ...
 
 
-async def record_nothing(step: Step) -> None:
+async def ignore_step(step: Step) -> None:
     """For turns that need not survive a crash."""
 
 
-def hide(text: str) -> None:
+def ignore_text(text: str) -> None:
     """For turns that nobody watches."""
 
 
-async def no_tools(_action: str, _skill: Skill) -> Sequence[str]:
+async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
     """For turns whose skills bring nothing but their text."""
     return ()
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """For watchers who do not mind."""
 
 
@@ -65,12 +65,12 @@ class Ports:
     enter: the ports of a sub-agent, in which its own hooks hear its events too.
     """
 
-    run: Run
-    emit: Emit
+    run: EventRunner
+    emit: EventEmitter
     wants: Callable[[str], bool]
-    record: Callable[[Step], Awaitable[None]] = record_nothing
-    delta: Callable[[str], None] = hide
-    discard: Callable[[], None] = nothing
+    record: Callable[[Step], Awaitable[None]] = ignore_step
+    delta: Callable[[str], None] = ignore_text
+    discard: Callable[[], None] = do_nothing
     turn_id: str = ""
     steps: Sequence[Step] = ()
     answers: MutableMapping[str, Any] = field(default_factory=dict)
@@ -81,12 +81,12 @@ class Ports:
     turn: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = no_tools
-    chat: Chat | None = None
+    on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
+    chat: ChatPort | None = None
     enter: "Callable[[Agent, Ports], Ports] | None" = None  # quoted: the class is not there yet
 
 
-def enter(ports: Ports, agent: Agent, turn_id: str) -> Ports:
+def make_subagent_ports(ports: Ports, agent: Agent, turn_id: str) -> Ports:
     """The ports of a sub-agent's run: a turn of its own within the turn, as far as its records are concerned."""
     inner = replace(ports, turn_id=turn_id, stop=CancelScope())
     return ports.enter(agent, inner) if ports.enter else inner

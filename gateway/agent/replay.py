@@ -19,7 +19,7 @@ class Replay:
     unjudged: dict[str, ToolFinished] = field(default_factory=dict)
 
 
-def replay(steps: Sequence[Step], turn_id: str) -> Replay:
+def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
     """The records of this turn; those of its sub-agents carry the id of the call behind that of the turn."""
     known = Replay()
     for step in steps:

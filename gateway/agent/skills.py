@@ -31,14 +31,14 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Skills:
+class FoundSkills:
     """The skills in some folders, and what is wrong with those that were left out."""
 
     skills: tuple[Skill, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
-def find_skills(roots: Iterable[Path]) -> Skills:
+def find_skills(roots: Iterable[Path]) -> FoundSkills:
     """The skills below these folders; where two have one name, the first root's counts. A missing root has none."""
     skills: dict[str, Skill] = {}
     findings: list[Finding] = []
@@ -52,14 +52,14 @@ def find_skills(roots: Iterable[Path]) -> Skills:
                 what = f"the skill {skill.name!r} is there already: {skills[skill.name].folder}"
                 findings.append(Finding(place, what, "rename one of the two", "warning"))
             skills.setdefault(skill.name, skill)
-    return Skills(tuple(skills.values()), tuple(findings))
+    return FoundSkills(tuple(skills.values()), tuple(findings))
 
 
 def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
     """The skill in a folder, or None; what is wrong with it joins the findings."""
     path = folder / FILE
     try:
-        head, _ = _parts(path)
+        head, _ = _split_front_matter(path)
     except AgentError as error:
         findings.append(
             Finding(SourceLocation(str(path), 1, 1), str(error), "begin the file with --- name and description ---")
@@ -67,26 +67,26 @@ def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
         return None
     tree = parse_yaml(b"\n" + head, str(path))  # the fence is the file's first line, so that places are the file's
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(SourceLocation(str(path), 1, 1))
-    faults = [*tree.findings, *_faults(root, folder)]
+    faults = [*tree.findings, *_check_front_matter(root, folder)]
     findings += faults
     if any(fault.severity == "error" for fault in faults):
         return None
     return Skill(folder.name, _text(root, "description"), folder, _version(root))
 
 
-def read_content(skill: Skill) -> str:
+def read_skill_text(skill: Skill) -> str:
     """The text of a skill, as the model is given it: without the front matter, with the place of its files.
 
     Raises:
         AgentError: it cannot be read any more.
     """
-    _, body = _parts(skill.folder / FILE)
+    _, body = _split_front_matter(skill.folder / FILE)
     files = sorted(_files(skill.folder))[:100]
     beside = f"\n\nFiles of this skill, in {skill.folder}: {', '.join(files)}" if files else ""
     return body.decode("utf-8", "replace").strip() + beside
 
 
-def skills_prompt(skills: Sequence[Skill]) -> str:
+def render_skills_prompt(skills: Sequence[Skill]) -> str:
     """What the model is told of the skills that it can load."""
     if not skills:
         return ""
@@ -111,7 +111,7 @@ def _files(folder: Path) -> Iterable[str]:
                 yield str((Path(place) / name).relative_to(folder))
 
 
-def _parts(path: Path) -> tuple[bytes, bytes]:
+def _split_front_matter(path: Path) -> tuple[bytes, bytes]:
     """Front matter and body of a file."""
     try:
         with path.open("rb") as file:
@@ -129,7 +129,7 @@ def _parts(path: Path) -> tuple[bytes, bytes]:
     return b"\n".join(lines[1:end]), b"\n".join(lines[end + 1 :])
 
 
-def _faults(root: YamlMapping, folder: Path) -> Iterable[Finding]:
+def _check_front_matter(root: YamlMapping, folder: Path) -> Iterable[Finding]:
     name, description = root.get("name"), _text(root, "description")
     place = name.place if name else root.place
     if _text(root, "name") != folder.name:

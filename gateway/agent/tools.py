@@ -11,15 +11,15 @@ from typing import Any, Protocol, TypeAlias, get_type_hints
 
 import msgspec
 
+from gateway.agent.json_schema import check_value
 from gateway.agent.model import ToolSpec
-from gateway.agent.schema import check
 from gateway.errors import AgentError
 
-Ask: TypeAlias = Callable[[str, str], Any]
-RAW = "__raw__"  # the argument under which a model's text stands when it was no JSON object
+AskPerson: TypeAlias = Callable[[str, str], Any]
+RAW_ARGS = "__raw__"  # the argument under which a model's text stands when it was no JSON object
 
 
-class Chat(Protocol):
+class ChatPort(Protocol):
     """The conversation, for tools that speak in it. `key` makes a word the same one when its turn runs again."""
 
     async def say(self, text: str, to: str, key: str) -> str:
@@ -52,11 +52,11 @@ class ToolContext:
     turn: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    ask: Ask | None = None
-    chat: Chat | None = None
+    ask: AskPerson | None = None
+    chat: ChatPort | None = None
 
 
-Asks: TypeAlias = bool | Callable[[dict[str, Any]], bool]
+ApprovalRule: TypeAlias = bool | Callable[[dict[str, Any]], bool]
 ToolCallable: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
 
 
@@ -74,7 +74,7 @@ class Tool:
     schema: Mapping[str, Any]
     call: ToolCallable
     repeatable: bool = False
-    asks: Asks = False
+    asks: ApprovalRule = False
     subject: Callable[[dict[str, Any]], str] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
 
@@ -100,11 +100,11 @@ def check_args(tool: Tool, args: Any) -> dict[str, Any]:
     fault = None
     if not isinstance(args, dict):
         fault = f"the arguments must be an object, not {type(args).__name__}"
-    elif RAW in args:
-        fault = f"the arguments are not a JSON object: {str(args[RAW])[:200]}"
+    elif RAW_ARGS in args:
+        fault = f"the arguments are not a JSON object: {str(args[RAW_ARGS])[:200]}"
     else:
         try:
-            (tool.accept or _schema_check(tool))(args)
+            (tool.accept or _make_schema_check(tool))(args)
         except ValueError as error:
             fault = str(error)
     if fault is None:
@@ -127,7 +127,7 @@ def tool(
     *,
     name: str = "",
     repeatable: bool = False,
-    asks: Asks = False,
+    asks: ApprovalRule = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of an async function: its docstring is the description, its typed parameters are the schema.
@@ -146,12 +146,12 @@ def tool_from(
     *,
     name: str = "",
     repeatable: bool = False,
-    asks: Asks = False,
+    asks: ApprovalRule = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
 ) -> Tool:
     """The tool that a typed function is."""
     name = name or getattr(function, "__name__", type(function).__name__)
-    struct, wants_context = _signature(function, name)
+    struct, wants_context = _parse_signature(function, name)
 
     def accept(args: dict[str, Any]) -> None:
         msgspec.convert(args, struct, strict=False)
@@ -170,7 +170,7 @@ def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:
     return next((tool for tool in tools if tool.name == name), None)
 
 
-def _signature(function: Callable[..., Any], name: str) -> tuple[type[msgspec.Struct], bool]:
+def _parse_signature(function: Callable[..., Any], name: str) -> tuple[type[msgspec.Struct], bool]:
     hints = get_type_hints(function, include_extras=True)
     fields: list[Any] = []
     parameters = inspect.signature(function).parameters
@@ -184,8 +184,8 @@ def _signature(function: Callable[..., Any], name: str) -> tuple[type[msgspec.St
     return msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True), "context" in parameters
 
 
-def _schema_check(tool: Tool) -> Callable[[dict[str, Any]], None]:
-    return lambda args: check(args, tool.schema)
+def _make_schema_check(tool: Tool) -> Callable[[dict[str, Any]], None]:
+    return lambda args: check_value(args, tool.schema)
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.agent.agent import Agent
-from gateway.agent.compact import recalled
-from gateway.agent.interrupt import answered, put
+from gateway.agent.compaction import apply_summary
 from gateway.agent.invocation import invoke
 from gateway.agent.ports import Ports, TurnResult
-from gateway.agent.replay import replay
-from gateway.agent.run import Run, Unrecorded
+from gateway.agent.questions import prepare_question, process_answer
+from gateway.agent.replay import build_replay
+from gateway.agent.turn_state import StepNotRecorded, TurnState
 from gateway.events.event import Pause, Question
 from gateway.records import Step
 from gateway.transcript import Entry
@@ -32,17 +32,17 @@ ROUNDS = 10  # so often may hooks answer the questions of other hooks, before a 
 
 async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports: Ports) -> TurnResult:
     """Let the agent answer the message. With the records of an interrupted run, go on where that one stopped."""
-    runs: list[Run] = []
+    runs: list[TurnState] = []
     with ports.stop:
-        return await _attend(agent, tuple(history), message, ports, runs)
+        return await _run_rounds(agent, tuple(history), message, ports, runs)
     reply = runs[-1].finish.reply if runs and runs[-1].finish else ""
     entries = tuple(runs[-1].entries) if runs else ()
     usage = runs[-1].usage if runs else TurnResult().usage
     return TurnResult(reply, entries or (message,), usage, "interrupted", stop="interrupted")
 
 
-async def _attend(
-    agent: Agent, history: tuple[Entry, ...], message: Entry, ports: Ports, runs: list[Run]
+async def _run_rounds(
+    agent: Agent, history: tuple[Entry, ...], message: Entry, ports: Ports, runs: list[TurnState]
 ) -> TurnResult:
     """Run the turn; when it pauses and hooks know the answers themselves, run it again with them."""
     steps = list(ports.steps)
@@ -53,34 +53,34 @@ async def _attend(
 
     resumed = ports.resumed or bool(ports.steps) or bool(ports.answers)
     for round_ in range(ROUNDS):
-        known = replay(steps, ports.turn_id)
+        known = build_replay(steps, ports.turn_id)
         inner = replace(ports, record=record, steps=tuple(steps))
-        view, summed = recalled(history, ports.session)
-        run = Run(agent, inner, view, known, summed=summed, resumed=resumed or round_ > 0)
+        view, summed = apply_summary(history, ports.session)
+        run = TurnState(agent, inner, view, known, summed=summed, resumed=resumed or round_ > 0)
         runs.append(run)
         try:
             if round_ == 0:
-                await _take_answers(run)
+                await _process_answers(run)
             return await invoke(run, message)
-        except Unrecorded as refusal:
+        except StepNotRecorded as refusal:
             raise refusal.error from None
         except Pause as pause:
-            questions = await _put_all(run, pause.questions)
+            questions = await _prepare_questions(run, pause.questions)
         if questions:
             return TurnResult("", (), run.usage, "paused", questions=questions, stop="paused")
     return TurnResult("", (message,), run.usage, "failed", f"hooks answered each other's questions {ROUNDS} times")
 
 
-async def _take_answers(run: Run) -> None:
+async def _process_answers(run: TurnState) -> None:
     for name, response in list(run.ports.answers.items()):
-        run.ports.answers[name] = await answered(run, name, run.ports.asked.get(name, ""), response)
+        run.ports.answers[name] = await process_answer(run, name, run.ports.asked.get(name, ""), response)
 
 
-async def _put_all(run: Run, questions: tuple[Question, ...]) -> tuple[Question, ...]:
+async def _prepare_questions(run: TurnState, questions: tuple[Question, ...]) -> tuple[Question, ...]:
     """The questions that are left for a person, as interceptors want them put."""
     left = []
     for question in questions:
-        shown, answer = await put(run, question)
+        shown, answer = await prepare_question(run, question)
         if answer is None:
             left.append(shown)
         else:

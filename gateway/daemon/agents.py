@@ -5,21 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway.agent import Agent, Limits, Model, Skill, Tool
+from gateway.agent import Agent, Model, Skill, Tool, TurnLimits
 from gateway.agent.libraries import is_installed
-from gateway.agent.models.completion import Price
-from gateway.agent.models.demo_agent import ListHooks, demo_agent
+from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
-from gateway.agent.models.resilient import Patience
+from gateway.agent.models.fallback import RetryPolicy
+from gateway.agent.models.openai_format import TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
-from gateway.agent.sources import ToolSource, choose
-from gateway.agent.toolbox.chat import chat_tools
-from gateway.agent.toolbox.files import file_tools
-from gateway.agent.toolbox.memory import FileMemory, memory_tools
-from gateway.agent.toolbox.shell import Shell, shell_tool
-from gateway.agent.toolbox.web import Web, web_tool
-from gateway.agent.toolbox.workspace import inside
+from gateway.agent.tool_sources import ToolSource, choose_sources
+from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.agent.toolbox.files import make_file_tools
+from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
+from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool
+from gateway.agent.toolbox.web import WebOptions, make_web_tool
+from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import find_tool
 from gateway.config.agents import Model as ModelSettings
 from gateway.config.home import Home
@@ -59,7 +59,7 @@ class Agents:
         self._models = {DEFAULT: self._model(DEFAULT, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.ours / "memory")
-        self._demo = demo_agent(memory=self._memory, hooks=list_hooks)
+        self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
         skills = find_skills([home.skills])
         self._skills: tuple[Skill, ...] = skills.skills
         self.findings: tuple[Finding, ...] = skills.findings
@@ -101,7 +101,7 @@ class Agents:
         wanted = self._named[name]
         model = wanted.model or DEFAULT
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
-        tools, skills, agents, sources = self._tools, self._skills, below, choose(self._sources, wanted.tools)
+        tools, skills, agents, sources = self._tools, self._skills, below, choose_sources(self._sources, wanted.tools)
         if self._is_demo(model):
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
@@ -119,7 +119,7 @@ class Agents:
             sources=sources,
             skills=chosen(skills, wanted.skills),
             agents=agents,
-            limits=Limits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
+            limits=TurnLimits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
             context_window=self._settings_of(model).context_window,
             transfers=wanted.transfers,
         )
@@ -136,21 +136,27 @@ class Agents:
             return read_script(self._home.path(model.script))
         specs = [spec_of(name, model)]
         specs += [spec_of(other, self._settings.models[other]) for other in model.fallbacks]
-        patience = Patience(tries=model.retries + 1)
+        patience = RetryPolicy(tries=model.retries + 1)
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
     def _toolbox(self, environ: Mapping[str, str]) -> tuple[Tool, ...]:
         """The tools of our own. What steers the gateway is out of their reach."""
         settings, home = self._settings.tools, self._home
         roots = [home.path(root) for root in settings.roots]
-        workspace = self.workspace = inside([*roots, home.files], self._steering())  # what people send can be read
-        found = [*file_tools(workspace, settings.output_limit), *memory_tools(self._memory), *chat_tools()]
-        found.append(web_tool(Web(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
+        workspace = self.workspace = make_workspace(
+            [*roots, home.files], self._steering()
+        )  # what people send can be read
+        found = [
+            *make_file_tools(workspace, settings.output_limit),
+            *make_memory_tools(self._memory),
+            *make_chat_tools(),
+        ]
+        found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_SEES if name in environ}
             allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"
-            shell = Shell(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
-            found.append(shell_tool(shell))
+            shell = ShellOptions(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
+            found.append(make_shell_tool(shell))
         return tuple(found)
 
     def _steering(self) -> list[Path]:
@@ -182,7 +188,7 @@ def spec_of(name: str, model: ModelSettings) -> ModelSpec:
         "stall": model.timeout,
         "extra": model.options,
     }
-    price = Price(model.input_price, model.output_price)
+    price = TokenPrice(model.input_price, model.output_price)
     return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, price)
 
 

@@ -48,9 +48,9 @@ from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.schedule import Schedule
-from gateway.sessions import KeyRules, ResetPolicy, Session, Sessions
-from gateway.sessions.retention import Limits, Retention
-from gateway.sessions.search import Search
+from gateway.sessions import KeyRules, ResetPolicy, Session, SessionRepository
+from gateway.sessions.retention import Retention, RetentionLimits
+from gateway.sessions.search import SessionSearch
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,8 @@ class Gateway:
         self.stop = stop
         self.engine = engine
         self.registry = HookRegistry()
-        self.sessions = Sessions(engine)
-        self.search = Search(engine, home.search)
+        self.sessions = SessionRepository(engine)
+        self.search = SessionSearch(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
         self.access = Access(rules_from(self.settings.access, self.settings.platforms), pairings=Pairings(engine))
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
@@ -99,9 +99,9 @@ class Gateway:
         assert self.dispatcher
         return self.dispatcher.lanes
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> RetentionLimits:
         journal = self.settings.journal
-        return Limits(journal.retention, journal.max_size)
+        return RetentionLimits(journal.retention, journal.max_size)
 
     def _agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())

@@ -8,10 +8,10 @@ from typing import Any
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine
 from gateway.errors import SessionError
-from gateway.sessions import Session, Sessions
+from gateway.sessions import Session, SessionRepository
 from gateway.sessions.export import as_json, as_markdown
-from gateway.sessions.removal import forget
-from gateway.sessions.search import Search
+from gateway.sessions.removal import forget_sessions
+from gateway.sessions.search import SessionSearch
 
 Asked = Callable[[dict[str, Any]], Awaitable[Any]]
 
@@ -19,7 +19,7 @@ Asked = Callable[[dict[str, Any]], Awaitable[Any]]
 class Memory:
     """Answers from the sessions and from the projection that searches them."""
 
-    def __init__(self, engine: Engine, sessions: Sessions, search: Search) -> None:
+    def __init__(self, engine: Engine, sessions: SessionRepository, search: SessionSearch) -> None:
         self._engine = engine
         self._sessions = sessions
         self._search = search
@@ -54,10 +54,10 @@ class Memory:
     async def _delete(self, params: dict[str, Any]) -> Any:
         name = params["session"]
         if name.startswith("agent:"):
-            gone = await forget(self._engine, self._sessions, name)
+            gone = await forget_sessions(self._engine, self._sessions, name)
         else:
             session = await self._session(name)
-            gone = await forget(self._engine, self._sessions, session.key, session.session_id)
+            gone = await forget_sessions(self._engine, self._sessions, session.key, session.session_id)
         if not gone:
             raise SessionError(f"there is no session {name}")
         return {"deleted": name}
@@ -80,7 +80,7 @@ class Memory:
             raise SessionError(
                 f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list"
             )
-        past = await self._sessions.past(rows[0].session_key)
+        past = await self._sessions.read_all(rows[0].session_key)
         return past[rows[0].session_id]
 
 

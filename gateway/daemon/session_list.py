@@ -21,7 +21,7 @@ from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.messages import Message
-from gateway.sessions import Session, Sessions, platform_of
+from gateway.sessions import Session, SessionRepository, platform_of
 
 OURS = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
 PAUSE = 1.0  # seconds in which changes are gathered
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionList:
-    def __init__(self, home: Home, engine: Engine, sessions: Sessions) -> None:
+    def __init__(self, home: Home, engine: Engine, sessions: SessionRepository) -> None:
         self._home = home
         self._engine = engine
         self._sessions = sessions

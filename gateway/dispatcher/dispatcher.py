@@ -34,7 +34,7 @@ from gateway.hooks import Scope as HookScope
 from gateway.lanes import HOUR, Lanes, LaneTurn, Outcome
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.outbox import Stream
-from gateway.sessions import Session, apply, turnover
+from gateway.sessions import Session, apply_record, session_switch_of
 from gateway.transcript import Entry
 
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
@@ -96,7 +96,7 @@ class Dispatcher:
         ran = await self._orders.run(Call(found[0], message, scope, turn.session, self._house), found[1], view)
         session = turn.session
         for change in ran.changes:
-            session = apply(session, change, session.seq + 1)
+            session = apply_record(session, change, session.seq + 1)
             if isinstance(change, records.SessionOpened):
                 self._tell_turnover(session, view)
         if ran.then is None:
@@ -146,7 +146,7 @@ class Dispatcher:
         return self._house.outbox.stream(reply_to(turn, message, ""))
 
     def _tell_turnover(self, session: Session, view: HookScope) -> None:
-        change = turnover(session)
+        change = session_switch_of(session)
         if change.ended:
             view.emit("session:end", **speech.ended_fields(change))
             view.emit("session:reset", **speech.ended_fields(change))

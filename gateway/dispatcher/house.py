@@ -15,7 +15,7 @@ from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 from gateway.outbox import Outbox
-from gateway.sessions import DEFAULT_RULES, KeyRules, Session, Sessions
+from gateway.sessions import DEFAULT_RULES, KeyRules, Session, SessionRepository
 
 Choose: TypeAlias = Callable[[Message, Session], Agent]
 Report: TypeAlias = Callable[[], str]
@@ -77,7 +77,7 @@ class House:
 
     engine: Engine
     registry: HookRegistry
-    sessions: Sessions
+    sessions: SessionRepository
     outbox: Outbox
     access: Access
     commands: CommandTable

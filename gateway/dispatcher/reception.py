@@ -16,7 +16,7 @@ from gateway.engine import NewRecord
 from gateway.events.event import Deny, End
 from gateway.lanes import Lanes
 from gateway.messages import Message, Receipt, Reply
-from gateway.sessions import Session, session_key
+from gateway.sessions import Session, session_key_of
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Reception:
         scope = self._house.access.scope(message)
         if scope is None:
             return await self._turn_away(message)
-        key = session_key(message, self._house.keys)
+        key = session_key_of(message, self._house.keys)
         if self._house.access.is_too_fast(message):
             return await self._slow_down(key, message)
         session = await self._house.sessions.open(key)

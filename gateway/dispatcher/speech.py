@@ -8,7 +8,7 @@ from gateway.access import Scope
 from gateway.events.event import Deny, End, Event
 from gateway.lanes import LaneTurn
 from gateway.messages import Message
-from gateway.sessions import Session, Turnover
+from gateway.sessions import Session, SessionSwitch
 
 REFUSED = "This was refused."
 
@@ -46,7 +46,7 @@ def received_fields(message: Message) -> dict[str, Any]:
     }
 
 
-def turnover_fields(change: Turnover) -> dict[str, Any]:
+def turnover_fields(change: SessionSwitch) -> dict[str, Any]:
     """`session:start`; the session that ended is told with `ended_fields`."""
     return {
         "platform": change.platform,
@@ -56,7 +56,7 @@ def turnover_fields(change: Turnover) -> dict[str, Any]:
     }
 
 
-def ended_fields(change: Turnover) -> dict[str, Any]:
+def ended_fields(change: SessionSwitch) -> dict[str, Any]:
     """`session:end` and `session:reset`."""
     return turnover_fields(change) | {
         "session_id": change.ended,

@@ -18,7 +18,7 @@ from gateway.dispatcher.house import House
 from gateway.errors import SessionError
 from gateway.lanes import Lanes
 from gateway.messages import Message
-from gateway.sessions import Session, verbs
+from gateway.sessions import Session, transitions
 
 MORE = 20
 DIGITS = 9  # a number of thousands of them is more than Python reads, and no session has that many turns
@@ -63,26 +63,26 @@ Verb: TypeAlias = Callable[[Call], Awaitable[Ran]]
 
 
 async def new(call: Call) -> Ran:
-    opened = verbs.begin(call.session, time.time(), "new", message=call.message, keep=KEPT_SETTINGS)
+    opened = transitions.begin_session(call.session, time.time(), "new", message=call.message, keep=KEPT_SETTINGS)
     return Ran("A new session begins. I remember nothing of the one before; /resume brings it back.", (opened,))
 
 
 async def retry(call: Call) -> Ran:
-    said = verbs.last_request(call.session)
-    return Ran(changes=(verbs.undo(call.session),), then=said)
+    said = transitions.find_last_request(call.session)
+    return Ran(changes=(transitions.undo_turns(call.session),), then=said)
 
 
 async def undo(call: Call) -> Ran:
     if call.args and not call.args.isdecimal():
         return Ran(f"/undo takes a number of turns, not {call.args!r}")
-    undone = verbs.undo(call.session, int(call.args[:DIGITS] or 1))
+    undone = transitions.undo_turns(call.session, int(call.args[:DIGITS] or 1))
     return Ran(f"The last {'turn is' if undone.turns == 1 else f'{undone.turns} turns are'} forgotten.", (undone,))
 
 
 async def title(call: Call) -> Ran:
     if not call.args:
         return Ran(f"This session is called: {call.session.title}" if call.session.title else "It has no title yet.")
-    changed = verbs.title(call.args)
+    changed = transitions.change_title(call.args)
     return Ran(f"This session is now called: {changed.value}", (changed,))
 
 
@@ -91,12 +91,12 @@ async def model(call: Call) -> Ran:
     if not call.args:
         now = call.session.model or f"{names[0]} (default)"
         return Ran(f"Model of this session: {now}\nThere are: {', '.join(names)}")
-    changed = verbs.model(call.args)
+    changed = transitions.change_model(call.args)
     return Ran(f"Model of this session: {changed.value or f'{names[0]} (default)'}", (changed,))
 
 
 async def sessions(call: Call) -> Ran:
-    past = await call.house.sessions.past(call.session.key)
+    past = await call.house.sessions.read_all(call.session.key)
     rows = [
         f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  {one.title or first_words(one)}"
         for one in list(past.values())[-MORE:]
@@ -105,11 +105,11 @@ async def sessions(call: Call) -> Ran:
 
 
 async def resume(call: Call) -> Ran:
-    past = await call.house.sessions.past(call.session.key)
+    past = await call.house.sessions.read_all(call.session.key)
     found = [one for one in past.values() if call.args and one.session_id.startswith(call.args)]
     if len(found) != 1:
         return Ran(f"{'No' if not found else 'More than one'} session begins with {call.args!r}; /sessions lists them.")
-    opened = verbs.resume(call.session, found[0])
+    opened = transitions.resume_session(call.session, found[0])
     return Ran(f"Back in {opened.session_id}: {found[0].title or first_words(found[0])}", (opened,))
 
 
@@ -118,7 +118,7 @@ async def approvals(call: Call) -> Ran:
 
 
 async def branch(call: Call) -> Ran:
-    opened = verbs.branch(call.session, call.session, time.time(), call.args)
+    opened = transitions.branch_session(call.session, call.session, time.time(), call.args)
     return Ran(f"This is a copy now, {opened.session_id}; /resume {call.session.session_id} goes back.", (opened,))
 
 

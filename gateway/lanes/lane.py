@@ -19,8 +19,8 @@ from gateway.lanes.look import Wait, look
 from gateway.lanes.surroundings import Surroundings
 from gateway.lanes.turn import LaneTurn, Outcome, partial_entries
 from gateway.messages import Reply
-from gateway.sessions import Session, due, turnover
-from gateway.sessions.verbs import LANE_REASONS, begin
+from gateway.sessions import Session, get_reset_reason, session_switch_of
+from gateway.sessions.transitions import LANE_REASONS, begin_session
 
 log = logging.getLogger(__name__)
 
@@ -136,10 +136,10 @@ class Lane:
         claim = records.Claim(turn_id=job.turn_id, by=self._around.node, on=job.on, attempt=job.attempt)
         if job.resumed and session.session_id:
             return await self._around.sessions.append(session, claim)
-        reason = "first" if not session.session_id else due(session, self._around.settings.reset, now)
+        reason = "first" if not session.session_id else get_reset_reason(session, self._around.settings.reset, now)
         if reason is None:
             return await self._around.sessions.append(session, claim)
-        opened = begin(session, now, reason, message=job.messages[0])
+        opened = begin_session(session, now, reason, message=job.messages[0])
         return await self._around.sessions.append(session, opened, claim)
 
     async def _run(self, hold: Hold) -> None:
@@ -206,7 +206,7 @@ def _lane_turn(hold: Hold) -> LaneTurn:
         steps=session.turn.steps,
         answers=session.turn.answers,
         asked=session.turn.asked,
-        turnover=turnover(session) if begins else None,
+        turnover=session_switch_of(session) if begins else None,
         scope=hold.soft,
         held=hold,
     )

@@ -24,7 +24,7 @@ from gateway.lanes.slots import Slots
 from gateway.lanes.surroundings import LaneSettings, Surroundings, lease_key
 from gateway.lanes.turn import Work, partial_entries
 from gateway.messages import Message
-from gateway.sessions import OpenTurn, Session, Sessions
+from gateway.sessions import OpenTurn, Session, SessionRepository
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Lanes:
     def __init__(
         self,
         engine: Engine,
-        sessions: Sessions,
+        sessions: SessionRepository,
         work: Work,
         settings: LaneSettings | None = None,
         *,

@@ -10,7 +10,7 @@ from gateway.engine.interface import Engine
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import Work
 from gateway.messages import Message
-from gateway.sessions import ResetPolicy, Session, Sessions
+from gateway.sessions import ResetPolicy, Session, SessionRepository
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
@@ -84,7 +84,7 @@ class Surroundings:
     """The parts, and the node's name."""
 
     engine: Engine
-    sessions: Sessions
+    sessions: SessionRepository
     work: Work
     settings: LaneSettings
     slots: Slots

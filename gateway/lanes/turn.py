@@ -8,7 +8,7 @@ import anyio
 
 from gateway import records
 from gateway.messages import Message, Reply
-from gateway.sessions import Session, Turnover
+from gateway.sessions import Session, SessionSwitch
 from gateway.transcript import Entry, Usage
 
 Status: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
@@ -66,7 +66,7 @@ class LaneTurn:
     steps: tuple[records.Step, ...]
     answers: Mapping[str, Any]
     asked: Mapping[str, str]
-    turnover: Turnover | None
+    turnover: SessionSwitch | None
     scope: anyio.CancelScope
     held: Held
 

@@ -3,11 +3,11 @@
 What only some need is imported from its module: `verbs`, `removal`, `export`, `search`.
 """
 
-from gateway.sessions.cache import Sessions
-from gateway.sessions.keys import DEFAULT_RULES, KeyRules, new_session_id, platform_of, session_key
-from gateway.sessions.policy import ResetPolicy, due
-from gateway.sessions.session import OpenTurn, Session, apply, fold
-from gateway.sessions.verbs import Turnover, turnover
+from gateway.sessions.keys import DEFAULT_RULES, KeyRules, make_session_id, platform_of, session_key_of
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.reset_policy import ResetPolicy, get_reset_reason
+from gateway.sessions.session import OpenTurn, Session, apply_record, fold_record
+from gateway.sessions.transitions import SessionSwitch, session_switch_of
 
 __all__ = [
     "DEFAULT_RULES",
@@ -15,13 +15,13 @@ __all__ = [
     "OpenTurn",
     "ResetPolicy",
     "Session",
-    "Sessions",
-    "Turnover",
-    "apply",
-    "due",
-    "fold",
-    "new_session_id",
+    "SessionRepository",
+    "SessionSwitch",
+    "apply_record",
+    "fold_record",
+    "get_reset_reason",
+    "make_session_id",
     "platform_of",
-    "session_key",
-    "turnover",
+    "session_key_of",
+    "session_switch_of",
 ]

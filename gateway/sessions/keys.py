@@ -22,7 +22,7 @@ class KeyRules:
 DEFAULT_RULES = KeyRules()
 
 
-def session_key(message: Message, rules: KeyRules = DEFAULT_RULES) -> str:
+def session_key_of(message: Message, rules: KeyRules = DEFAULT_RULES) -> str:
     """The key of the session that a message goes to.
 
     A session that the sender names is a key of its own on the sender's platform; a whole key (`agent:...`) is taken
@@ -55,6 +55,6 @@ def _suffix() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(6))
 
 
-def new_session_id(now: float, suffix: Callable[[], str] = _suffix) -> str:
+def make_session_id(now: float, suffix: Callable[[], str] = _suffix) -> str:
     """An id that sorts by its time and is read by people: `20260101_120000_abc123` (UTC)."""
     return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{suffix()}"

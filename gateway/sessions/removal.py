@@ -1,7 +1,7 @@
 """Forgetting and shortening: words leave the journal, and what was answered stays marked as answered.
 
 First one append says, at the end of the chain, that all before is over, and carries what is to stay; only then the
-records before it are purged. So a crash in between loses nothing, and what it left over goes with the next `sweep`,
+records before it are purged. So a crash in between loses nothing, and what it left over goes with the next `purge_forgotten`,
 which every reader of the chain may do again: it is the same every time.
 """
 
@@ -14,16 +14,16 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineTooNew, SessionError
-from gateway.sessions.cache import Sessions
-from gateway.sessions.keys import new_session_id
+from gateway.sessions.keys import make_session_id
+from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
-from gateway.sessions.verbs import carried
+from gateway.sessions.transitions import carry_over
 
 PAGE = 200
-COPIES = (records.EVENT_SUBJECTS, "gw.dead.>")  # where a conversation's words stand under no subject of its own
+COPY_SUBJECTS = (records.EVENT_SUBJECTS, "gw.dead.>")  # where a conversation's words stand under no subject of its own
 
 
-async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bool:
+async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
     """Forget these sessions of a key, or all of them where none is named; False when one of them is not there.
 
     Of a whole key everything goes: messages that still wait are not answered, a turn that runs is stopped.
@@ -33,7 +33,7 @@ async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bo
     """
     while True:
         before = await sessions.open(key)
-        past = await sessions.past(key)
+        past = await sessions.read_all(key)
         newest = await engine.last(records.session_subject_of("in", key))
         if not past.keys() >= set(gone) or (before.seq == 0 and newest is None):
             return False
@@ -41,19 +41,19 @@ async def forget(engine: Engine, sessions: Sessions, key: str, *gone: str) -> bo
             raise SessionError(f"a turn is under way in {key}: stop it first, then forget {', '.join(gone)}")
         upto = before.upto if gone or newest is None else max(before.upto, newest.seq)
         stay = [old for name, old in past.items() if gone and name not in gone]
-        remains = [_kept(old) for old in stay]
+        remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
-            remains.append(_empty(before, sessions.now()))
+            remains.append(_make_empty_session(before, sessions.now()))
         try:
             await sessions.append(before, records.TurnEnded(upto=upto, status="forgotten"), *remains)
         except Conflict:
             continue
         (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
-        await sweep(engine, records.session_token_of(key), end.seq, upto)
+        await purge_forgotten(engine, records.session_token_of(key), end.seq, upto)
         return True
 
 
-async def shorten(engine: Engine, sessions: Sessions, key: str) -> bool:
+async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
     """Write the sessions of a key anew, each as it is now, in place of all the records that made them.
 
     Nothing of what was said is lost; what goes are the claims and steps of turns that have ended. False where a turn is
@@ -62,10 +62,10 @@ async def shorten(engine: Engine, sessions: Sessions, key: str) -> bool:
     before = await sessions.open(key)
     if before.turn is not None or not before.session_id:
         return False
-    past = await sessions.past(key)
+    past = await sessions.read_all(key)
     done = records.TurnEnded(upto=before.upto, status="shortened")
     try:
-        await sessions.append(before, done, *map(_kept, past.values()))
+        await sessions.append(before, done, *map(_rewrite_session, past.values()))
     except Conflict:
         return False
     (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
@@ -74,7 +74,7 @@ async def shorten(engine: Engine, sessions: Sessions, key: str) -> bool:
     return True
 
 
-async def sweep(engine: Engine, conv: str, seq: int, upto: int) -> None:
+async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
     """Purge what the end at `seq` in a chain said to forget: the chain before it, messages up to `upto`, replies.
 
     Their files go too, and the events that hooks are owed of them.
@@ -86,7 +86,7 @@ async def sweep(engine: Engine, conv: str, seq: int, upto: int) -> None:
     await engine.purge(f"gw.bell.{conv}", seq)
     await engine.purge(f"gw.out.*.*.{conv}", seq)
     await engine.purge(f"gw.dead.turns.{conv}", seq)
-    for pattern in COPIES:
+    for pattern in COPY_SUBJECTS:
         await _purge_copies(engine, pattern, conv, seq)
 
 
@@ -130,7 +130,7 @@ def _unlink(files: Iterable[str]) -> None:
         Path(file).unlink(missing_ok=True)
 
 
-def _kept(old: Session) -> records.SessionOpened:
+def _rewrite_session(old: Session) -> records.SessionOpened:
     """A session that stays, written anew."""
     return records.SessionOpened(
         session_id=old.session_id,
@@ -139,16 +139,16 @@ def _kept(old: Session) -> records.SessionOpened:
         platform=old.platform,
         user_id=old.user_id,
         origin=old.session_id,
-        carried=carried(old),
+        carried=carry_over(old),
         began=old.began,
         at=old.last_active,
     )
 
 
-def _empty(before: Session, now: float) -> records.SessionOpened:
+def _make_empty_session(before: Session, now: float) -> records.SessionOpened:
     """A new session in the place of the current one that goes."""
     return records.SessionOpened(
-        session_id=new_session_id(now),
+        session_id=make_session_id(now),
         session_key=before.key,
         reason="forgotten",
         platform=before.platform,

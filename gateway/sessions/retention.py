@@ -20,21 +20,21 @@ from anyio import to_thread
 from gateway import records
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
-from gateway.sessions.cache import Sessions
-from gateway.sessions.removal import forget, shorten
-from gateway.sessions.search import Row, Search
+from gateway.sessions.removal import compact_chain, forget_sessions
+from gateway.sessions.repository import SessionRepository
+from gateway.sessions.search import SessionInfo, SessionSearch
 
 log = logging.getLogger(__name__)
 
 PAUSE = 600.0
-AT_ONCE = 50  # sessions that are forgotten before the journal is asked again how full it is
+FORGET_BATCH = 50  # sessions that are forgotten before the journal is asked again how full it is
 LONG_CHAIN = 5000  # records
-HEAVY = 8_000_000  # characters: what is too much to be written anew in one append
-FULL, WELL = 0.9, 0.8  # of the bound: from where on room is made, and how much
+MAX_COMPACT_WEIGHT = 8_000_000  # characters: what is too much to be written anew in one append
+FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on room is made, and how much
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     """Sessions silent for longer than `age` seconds are forgotten; 0: none. Above `size` bytes the longest silent go.
 
     None goes that is not silent for `youngest`: by then the network repeats nothing, replies and events have arrived.
@@ -51,9 +51,9 @@ class Retention:
     def __init__(
         self,
         engine: Engine,
-        sessions: Sessions,
-        search: Search,
-        limits: Callable[[], Limits],
+        sessions: SessionRepository,
+        search: SessionSearch,
+        limits: Callable[[], RetentionLimits],
         files: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -70,23 +70,23 @@ class Retention:
         task_status.started()
         while True:
             try:
-                await self.tend()
+                await self.run_once()
             except EngineError as error:
                 log.info("the journal is not tended now: %s", error)
             await anyio.sleep(PAUSE)
 
-    async def tend(self) -> int:
+    async def run_once(self) -> int:
         """One round; how many sessions were forgotten."""
         limits = self._limits()
         if self._files:
-            await to_thread.run_sync(_unlink_old, self._files, self._clock() - records.TRAFFIC_TTL)
+            await to_thread.run_sync(_remove_old_files, self._files, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
-            if session.records >= LONG_CHAIN and session.weight < HEAVY:
+            if session.records >= LONG_CHAIN and session.weight < MAX_COMPACT_WEIGHT:
                 await self._shorten(session.key)
         return gone + await self._make_room(limits)
 
-    async def _forget_old(self, limits: Limits) -> int:
+    async def _forget_old(self, limits: RetentionLimits) -> int:
         gone = 0
         while limits.age and (some := await self._forget_silent(max(limits.age, limits.youngest))):
             gone += some
@@ -94,18 +94,18 @@ class Retention:
             log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.age / records.DAY)
         return gone
 
-    async def _make_room(self, limits: Limits) -> int:
+    async def _make_room(self, limits: RetentionLimits) -> int:
         size = (await self._engine.health()).size
         self.trouble = ""
-        if not limits.size or size < FULL * limits.size:
+        if not limits.size or size < FULL_SHARE * limits.size:
             return 0
         gone, before = 0, size
-        while size > WELL * limits.size and (some := await self._forget_silent(limits.youngest)):
+        while size > TARGET_SHARE * limits.size and (some := await self._forget_silent(limits.youngest)):
             gone += some
             size = (await self._engine.health()).size
         if gone:
             log.warning("%d sessions were forgotten, the oldest first: the journal had %d bytes", gone, before)
-        if size >= FULL * limits.size:
+        if size >= FULL_SHARE * limits.size:
             self.trouble = (
                 f"the journal has {size} bytes, its limit is {limits.size}, and nothing in it is old enough to go: "
                 "raise journal.max_size, or forget sessions with: hermes-gateway sessions delete"
@@ -114,31 +114,31 @@ class Retention:
 
     async def _forget_silent(self, age: float) -> int:
         """Some of the longest silent sessions; how many could be forgotten."""
-        rows = await self._search.silent(self._clock() - age, AT_ONCE)
+        rows = await self._search.silent(self._clock() - age, FORGET_BATCH)
         return sum([await self._forget(key, list(found)) for key, found in _by_key(rows)])
 
-    async def _forget(self, key: str, rows: list[Row]) -> int:
+    async def _forget(self, key: str, rows: list[SessionInfo]) -> int:
         session = await self._sessions.open(key)
         if session.turn is not None:
             return 0
         try:
-            gone = await forget(self._engine, self._sessions, key, *(row.session_id for row in rows))
+            gone = await forget_sessions(self._engine, self._sessions, key, *(row.session_id for row in rows))
         except SessionError:  # a turn began in this moment
             return 0
         return len(rows) * gone
 
     async def _shorten(self, key: str) -> None:
         chain = await self._engine.read(records.session_subject_of("turn", key), 0, LONG_CHAIN)
-        if len(chain) == LONG_CHAIN and await shorten(self._engine, self._sessions, key):
+        if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
 
 
-def _unlink_old(folder: Path, before: float) -> None:
+def _remove_old_files(folder: Path, before: float) -> None:
     for path in folder.rglob("*"):
         with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
             if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
                 path.unlink()
 
 
-def _by_key(rows: list[Row]) -> Iterable[tuple[str, Iterable[Row]]]:
+def _by_key(rows: list[SessionInfo]) -> Iterable[tuple[str, Iterable[SessionInfo]]]:
     return groupby(sorted(rows, key=lambda row: row.session_key), lambda row: row.session_key)

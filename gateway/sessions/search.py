@@ -14,22 +14,22 @@ import anyio.to_thread
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
-from gateway.sessions.index import Index
-from gateway.sessions.removal import sweep
-from gateway.sessions.words import Terms, snippet, terms
+from gateway.sessions.removal import purge_forgotten
+from gateway.sessions.search_index import SearchIndex
+from gateway.sessions.search_query import SearchTerms, make_snippet, parse_query
 
 log = logging.getLogger(__name__)
 
 PAGE = 500
-PACE = 0.5
-PAUSE = 5.0
-MARK = "search"
+READ_INTERVAL = 0.5
+ERROR_PAUSE = 5.0
+SEARCH_CURSOR = "search"
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """One place in one session where a search found its words."""
 
     session_id: str
@@ -41,7 +41,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SessionInfo:
     """A session in a list."""
 
     session_id: str
@@ -58,7 +58,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class UsageTotals:
     """What a platform, a day or everything comes to."""
 
     name: str
@@ -71,19 +71,19 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
-    total: Sum
-    platforms: tuple[Sum, ...]
-    days: tuple[Sum, ...]  # newest first
+class SessionStatistics:
+    total: UsageTotals
+    platforms: tuple[UsageTotals, ...]
+    days: tuple[UsageTotals, ...]  # newest first
 
 
-class Search:
+class SessionSearch:
     """Follows the journal while it runs; every question reads on first, so the answer is as new as the journal."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
         self._path = path
-        self._index: Index | None = None
+        self._index: SearchIndex | None = None
         self._reached = 0  # what is heard of later and stands before this is in the index
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
@@ -103,48 +103,50 @@ class Search:
 
     async def _agree(self) -> None:
         """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
-        mark = records.CursorRecord(platform=MARK, value={})
+        mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
         try:
-            (seq,) = await self._engine.append(NewRecord(f"gw.cur.{MARK}", records.encode(mark)))
-            await self._engine.purge(f"gw.cur.{MARK}", seq - 1)
+            (seq,) = await self._engine.append(NewRecord(f"gw.cur.{SEARCH_CURSOR}", records.encode(mark)))
+            await self._engine.purge(f"gw.cur.{SEARCH_CURSOR}", seq - 1)
             if seq <= await self._ask(lambda index: index.upto):
                 log.warning("the journal is older than the search index, which is made anew")
-                await self._ask(Index.clear)
+                await self._ask(SearchIndex.clear)
         except (EngineError, sqlite3.Error, OSError) as error:
             log.warning("whether the search index belongs to this journal is not known: %s", error)
 
     async def rebuild(self) -> int:
         """Throw the projection away and fold the whole journal anew; how many records were read."""
-        await self._ask(Index.clear)
+        await self._ask(SearchIndex.clear)
         return await self._read_on()
 
-    async def find(self, query: str, *, key: str = "", limit: int = 20) -> list[Hit]:
+    async def find(self, query: str, *, key: str = "", limit: int = 20) -> list[SearchHit]:
         """Where all the words of a query stand together, the newest first; under one session key, or anywhere."""
         await self._read_on()
-        wanted = terms(query)
+        wanted = parse_query(query)
         if not wanted.plain:
             return []
-        return await self._ask(lambda index: _found(index.db, wanted, key, limit))
+        return await self._ask(lambda index: _find_hits(index.db, wanted, key, limit))
 
-    async def sessions(self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0) -> list[Row]:
+    async def sessions(self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0) -> list[SessionInfo]:
         """Sessions, those last used first."""
         await self._read_on()
-        return await self._ask(lambda index: _listed(index.db, key, platform, limit, skip))
+        return await self._ask(lambda index: _list_sessions(index.db, key, platform, limit, skip))
 
-    async def where(self, prefix: str) -> list[Row]:
+    async def where(self, prefix: str) -> list[SessionInfo]:
         """The sessions whose id begins so: how a person names one."""
         await self._read_on()
-        return await self._ask(lambda index: _rows(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix)))
+        return await self._ask(
+            lambda index: _read_sessions(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix))
+        )
 
-    async def silent(self, before: float, limit: int = 100) -> list[Row]:
+    async def silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
         """The sessions that were last used before that time, the longest silent first."""
         await self._read_on()
         where = "WHERE last_active < ? ORDER BY last_active, id LIMIT ?"
-        return await self._ask(lambda index: _rows(index.db, where, (before, limit)))
+        return await self._ask(lambda index: _read_sessions(index.db, where, (before, limit)))
 
-    async def statistics(self, days: int = 30) -> Statistics:
+    async def statistics(self, days: int = 30) -> SessionStatistics:
         await self._read_on()
-        return await self._ask(lambda index: _counted(index.db, days))
+        return await self._ask(lambda index: _count_usage(index.db, days))
 
     async def close(self) -> None:
         async with self._one_at_a_time:
@@ -155,10 +157,10 @@ class Search:
     async def _keep_up(self) -> None:
         try:
             await self._read_on()
-            await anyio.sleep(PACE)  # what comes meanwhile is read in one go
+            await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
         except (EngineError, sqlite3.Error, OSError) as error:
             log.warning("the search index does not keep up now: %s", error)
-            await anyio.sleep(PAUSE)
+            await anyio.sleep(ERROR_PAUSE)
 
     async def _read_on(self) -> int:
         count = 0
@@ -178,15 +180,15 @@ class Search:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
-            await sweep(self._engine, record.subject.rpartition(".")[2], record.seq, kept.upto)
+            await purge_forgotten(self._engine, record.subject.rpartition(".")[2], record.seq, kept.upto)
 
-    async def _ask(self, question: Callable[[Index], T]) -> T:
+    async def _ask(self, question: Callable[[SearchIndex], T]) -> T:
         """In a thread, one at a time: nothing synchronous on the loop."""
         async with self._one_at_a_time:
             return await anyio.to_thread.run_sync(self._answer, question)
 
-    def _answer(self, question: Callable[[Index], T]) -> T:
-        self._index = self._index or Index(self._path)
+    def _answer(self, question: Callable[[SearchIndex], T]) -> T:
+        self._index = self._index or SearchIndex(self._path)
         try:
             return question(self._index)
         except sqlite3.DatabaseError as error:
@@ -197,7 +199,7 @@ class Search:
             return question(self._index)
 
 
-def _found(db: sqlite3.Connection, wanted: Terms, key: str, limit: int) -> list[Hit]:
+def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int) -> list[SearchHit]:
     conditions, values = [], list[Any]()
     if wanted.words:
         conditions.append("entry.id IN (SELECT rowid FROM words WHERE words MATCH ?)")
@@ -218,37 +220,37 @@ def _found(db: sqlite3.Connection, wanted: Terms, key: str, limit: int) -> list[
         (*values, limit),
     )
     return [
-        Hit(session_id, session_key, title, role, at, snippet(content, wanted.plain))
+        SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain))
         for session_id, session_key, title, role, at, content in found
     ]
 
 
-def _listed(db: sqlite3.Connection, key: str, platform: str, limit: int, skip: int) -> list[Row]:
+def _list_sessions(db: sqlite3.Connection, key: str, platform: str, limit: int, skip: int) -> list[SessionInfo]:
     where = "WHERE (? = '' OR key = ?) AND (? = '' OR platform = ?) ORDER BY last_active DESC, id DESC LIMIT ? OFFSET ?"
-    return _rows(db, where, (key, key, platform, platform, limit, skip))
+    return _read_sessions(db, where, (key, key, platform, platform, limit, skip))
 
 
-def _rows(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Row]:
+def _read_sessions(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[SessionInfo]:
     columns = "id, key, platform, user_id, title, model, began, last_active, is_current, turns, entries"
     found = db.execute(f"SELECT {columns} FROM session {where}", values)  # noqa: S608 - our own words
-    rows = [Row(*row) for row in found]
+    rows = [SessionInfo(*row) for row in found]
     return [replace(row, is_current=bool(row.is_current)) for row in rows]
 
 
-def _counted(db: sqlite3.Connection, days: int) -> Statistics:
-    (total,) = _sums(db, "'all'", "")
+def _count_usage(db: sqlite3.Connection, days: int) -> SessionStatistics:
+    (total,) = _read_totals(db, "'all'", "")
     (sessions,) = db.execute("SELECT COUNT(*) FROM session").fetchone()
-    platforms = _sums(db, "platform", "GROUP BY 1 ORDER BY 3 DESC")
-    by_day = _sums(db, "date(turn.at, 'unixepoch')", f"GROUP BY 1 ORDER BY 1 DESC LIMIT {int(days)}")
-    return Statistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
+    platforms = _read_totals(db, "platform", "GROUP BY 1 ORDER BY 3 DESC")
+    by_day = _read_totals(db, "date(turn.at, 'unixepoch')", f"GROUP BY 1 ORDER BY 1 DESC LIMIT {int(days)}")
+    return SessionStatistics(replace(total, sessions=sessions), tuple(platforms), tuple(by_day))
 
 
-SUMS = """
+TOTALS_SQL = """
 SELECT {name}, COUNT(DISTINCT turn.conv || turn.session), COUNT(turn.at), COALESCE(SUM(status = 'failed'), 0),
     COALESCE(SUM(input_tokens), 0), COALESCE(SUM(output_tokens), 0), COALESCE(SUM(cost), 0)
 FROM turn JOIN session ON session.conv = turn.conv AND session.id = turn.session {group}
 """
 
 
-def _sums(db: sqlite3.Connection, name: str, group: str) -> list[Sum]:
-    return [Sum(*row) for row in db.execute(SUMS.format(name=name, group=group))]
+def _read_totals(db: sqlite3.Connection, name: str, group: str) -> list[UsageTotals]:
+    return [UsageTotals(*row) for row in db.execute(TOTALS_SQL.format(name=name, group=group))]

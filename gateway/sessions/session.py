@@ -1,6 +1,6 @@
 """A session: what its chain of records says, folded.
 
-The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look. `fold` is a
+The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look. `fold_record` is a
 pure function of a state and one record; whoever folds the same records holds the same session. A turn is claimed by a
 record; while the claim that a node wrote is the last one, the turn is that node's. A record of another session's
 beginning, or the turn's end, takes the claim away from whoever holds it.
@@ -17,7 +17,7 @@ from gateway import records
 from gateway.engine.interface import Record
 from gateway.transcript import Entry, Usage
 
-SHAPE = 1  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 1  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
@@ -84,27 +84,27 @@ class Session(msgspec.Struct, frozen=True):
         return self.turn is not None and self.turn.is_waiting
 
 
-def fold(state: Session, record: Record) -> Session:
+def fold_record(state: Session, record: Record) -> Session:
     """The state after one more record of the chain.
 
     Raises:
         EngineTooNew: a later version of the gateway wrote it.
     """
-    return apply(state, records.decode(record.data), record.seq, record.ts)
+    return apply_record(state, records.decode(record.data), record.seq, record.ts)
 
 
-def apply(state: Session, kept: records.AnyRecord, seq: int, ts: float = 0.0) -> Session:
+def apply_record(state: Session, kept: records.AnyRecord, seq: int, ts: float = 0.0) -> Session:
     """The state after a record that is already decoded. What does not belong into a chain changes nothing."""
     moved = replace(state, seq=seq, records=state.records + 1)
     change = CHANGES.get(type(kept))
     return change(moved, kept, kept.at or ts) if change else moved
 
 
-def weigh(entries: tuple[Entry, ...]) -> int:
+def estimate_weight(entries: tuple[Entry, ...]) -> int:
     return sum(len(entry.content) + ENTRY_WEIGHT for entry in entries)
 
 
-def _opened(state: Session, kept: records.SessionOpened, at: float) -> Session:
+def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Session:
     start = kept.carried or records.InitialState()
     previous = tuple(old for old in (*state.previous, state.session_id) if old and old != kept.session_id)
     return replace(
@@ -123,11 +123,11 @@ def _opened(state: Session, kept: records.SessionOpened, at: float) -> Session:
         usage=start.usage,
         turn=None,
         last_active=at,
-        weight=weigh(start.entries),
+        weight=estimate_weight(start.entries),
     )
 
 
-def _claimed(state: Session, kept: records.Claim, at: float) -> Session:
+def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
     if state.turn and state.turn.turn_id == kept.turn_id:
         turn = replace(state.turn, on=kept.on, by=kept.by, attempt=kept.attempt, claimed=state.seq, questions={})
     else:
@@ -135,26 +135,26 @@ def _claimed(state: Session, kept: records.Claim, at: float) -> Session:
     return replace(state, turn=turn, last_active=at)
 
 
-def _stepped(state: Session, kept: records.Step, _at: float) -> Session:
-    if not (turn := _turn(state, records.turn_of(kept.turn_id))):
+def _apply_step(state: Session, kept: records.Step, _at: float) -> Session:
+    if not (turn := _get_open_turn(state, records.turn_of(kept.turn_id))):
         return state
     return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
 
 
-def _said(state: Session, kept: records.InterimReply, _at: float) -> Session:
-    if not (turn := _turn(state, kept.turn_id)):
+def _apply_said(state: Session, kept: records.InterimReply, _at: float) -> Session:
+    if not (turn := _get_open_turn(state, kept.turn_id)):
         return state
     return replace(state, turn=replace(turn, said=(*turn.said, kept.reply_id)))
 
 
-def _released(state: Session, kept: records.ClaimReleased, _at: float) -> Session:
-    if not (turn := _turn(state, kept.turn_id)):
+def _apply_released(state: Session, kept: records.ClaimReleased, _at: float) -> Session:
+    if not (turn := _get_open_turn(state, kept.turn_id)):
         return state
     return replace(state, turn=replace(turn, by="", attempt=turn.attempt - 1))
 
 
-def _asked(state: Session, kept: records.QuestionsAsked, _at: float) -> Session:
-    if not (turn := _turn(state, kept.turn_id)):
+def _apply_asked(state: Session, kept: records.QuestionsAsked, _at: float) -> Session:
+    if not (turn := _get_open_turn(state, kept.turn_id)):
         return state
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
     asked = {**turn.asked, **kept.questions}
@@ -162,8 +162,8 @@ def _asked(state: Session, kept: records.QuestionsAsked, _at: float) -> Session:
     return replace(state, turn=waiting)
 
 
-def _answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:
-    turn = _turn(state, kept.turn_id)
+def _apply_answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:
+    turn = _get_open_turn(state, kept.turn_id)
     if not turn or kept.name not in turn.questions:
         return state
     questions = {name: prompt for name, prompt in turn.questions.items() if name != kept.name}
@@ -171,7 +171,7 @@ def _answered(state: Session, kept: records.QuestionAnswered, at: float) -> Sess
     return replace(state, turn=answered, last_active=at)
 
 
-def _done(state: Session, kept: records.TurnEnded, at: float) -> Session:
+def _apply_done(state: Session, kept: records.TurnEnded, at: float) -> Session:
     upto = max(state.upto, kept.upto)
     if kept.status in ("forgotten", "shortened"):
         return Session(state.key, seq=state.seq, records=state.records, upto=upto, last_active=at)
@@ -184,38 +184,38 @@ def _done(state: Session, kept: records.TurnEnded, at: float) -> Session:
         usage=state.usage + kept.usage,
         turn=None,
         last_active=at,
-        weight=state.weight + weigh(kept.entries),
+        weight=state.weight + estimate_weight(kept.entries),
     )
 
 
-def _changed(state: Session, kept: records.SettingChanged, _at: float) -> Session:
+def _apply_changed(state: Session, kept: records.SettingChanged, _at: float) -> Session:
     settings = {name: value for name, value in state.settings.items() if name != kept.name}
     return replace(state, settings=settings if kept.value is None else {**settings, kept.name: kept.value})
 
 
-def _undone(state: Session, kept: records.TurnsUndone, at: float) -> Session:
+def _apply_undone(state: Session, kept: records.TurnsUndone, at: float) -> Session:
     rest = state.turns[: max(0, len(state.turns) - kept.turns)]
     entries = state.entries[: sum(rest)]
-    return replace(state, turns=rest, entries=entries, last_active=at, weight=weigh(entries))
+    return replace(state, turns=rest, entries=entries, last_active=at, weight=estimate_weight(entries))
 
 
-def _turn(state: Session, turn_id: str) -> OpenTurn | None:
+def _get_open_turn(state: Session, turn_id: str) -> OpenTurn | None:
     return state.turn if state.turn and state.turn.turn_id == turn_id else None
 
 
 CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
     {
-        records.SessionOpened: _opened,
-        records.Claim: _claimed,
-        records.LlmStep: _stepped,
-        records.ToolStarted: _stepped,
-        records.ToolFinished: _stepped,
-        records.InterimReply: _said,
-        records.ClaimReleased: _released,
-        records.QuestionsAsked: _asked,
-        records.QuestionAnswered: _answered,
-        records.TurnEnded: _done,
-        records.SettingChanged: _changed,
-        records.TurnsUndone: _undone,
+        records.SessionOpened: _apply_opened,
+        records.Claim: _apply_claim,
+        records.LlmStep: _apply_step,
+        records.ToolStarted: _apply_step,
+        records.ToolFinished: _apply_step,
+        records.InterimReply: _apply_said,
+        records.ClaimReleased: _apply_released,
+        records.QuestionsAsked: _apply_asked,
+        records.QuestionAnswered: _apply_answered,
+        records.TurnEnded: _apply_done,
+        records.SettingChanged: _apply_changed,
+        records.TurnsUndone: _apply_undone,
     }
 )

@@ -7,7 +7,7 @@ from gateway.agent import Agent, Tool, tool
 from gateway.agent.models.script import script
 from gateway.events.event import Deny, End, Retry
 from gateway.lanes.turn import partial_entries
-from gateway.sessions import Session, apply
+from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
 
@@ -231,10 +231,10 @@ async def test_a_question_of_a_sub_agents_tool_reaches_the_person_and_nothing_is
 async def test_the_steps_of_a_sub_agent_are_steps_of_the_turn_but_not_of_its_transcript(stage, family):
     result = await stage.play(family(delegating(), "ok"))
     state = Session("key", 1)
-    state = apply(state, records.SessionOpened(session_id="s"), 1)
-    state = apply(state, records.Claim(turn_id=stage.turn_id, by="node", on=1), 2)
+    state = apply_record(state, records.SessionOpened(session_id="s"), 1)
+    state = apply_record(state, records.Claim(turn_id=stage.turn_id, by="node", on=1), 2)
     for number, step in enumerate(stage.steps, 3):
-        state = apply(state, step, number)
+        state = apply_record(state, step, number)
     assert state.turn
     assert state.turn.steps == tuple(stage.steps)
     assert partial_entries((), state.turn.steps) == result.entries[1:]

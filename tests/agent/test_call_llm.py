@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.agent import Limits, ModelRequest, tool
-from gateway.agent.estimate import estimate
+from gateway.agent import ModelRequest, TurnLimits, tool
+from gateway.agent.token_estimate import estimate_tokens
 from gateway.events.event import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall
 
@@ -268,7 +268,7 @@ async def test_a_hook_that_leaves_nonsense_changes_nothing(stage, call_weather, 
 @pytest.mark.row("STR-83")
 async def test_at_its_last_hop_the_model_gets_no_tools_and_then_the_person_is_told(stage, call_weather, weather_tool):
 
-    agent = stage.agent(*[call_weather] * 5, tools=[weather_tool], limits=Limits(hops=3))
+    agent = stage.agent(*[call_weather] * 5, tools=[weather_tool], limits=TurnLimits(hops=3))
     result = await stage.play(agent)
     assert [len(request.tools) for request in stage.model.requests] == [1, 1, 0]
     assert "within 3 steps" in result.reply
@@ -278,14 +278,14 @@ async def test_at_its_last_hop_the_model_gets_no_tools_and_then_the_person_is_to
 async def test_a_turn_ends_when_it_has_used_its_tokens(stage, call_weather, weather_tool):
 
     dear = {**call_weather, "usage": {"input_tokens": 900, "output_tokens": 200}}
-    agent = stage.agent(dear, "never said", tools=[weather_tool], limits=Limits(tokens=1000))
+    agent = stage.agent(dear, "never said", tools=[weather_tool], limits=TurnLimits(tokens=1000))
     result = await stage.play(agent)
     assert (result.stop, result.entries[-1].content) == ("tokens", result.reply)
 
 
 async def test_a_turn_ends_when_its_time_is_over(stage):
 
-    agent = stage.agent({"text": "one two three", "delay": 0.04}, limits=Limits(seconds=0.06))
+    agent = stage.agent({"text": "one two three", "delay": 0.04}, limits=TurnLimits(seconds=0.06))
     result = await stage.play(agent)
     assert (result.stop, result.status) == ("seconds", "failed")
     assert result.reply.startswith("one")
@@ -302,7 +302,7 @@ def test_the_estimate_grows_with_the_request():
 
     small = ModelRequest((Entry("user", "hi"),))
     large = ModelRequest((Entry("user", "hi" * 500),), "system", (noop.spec,))
-    assert 0 <= estimate(small) < estimate(large)
+    assert 0 <= estimate_tokens(small) < estimate_tokens(large)
 
 
 @pytest.mark.row("WEB-47")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.agent import Agent, introduce, run_tool, tool
+from gateway.agent import Agent, emit_agent_init, run_tool, tool
 from gateway.agent.models.script import script
 from gateway.events.event import Deny, Pause
 from gateway.hooks import HookRegistry
@@ -14,7 +14,7 @@ CALL = ToolCall("1", "weather", {"city": "Rome"})
 @pytest.mark.row("STR-19")
 @pytest.mark.row("STR-58")
 def test_the_making_of_agents_is_told(stage):
-    introduce(Agent("main", script(), agents=(Agent("helper", script()),)), stage.emit)
+    emit_agent_init(Agent("main", script(), agents=(Agent("helper", script()),)), stage.emit)
     told = [(name, fields["agent"], fields["kind"]) for name, fields in stage.told]
     assert told == [("agent:init", "main", "main"), ("agent:init", "helper", "sub-agent")]
 
@@ -29,7 +29,7 @@ async def test_the_making_of_an_agent_is_told_to_plain_functions_and_to_coroutin
     async with HookRegistry() as hooks:
         hooks.watch("agent:init", lambda name, context: heard.append(context["agent"]))
         hooks.watch("agent:init", slow)
-        introduce(Agent("main", script()), hooks.emit)
+        emit_agent_init(Agent("main", script()), hooks.emit)
         await hooks.settled()
     assert sorted(heard) == ["awaited main", "main"]
 

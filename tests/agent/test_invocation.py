@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.agent.faults import as_fields, fault_from
+from gateway.agent.error_fields import error_as_fields, error_from_fields
 from gateway.errors import ModelError
 from gateway.events.event import Deny, End, Retry
 from gateway.transcript import Entry
@@ -120,12 +120,12 @@ async def test_the_error_of_a_turn_is_kept_consumed_or_replaced(stage):
 @pytest.mark.row("SHE-34")
 def test_a_replaced_error_comes_from_the_old_one():
     old = ModelError("old", kind="rate")
-    new = fault_from({"message": "new", "kind": "auth"}, old, as_fields(old))
+    new = error_from_fields({"message": "new", "kind": "auth"}, old, error_as_fields(old))
     assert isinstance(new, ModelError)
     assert (str(new), new.kind, new.__cause__) == ("new", "auth", old)
-    assert fault_from(as_fields(old), old, as_fields(old)) is old
-    assert fault_from(None, old, as_fields(old)) is None
-    assert str(fault_from(ValueError("mine"), old, as_fields(old))) == "mine"
+    assert error_from_fields(error_as_fields(old), old, error_as_fields(old)) is old
+    assert error_from_fields(None, old, error_as_fields(old)) is None
+    assert str(error_from_fields(ValueError("mine"), old, error_as_fields(old))) == "mine"
 
 
 @pytest.mark.row("STR-25")

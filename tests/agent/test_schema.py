@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.schema import check
+from gateway.agent.json_schema import check_value
 
 PERSON = {
     "type": "object",
@@ -32,7 +32,7 @@ PERSON = {
     ],
 )
 def test_what_fits_passes(value, schema):
-    check(value, schema)
+    check_value(value, schema)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_fits_passes(value, schema):
 )
 def test_what_does_not_fit_is_refused_with_its_place(value, schema, words):
     with pytest.raises(ValueError, match=words):
-        check(value, schema)
+        check_value(value, schema)
 
 
 def test_a_schema_without_end_is_not_followed_for_ever():
@@ -61,7 +61,7 @@ def test_a_schema_without_end_is_not_followed_for_ever():
     value: list[Any] = []
     for _ in range(100):
         value = [value]
-    check(value, schema)
+    check_value(value, schema)
 
 
 WORDS = ("type", "enum", "properties", "required", "items", "anyOf", "maximum", "maxLength", "additionalProperties")
@@ -75,4 +75,4 @@ json = st.recursive(
 @given(json, json)
 def test_no_schema_however_odd_does_more_than_refuse(value, schema):
     with contextlib.suppress(ValueError):
-        check(value, schema)
+        check_value(value, schema)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.agent.skills import find_skills, read_content
+from gateway.agent.skills import find_skills, read_skill_text
 from gateway.events.event import Deny
 
 
@@ -39,7 +39,7 @@ def test_files_beside_a_skill_are_named_but_not_read(root):
     (root / "tea" / "references").mkdir()
     (root / "tea" / "references" / "leaves.md").write_text("many")
     (tea,) = (skill for skill in find_skills([root]).skills if skill.name == "tea")
-    assert read_content(tea) == f"Boil water.\n\nFiles of this skill, in {root / 'tea'}: references/leaves.md"
+    assert read_skill_text(tea) == f"Boil water.\n\nFiles of this skill, in {root / 'tea'}: references/leaves.md"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway.agent import Agent, tool
-from gateway.agent.models.resilient import Patience, resilient
+from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
 from gateway.agent.models.script import script
 from gateway.events.event import Deny, Retry, on
 from gateway.hooks import HookRegistry
@@ -60,7 +60,9 @@ async def test_storage_retry_and_trimming_are_hooks(stage, tmp_path):
 @pytest.mark.row("STR-81")
 async def test_hooks_stand_outside_of_what_wraps_a_model(stage):
     """What tries again and falls back is between one `llm:before` and one `llm:after`, which sees what came of it."""
-    model = resilient([script(THROTTLED, THROTTLED), script("from the second")], Patience(tries=2, first=0.001))
+    model = make_fallback_model(
+        [script(THROTTLED, THROTTLED), script("from the second")], RetryPolicy(tries=2, first=0.001)
+    )
     result = await stage.play(stage.agent(model=model))
     assert result.reply == stage.fields("llm:after")["content"] == "from the second"
     assert (stage.names.count("llm:before"), stage.names.count("llm:after")) == (1, 1)

@@ -20,7 +20,7 @@ from gateway.engine import Engine, NewRecord, open_sqlite
 from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
 from gateway.messages import Address, Message, Reply
 from gateway.outbox import Outbox, OutboxSettings
-from gateway.sessions import Sessions
+from gateway.sessions import SessionRepository
 from gateway.transcript import Entry, ToolCall
 from tests.audit import audit
 
@@ -114,7 +114,7 @@ def say(number: int, conversations: int) -> tuple[Message, str]:
     return said, f"agent:main:net:dm:{chat}"
 
 
-async def answer_questions(lanes: Lanes, sessions: Sessions, conversations: int) -> None:
+async def answer_questions(lanes: Lanes, sessions: SessionRepository, conversations: int) -> None:
     while True:
         await anyio.sleep(0.02)
         for number in range(conversations):
@@ -126,7 +126,7 @@ async def answer_questions(lanes: Lanes, sessions: Sessions, conversations: int)
 
 async def live(folder: Path, messages: int, conversations: int) -> None:
     async with await open_sqlite(folder / "journal.db") as engine:
-        sessions = Sessions(engine, summary_every=20)
+        sessions = SessionRepository(engine, summary_every=20)
         lanes = Lanes(engine, sessions, Mind(folder / "effects"), LaneSettings(lease=1.0, folded=1))
         outbox = Outbox(engine, OutboxSettings())
         async with anyio.create_task_group() as tasks:

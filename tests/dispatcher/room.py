@@ -18,7 +18,7 @@ from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
-from gateway.sessions import Sessions
+from gateway.sessions import SessionRepository
 from tests.spine import until
 
 ROOM = Address("net", "room")
@@ -112,7 +112,7 @@ async def chat(
     agent = Agent("main", script(*turns), tools=tools)
     deliveries = Deliveries(hooks, lambda: workspace)
     outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     house = House(
         engine=engine,
         registry=hooks,

@@ -8,7 +8,7 @@ from gateway.dispatcher import About, Grants, Network
 from gateway.errors import HookError
 from gateway.events.event import Deny
 from gateway.messages import Message
-from gateway.sessions import session_key
+from gateway.sessions import session_key_of
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
@@ -69,7 +69,7 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 
 
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
-    assert session_key(Message("1", ROOM, "7", "x")) == KEY
+    assert session_key_of(Message("1", ROOM, "7", "x")) == KEY
     assert records.session_token_of(KEY) != records.session_token_of("agent:main:internal:dm:room")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 
 from gateway import records
-from gateway.agent.toolbox.chat import chat_tools
+from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.dispatcher import About, Network
 from gateway.dispatcher.reminders import DUE, Reminder, Reminders
 from gateway.engine import MemoryEngine
@@ -20,14 +20,14 @@ def calling(tool: str, **args: Any) -> dict[str, Any]:
 
 async def test_a_word_comes_before_the_answer_and_once() -> None:
     turn = {"user": "work", "answers": [calling("send_message", text="a moment, please"), {"text": "done"}]}
-    async with chat(turn, tools=chat_tools()) as room:
+    async with chat(turn, tools=make_chat_tools()) as room:
         await room.write("work")
         assert [await room.hear(1), await room.hear(2)] == ["a moment, please", "done"]
 
 
 async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
     call = calling("send_message", text="hello there", to="net:kitchen")
-    async with chat({"user": "tell", "answers": [call, {"text": "told"}]}, tools=chat_tools()) as room:
+    async with chat({"user": "tell", "answers": [call, {"text": "told"}]}, tools=make_chat_tools()) as room:
         await room.write("tell the kitchen")
         assert await room.hear(1) == "May I run send_message: net:kitchen"
         with anyio.fail_after(5):
@@ -42,7 +42,7 @@ async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
 async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is_owed_to_it() -> None:
     turn = {"user": "tell", "answers": [calling("send_message", text="hello", to="pigeon:roof"), {"text": "I tried"}]}
     about = About(networks=(Network("slack", served=True), Network("pigeon", served=False)))
-    async with chat(turn, tools=chat_tools(), about=lambda: about) as room:
+    async with chat(turn, tools=make_chat_tools(), about=lambda: about) as room:
         await room.write("tell the roof")
         await room.hear(1)
         with anyio.fail_after(5):
@@ -63,7 +63,7 @@ async def test_a_reminder_comes_as_a_message_and_is_answered() -> None:
         {"user": "wake me", "answers": [calling("schedule", text="the tea", when="0.2s"), {"text": "I will"}]},
         {"user": "is due", "text": "your tea!"},
     ]
-    async with chat(*turns, tools=chat_tools()) as room, anyio.create_task_group() as tasks:
+    async with chat(*turns, tools=make_chat_tools()) as room, anyio.create_task_group() as tasks:
         await tasks.start(room.dispatcher.reminders.run)
         await room.write("wake me")
         assert await room.hear(1) == "I will"

@@ -11,7 +11,7 @@ import anyio.abc
 from gateway.engine import Engine
 from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
 from gateway.messages import Reply
-from gateway.sessions import Session, Sessions
+from gateway.sessions import Session, SessionRepository
 from gateway.transcript import Entry
 from tests.spine import key, message, until
 
@@ -60,7 +60,7 @@ class Desk:
     """Lanes that run, and the people before them."""
 
     engine: Engine
-    sessions: Sessions
+    sessions: SessionRepository
     lanes: Lanes
     work: Watched
     tasks: anyio.abc.TaskGroup
@@ -96,7 +96,7 @@ async def served(
 ) -> AsyncIterator[Desk]:
     """Lanes over a journal, until the block ends."""
     work = work or Watched()
-    sessions = Sessions(engine, clock=clock)
+    sessions = SessionRepository(engine, clock=clock)
     lanes = Lanes(engine, sessions, work, settings, node=node, clock=clock)
     async with anyio.create_task_group() as tasks:
         await tasks.start(lanes.run)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gateway import records
 from gateway.engine import MemoryEngine
 from gateway.lanes import Lanes, LaneTurn, Outcome
-from gateway.sessions import Sessions, verbs
+from gateway.sessions import SessionRepository, transitions
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo
@@ -73,7 +73,7 @@ class World:
         if text == "fails" and turn.attempt < 3:
             raise RuntimeError("as told")
         if text == "/new":
-            opened = verbs.begin(turn.session, 0.0, "new")
+            opened = transitions.begin_session(turn.session, 0.0, "new")
             return replace(echo(turn), entries=(), changes=(opened,))
         return echo(turn)
 
@@ -81,7 +81,7 @@ class World:
         gate = Gate()
         engine = Late(self.engine, gate)
         self.count += 1
-        lanes = Lanes(engine, Sessions(engine), self.work, SETTINGS, node=f"n{self.count}")
+        lanes = Lanes(engine, SessionRepository(engine), self.work, SETTINGS, node=f"n{self.count}")
         node = Node(lanes, gate, anyio.CancelScope())
         self.nodes[at : at + 1] = [node]
 
@@ -94,18 +94,20 @@ class World:
 
     async def say(self, chat: str, text: str) -> None:
         self.count += 1
-        lanes = Lanes(self.engine, Sessions(self.engine), self.work)
+        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work)
         await lanes.accept(message(f"{text} {self.count}", chat), key(chat))
 
     async def stop(self, chat: str) -> None:
-        lanes = Lanes(self.engine, Sessions(self.engine), self.work)
+        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work)
         await lanes.interrupt(key(chat))
 
     async def answer(self, chat: str) -> None:
-        await Lanes(self.engine, Sessions(self.engine), self.work).answer(key(chat), "q", "yes")
+        await Lanes(self.engine, SessionRepository(self.engine), self.work).answer(key(chat), "q", "yes")
 
     async def reset(self, chat: str) -> None:
-        await Sessions(self.engine).change(key(chat), lambda session: [verbs.begin(session, 0.0, "new")])
+        await SessionRepository(self.engine).change(
+            key(chat), lambda session: [transitions.begin_session(session, 0.0, "new")]
+        )
 
     async def kill(self, at: int) -> None:
         """As `kill -9` looks from the journal: nothing more comes."""

@@ -7,7 +7,7 @@ import pytest
 from gateway import records
 from gateway.engine import Conflict, Engine, NewRecord
 from gateway.lanes import LaneTurn, Outcome
-from gateway.sessions import ResetPolicy, verbs
+from gateway.sessions import ResetPolicy, transitions
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
 
@@ -188,7 +188,7 @@ async def test_one_knows_how_many_are_before_one(engine: Engine) -> None:
 
 async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engine: Engine) -> None:
     async def new(turn: LaneTurn) -> Outcome:
-        opened = verbs.begin(turn.session, 60.0, "new", message=turn.messages[0])
+        opened = transitions.begin_session(turn.session, 60.0, "new", message=turn.messages[0])
         return replace(echo(turn, "new after "), entries=(), status="command", changes=(opened,))
 
     work = Watched({"/new": new})

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import records
-from gateway.sessions import Session, apply
+from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry, ToolCall, Usage
 
 TURNS = st.sampled_from(["t1", "t2"])
@@ -54,7 +54,7 @@ CHAINS = st.lists(KEPT, max_size=25)
 def folded(kept: list[records.AnyRecord], session: Session | None = None) -> Session:
     session = session or Session("k")
     for one in kept:
-        session = apply(session, one, session.seq + 1, 5.0)
+        session = apply_record(session, one, session.seq + 1, 5.0)
     return session
 
 
@@ -75,7 +75,7 @@ def test_a_state_that_was_written_down_is_the_state(kept: list[records.AnyRecord
 def test_a_fold_leaves_the_state_before_as_it_was(kept: list[records.AnyRecord], one: records.AnyRecord) -> None:
     before = folded(kept)
     written = msgspec.json.encode(before)
-    apply(before, one, before.seq + 1)
+    apply_record(before, one, before.seq + 1)
     assert msgspec.json.encode(before) == written
 
 
@@ -83,7 +83,7 @@ def test_a_fold_leaves_the_state_before_as_it_was(kept: list[records.AnyRecord],
 def test_what_a_session_says_of_itself_agrees(kept: list[records.AnyRecord]) -> None:
     session = Session("k")
     for one in kept:
-        after = apply(session, one, session.seq + 1, 5.0)
+        after = apply_record(session, one, session.seq + 1, 5.0)
         assert after.upto >= session.upto
         assert sum(after.turns) == len(after.entries)
         assert after.weight == sum(len(entry.content) + 200 for entry in after.entries)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.messages import Address, ChatType, Message
-from gateway.sessions import KeyRules, new_session_id, platform_of, session_key
+from gateway.sessions import KeyRules, make_session_id, platform_of, session_key_of
 
 
 def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "", chat: str = "42") -> Message:
@@ -28,19 +28,19 @@ def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "
     ],
 )
 def test_a_message_goes_to_the_session_that_hermes_would_choose(message: Message, key: str) -> None:
-    assert session_key(message) == key
+    assert session_key_of(message) == key
     assert platform_of(key) in ("net", "other")
 
 
 def test_a_group_may_share_one_session_and_a_thread_may_have_one_a_person() -> None:
     shared = KeyRules(per_user_in_groups=False)
-    assert session_key(at("group"), shared) == "agent:main:net:group:42"
+    assert session_key_of(at("group"), shared) == "agent:main:net:group:42"
     private = KeyRules(agent="night", per_user_in_threads=True)
-    assert session_key(at("thread", "9"), private) == "agent:night:net:thread:42:9:u7"
+    assert session_key_of(at("thread", "9"), private) == "agent:night:net:thread:42:9:u7"
 
 
 def test_session_ids_sort_by_their_time_and_are_hardly_ever_the_same() -> None:
-    assert new_session_id(1767225600, lambda: "abc") == "20260101_000000_abc"
-    ids = {new_session_id(0.0) for _ in range(100)}
+    assert make_session_id(1767225600, lambda: "abc") == "20260101_000000_abc"
+    ids = {make_session_id(0.0) for _ in range(100)}
     assert len(ids) > 95
     assert all(re.fullmatch(r"19700101_000000_[a-z0-9]{6}", one) for one in ids)

@@ -6,15 +6,15 @@ from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import SessionError
 from gateway.messages import Reply
-from gateway.sessions import Session, Sessions, verbs
-from gateway.sessions.removal import forget
+from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions.removal import forget_sessions
 from gateway.transcript import Entry
 from tests.spine import chain, key, message
 
 SECRET = "the password is swordfish"
 
 
-async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
+async def spoken(engine: Engine, sessions: SessionRepository, text: str) -> Session:
     """A new session with one turn: the message, its answer in the chain, the reply, a dead letter."""
     said = message(text)
     inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
@@ -22,7 +22,7 @@ async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
     out = records.OwedReply(reply=Reply("r", said.address, text), session_key=key())
     dead = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=text.encode())
     session = await sessions.open(key())
-    opened = verbs.begin(session, 0.0, "new", message=said)
+    opened = transitions.begin_session(session, 0.0, "new", message=said)
     done = records.TurnEnded(upto=seq, entries=(Entry("user", text),))
     extra = [
         NewRecord(records.reply_subject_of(said.address, key()), records.encode(out)),
@@ -32,63 +32,63 @@ async def spoken(engine: Engine, sessions: Sessions, text: str) -> Session:
 
 
 async def test_all_words_under_a_key_go_and_no_message_waits_again(engine: Engine) -> None:
-    sessions = Sessions(engine, summary_every=1)
+    sessions = SessionRepository(engine, summary_every=1)
     before = await spoken(engine, sessions, SECRET)
     waiting = records.encode(records.InboundMessage(session_key=key(), message=message(SECRET)))
     (newest,) = await engine.append(NewRecord(records.session_subject_of("in", key()), waiting))
-    assert await forget(engine, sessions, key())
+    assert await forget_sessions(engine, sessions, key())
     assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
-    for session in (await sessions.open(key()), await Sessions(engine).open(key())):
+    for session in (await sessions.open(key()), await SessionRepository(engine).open(key())):
         assert (session.session_id, session.entries, session.upto) == ("", (), newest)
         assert session.seq > before.seq
 
 
 async def test_the_other_conversations_stay(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     other = await sessions.append(Session("other"), records.TurnEnded(upto=1, entries=(Entry("user", "keep me"),)))
     await spoken(engine, sessions, SECRET)
-    await forget(engine, sessions, key())
-    assert await Sessions(engine).open("other") == other
+    await forget_sessions(engine, sessions, key())
+    assert await SessionRepository(engine).open("other") == other
 
 
 async def test_one_earlier_session_goes_and_the_others_stay_resumable(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     first = await spoken(engine, sessions, "first")
     secret = await spoken(engine, sessions, SECRET)
     third = await spoken(engine, sessions, "third")
-    assert await forget(engine, sessions, key(), secret.session_id)
+    assert await forget_sessions(engine, sessions, key(), secret.session_id)
     assert not [record for record in await engine.read(">", 0, 1000) if b"swordfish" in record.data]
-    again = Sessions(engine)
+    again = SessionRepository(engine)
     now = await again.open(key())
     assert (now.session_id, now.entries, now.upto) == (third.session_id, third.entries, third.upto)
-    past = await again.past(key())
+    past = await again.read_all(key())
     assert list(past) == [first.session_id, third.session_id]
     assert past[first.session_id].entries == first.entries
 
 
 async def test_when_the_current_session_goes_a_new_one_begins(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     first = await spoken(engine, sessions, "first")
     secret = await spoken(engine, sessions, SECRET)
-    assert await forget(engine, sessions, key(), secret.session_id)
+    assert await forget_sessions(engine, sessions, key(), secret.session_id)
     now = await sessions.open(key())
     assert now.session_id not in ("", first.session_id, secret.session_id)
     assert now.entries == ()
 
 
 async def test_what_is_not_there_cannot_be_forgotten(engine: Engine) -> None:
-    sessions = Sessions(engine)
-    assert not await forget(engine, sessions, key())
+    sessions = SessionRepository(engine)
+    assert not await forget_sessions(engine, sessions, key())
     await spoken(engine, sessions, "x")
-    assert not await forget(engine, sessions, key(), "20200101_000000_none")
+    assert not await forget_sessions(engine, sessions, key(), "20200101_000000_none")
     assert await chain(engine, records.session_subject_of("turn", key()))
 
 
 async def test_one_session_is_not_cut_out_while_a_turn_runs(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     first = await spoken(engine, sessions, "first")
     await sessions.append(await sessions.open(key()), records.Claim(turn_id="t", by="n", on=9))
     with pytest.raises(SessionError, match="stop it first"):
-        await forget(engine, sessions, key(), first.session_id)
-    assert await forget(engine, sessions, key())
+        await forget_sessions(engine, sessions, key(), first.session_id)
+    assert await forget_sessions(engine, sessions, key())
     assert (await sessions.open(key())).turn is None

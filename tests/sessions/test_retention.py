@@ -10,10 +10,10 @@ import pytest
 from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.messages import Attachment, Reply
-from gateway.sessions import Session, Sessions, verbs
-from gateway.sessions.removal import forget, shorten
-from gateway.sessions.retention import LONG_CHAIN, Limits, Retention
-from gateway.sessions.search import Search
+from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions.removal import compact_chain, forget_sessions
+from gateway.sessions.retention import LONG_CHAIN, Retention, RetentionLimits
+from gateway.sessions.search import SessionSearch
 from gateway.transcript import Entry
 from tests.spine import SetClock, chain, key, message
 
@@ -24,9 +24,9 @@ class Place:
     """A journal, its sessions and index, and a clock that is set."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
-        self.engine, self.clock, self.limits = engine, SetClock(), Limits()
-        self.sessions = Sessions(engine, clock=self.clock)
-        self.search = Search(engine, path)
+        self.engine, self.clock, self.limits = engine, SetClock(), RetentionLimits()
+        self.sessions = SessionRepository(engine, clock=self.clock)
+        self.search = SessionSearch(engine, path)
         self.files = path.parent / "files"
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.files, self.clock)
 
@@ -36,7 +36,7 @@ class Place:
         (seq,) = await self.engine.append(NewRecord(records.session_subject_of("in", key(chat)), inbound))
         session = await self.sessions.open(key(chat))
         begins = new or not session.session_id
-        opened = [verbs.begin(session, self.clock(), "new", message=said)] if begins else []
+        opened = [transitions.begin_session(session, self.clock(), "new", message=said)] if begins else []
         done = records.TurnEnded(upto=seq, entries=(Entry("user", text), Entry("assistant", f"re {text}")))
         claim = records.Claim(turn_id=f"t{seq}", by="n", on=seq)
         return await self.sessions.append(session, *opened, claim, done)
@@ -60,18 +60,18 @@ async def test_what_nobody_used_for_long_is_forgotten_and_the_rest_stays(place: 
     place.clock.now += 60 * DAY
     await place.talk("new", "kept")
     place.clock.now += 40 * DAY
-    place.limits = Limits(age=90 * DAY)
-    assert await place.retention.tend() == 1
+    place.limits = RetentionLimits(age=90 * DAY)
+    assert await place.retention.run_once() == 1
     assert await place.listed() == {key("new")}
     assert b"swordfish" not in await place.words()
     assert b"kept" in await place.words()
-    assert await place.retention.tend() == 0
+    assert await place.retention.run_once() == 0
 
 
 async def test_no_age_no_size_nothing_goes(place: Place) -> None:
     await place.talk("old", "kept")
     place.clock.now += 1000 * DAY
-    assert await place.retention.tend() == 0
+    assert await place.retention.run_once() == 0
     assert await place.listed() == {key("old")}
 
 
@@ -80,12 +80,12 @@ async def test_an_old_session_under_a_key_goes_and_the_present_one_goes_on(place
     place.clock.now += 50 * DAY
     now = await place.talk("1", "kept", new=True)
     place.clock.now += 50 * DAY
-    place.limits = Limits(age=90 * DAY)
-    assert await place.retention.tend() == 1
+    place.limits = RetentionLimits(age=90 * DAY)
+    assert await place.retention.run_once() == 1
     assert b"swordfish" not in await place.words()
     session = await place.sessions.open(key())
     assert (session.session_id, session.entries, session.upto) == (now.session_id, now.entries, now.upto)
-    assert list(await place.sessions.past(key())) == [now.session_id]
+    assert list(await place.sessions.read_all(key())) == [now.session_id]
     assert old.session_id != now.session_id
 
 
@@ -99,8 +99,8 @@ async def test_what_waits_or_is_under_way_stays_however_old(place: Place) -> Non
     waiting = records.encode(records.InboundMessage(session_key=key("waits"), message=message("answer me", "waits")))
     await place.engine.append(NewRecord(records.session_subject_of("in", key("waits")), waiting))
     place.clock.now += 1000 * DAY
-    place.limits = Limits(age=90 * DAY)
-    await place.retention.tend()
+    place.limits = RetentionLimits(age=90 * DAY)
+    await place.retention.run_once()
     assert (await place.sessions.open(key("asked"))).is_waiting
     assert [one.message.text for one in await chain(place.engine, records.session_subject_of("in", key("waits")))] == [
         "answer me"
@@ -112,8 +112,8 @@ async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_mu
         await place.talk(str(number), f"{number:03} " + "x" * 900)
         place.clock.now += DAY
     full = (await place.engine.health()).size
-    place.limits = Limits(size=int(full * 1.05))
-    gone = await place.retention.tend()
+    place.limits = RetentionLimits(size=int(full * 1.05))
+    gone = await place.retention.run_once()
     assert 0 < gone < 120
     left = await place.listed()
     assert left == {key(str(number)) for number in range(gone, 120)}
@@ -123,11 +123,11 @@ async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_mu
 async def test_where_nothing_is_old_enough_it_says_what_to_do(place: Place) -> None:
     for number in range(30):
         await place.talk(str(number), "x" * 900)
-    place.limits = Limits(size=(await place.engine.health()).size)
-    assert await place.retention.tend() == 0
+    place.limits = RetentionLimits(size=(await place.engine.health()).size)
+    assert await place.retention.run_once() == 0
     assert "raise journal.max_size" in place.retention.trouble
-    place.limits = Limits()
-    await place.retention.tend()
+    place.limits = RetentionLimits()
+    await place.retention.run_once()
     assert place.retention.trouble == ""
 
 
@@ -138,13 +138,13 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
         await place.talk("1", f"more {number}", new=number == 0)
     before, found = await place.sessions.open(key()), await place.search.find("more")
     rows, counted = await place.search.sessions(), await place.search.statistics()
-    assert await shorten(place.engine, place.sessions, key())
+    assert await compact_chain(place.engine, place.sessions, key())
     assert len(await chain(place.engine, records.session_subject_of("turn", key()))) == 3
-    for sessions in (place.sessions, Sessions(place.engine)):
+    for sessions in (place.sessions, SessionRepository(place.engine)):
         after = await sessions.open(key())
         same = ("session_id", "entries", "turns", "upto", "bag", "settings", "usage", "began", "last_active", "user_id")
         assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
-        past = await sessions.past(key())
+        past = await sessions.read_all(key())
         assert past[first.session_id].entries == first.entries
     assert (await place.search.find("more"), await place.search.sessions()) == (found, rows)
     assert await place.search.statistics() == counted
@@ -157,18 +157,18 @@ async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:
     session = await place.talk("1", "hello")
     changed = [records.SettingChanged(name="title", value=f"t{number}") for number in range(LONG_CHAIN)]
     session = await place.sessions.append(session, *changed)
-    await place.retention.tend()
+    await place.retention.run_once()
     assert len(await chain(place.engine, records.session_subject_of("turn", key()))) == 2
     now = await place.sessions.open(key())
     assert (now.title, now.entries) == (session.title, session.entries)
     await place.talk("1", "and on")
-    assert (await Sessions(place.engine).open(key())).entries[-1].content == "re and on"
+    assert (await SessionRepository(place.engine).open(key())).entries[-1].content == "re and on"
 
 
 async def test_a_chain_is_not_shortened_under_a_turn(place: Place) -> None:
     session = await place.talk("1", "hello")
     await place.sessions.append(session, records.Claim(turn_id="t", by="n", on=99))
-    assert not await shorten(place.engine, place.sessions, key())
+    assert not await compact_chain(place.engine, place.sessions, key())
 
 
 async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(place: Place, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
         NewRecord("gw.out.net.place." + records.session_token_of(key()), records.encode(owed(said.address))),
     ]
     await place.engine.append(*puts)
-    assert await forget(place.engine, place.sessions, key())
+    assert await forget_sessions(place.engine, place.sessions, key())
     assert b"swordfish" not in await place.words()
     assert b"kept" in await place.words()
     assert not await file.exists()
@@ -202,10 +202,10 @@ async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> N
     file = anyio.Path(place.files / "net" / "photo.jpg")
     await file.parent.mkdir(parents=True)
     await file.write_bytes(b"x")
-    await place.retention.tend()
+    await place.retention.run_once()
     assert await file.exists()
     place.clock.now += records.TRAFFIC_TTL + 60
-    await place.retention.tend()
+    await place.retention.run_once()
     assert not await file.exists()
 
 

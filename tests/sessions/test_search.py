@@ -11,10 +11,10 @@ import pytest
 from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.messages import Address, Message
-from gateway.sessions import Session, Sessions, verbs
-from gateway.sessions.removal import forget
-from gateway.sessions.search import Search
-from gateway.sessions.words import snippet, terms
+from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions.removal import forget_sessions
+from gateway.sessions.search import SessionSearch
+from gateway.sessions.search_query import make_snippet, parse_query
 from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
 
@@ -22,8 +22,8 @@ DAY = 86400.0
 
 
 @pytest.fixture
-async def search(engine: Engine, tmp_path: Path) -> AsyncIterator[Search]:
-    search = Search(engine, tmp_path / "search.db")
+async def search(engine: Engine, tmp_path: Path) -> AsyncIterator[SessionSearch]:
+    search = SessionSearch(engine, tmp_path / "search.db")
     yield search
     await search.close()
 
@@ -33,12 +33,12 @@ class Talk:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.sessions = Sessions(engine)
+        self.sessions = SessionRepository(engine)
 
     async def begin(self, key: str = "agent:main:net:dm:1", at: float = DAY) -> Session:
         session = await self.sessions.open(key)
         said = Message("1", Address(key.split(":")[2], "1"), "ann", "")
-        return await self.sessions.append(session, verbs.begin(session, at, "new", message=said))
+        return await self.sessions.append(session, transitions.begin_session(session, at, "new", message=said))
 
     async def say(
         self, *texts: str, key: str = "agent:main:net:dm:1", at: float = DAY, status: Literal["ok", "failed"] = "ok"
@@ -49,11 +49,11 @@ class Talk:
         return await self.sessions.append(await self.sessions.open(key), done)
 
 
-async def found(search: Search, query: str, key: str = "") -> list[str]:
+async def found(search: SessionSearch, query: str, key: str = "") -> list[str]:
     return [hit.snippet for hit in await search.find(query, key=key)]
 
 
-async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine, search: Search) -> None:
+async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     await talk.begin()
     await talk.say("Where is the Café in Zürich?", "Behind the station.")
@@ -66,14 +66,14 @@ async def test_words_are_found_in_any_order_case_and_with_accents(engine: Engine
 
 
 @pytest.mark.parametrize("query", ["", "   ", '"', "*", "AND OR NOT", "a:b", "(", "NEAR(a b)", "-x", '"" ""', "^x"])
-async def test_no_query_is_an_error(engine: Engine, search: Search, query: str) -> None:
+async def test_no_query_is_an_error(engine: Engine, search: SessionSearch, query: str) -> None:
     talk = Talk(engine)
     await talk.begin()
     await talk.say("something else")
     assert await found(search, query) == []
 
 
-async def test_scripts_without_spaces_are_found_within_a_text(engine: Engine, search: Search) -> None:
+async def test_scripts_without_spaces_are_found_within_a_text(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     await talk.begin()
     await talk.say("東京都の天気を教えてください", "今日は晴れ、Tokyo is sunny")
@@ -83,16 +83,16 @@ async def test_scripts_without_spaces_are_found_within_a_text(engine: Engine, se
     assert await found(search, "大阪市内") == []
 
 
-async def test_what_is_undone_or_forgotten_is_not_found(engine: Engine, search: Search) -> None:
+async def test_what_is_undone_or_forgotten_is_not_found(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     session = await talk.begin()
     await talk.say("apples")
     session = await talk.say("pears")
-    await talk.sessions.append(session, verbs.undo(session))
+    await talk.sessions.append(session, transitions.undo_turns(session))
     assert (await found(search, "apples"), await found(search, "pears")) == (["apples"], [])
     (row,) = await search.sessions()
     assert (row.turns, row.entries) == (1, 1)
-    await forget(engine, talk.sessions, session.key)
+    await forget_sessions(engine, talk.sessions, session.key)
     assert await found(search, "apples") == []
     assert await search.sessions() == []
 
@@ -103,31 +103,35 @@ def traces(folder: Path, *words: str) -> list[tuple[str, str]]:
     return [(file.name, word) for file in files for word in words if word.encode() in file.read_bytes()]
 
 
-async def test_what_is_forgotten_leaves_no_trace_in_the_file(engine: Engine, search: Search, tmp_path: Path) -> None:
+async def test_what_is_forgotten_leaves_no_trace_in_the_file(
+    engine: Engine, search: SessionSearch, tmp_path: Path
+) -> None:
     talk = Talk(engine)
     session = await talk.begin()
     await talk.say("swordfish 秘密の言葉")
     assert await found(search, "swordfish") != []
     assert traces(tmp_path, "swordfish") != []
-    await forget(engine, talk.sessions, session.key)
+    await forget_sessions(engine, talk.sessions, session.key)
     assert await search.sessions() == []
     assert traces(tmp_path, "swordfish", "秘密") == []
 
 
-async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(engine: Engine, search: Search) -> None:
+async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(
+    engine: Engine, search: SessionSearch
+) -> None:
     talk = Talk(engine)
     first = await talk.begin()
     first = await talk.say("apples")
-    branch = await talk.sessions.append(first, verbs.branch(first, first, DAY))
+    branch = await talk.sessions.append(first, transitions.branch_session(first, first, DAY))
     assert {hit.session_id for hit in await search.find("apples")} == {first.session_id, branch.session_id}
-    back = await talk.sessions.append(branch, verbs.resume(branch, first))
+    back = await talk.sessions.append(branch, transitions.resume_session(branch, first))
     assert len(await found(search, "apples")) == 2
     rows = {row.session_id: row for row in await search.sessions()}
     assert [row.session_id for row in rows.values() if row.is_current] == [back.session_id]
     assert {row.entries for row in rows.values()} == {1}
 
 
-async def test_a_search_stays_within_a_session_key_when_told(engine: Engine, search: Search) -> None:
+async def test_a_search_stays_within_a_session_key_when_told(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     for key in ("agent:main:net:dm:1", "agent:main:other:dm:2"):
         await talk.begin(key)
@@ -137,16 +141,16 @@ async def test_a_search_stays_within_a_session_key_when_told(engine: Engine, sea
     assert [row.platform for row in await search.sessions(platform="other")] == ["other"]
 
 
-async def test_titles_and_models_follow(engine: Engine, search: Search) -> None:
+async def test_titles_and_models_follow(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     session = await talk.begin()
-    await talk.sessions.append(session, verbs.title("fruit"), verbs.model("big"))
+    await talk.sessions.append(session, transitions.change_title("fruit"), transitions.change_model("big"))
     (row,) = await search.where(session.session_id[:10])
     assert (row.title, row.model, row.user_id) == ("fruit", "big", "ann")
     assert await search.where("nothing") == []
 
 
-async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search: Search) -> None:
+async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     await talk.begin(at=DAY)
     await talk.say("a", at=DAY)
@@ -160,11 +164,11 @@ async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search
     assert [(one.name, one.turns) for one in statistics.days] == [("1970-01-03", 2), ("1970-01-02", 1)]
 
 
-async def test_nothing_counts_in_an_empty_journal(search: Search) -> None:
+async def test_nothing_counts_in_an_empty_journal(search: SessionSearch) -> None:
     assert (await search.statistics()).total.turns == 0
 
 
-async def test_a_rebuilt_index_says_the_same(engine: Engine, search: Search) -> None:
+async def test_a_rebuilt_index_says_the_same(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     await talk.begin()
     for number in range(20):
@@ -183,7 +187,7 @@ async def test_a_damaged_or_foreign_file_is_built_anew(engine: Engine, tmp_path:
         with sqlite3.connect(path) as db:
             db.execute("PRAGMA user_version=99")
         db.close()
-    talk, search = Talk(engine), Search(engine, path)
+    talk, search = Talk(engine), SessionSearch(engine, path)
     await talk.begin()
     await talk.say("apples")
     assert await found(search, "apples") == ["apples"]
@@ -191,7 +195,9 @@ async def test_a_damaged_or_foreign_file_is_built_anew(engine: Engine, tmp_path:
     await search.close()
 
 
-async def test_an_index_that_runs_follows_the_journal_by_itself(engine: Engine, search: Search, tmp_path: Path) -> None:
+async def test_an_index_that_runs_follows_the_journal_by_itself(
+    engine: Engine, search: SessionSearch, tmp_path: Path
+) -> None:
     talk = Talk(engine)
     async with anyio.create_task_group() as tasks:
         await tasks.start(search.run)
@@ -209,7 +215,7 @@ async def test_an_index_that_runs_follows_the_journal_by_itself(engine: Engine, 
         tasks.cancel_scope.cancel()
 
 
-async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: Search) -> None:
+async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     session = await talk.begin()
     session = await talk.say("swordfish")
@@ -226,12 +232,12 @@ async def test_a_removal_that_a_crash_interrupted_is_finished(engine: Engine, se
 
 def test_a_snippet_shows_the_place() -> None:
     text = "x " * 100 + "here is the needle\nin the hay " + "y " * 100
-    shown = snippet(text, ("NEEDLE",))
+    shown = make_snippet(text, ("NEEDLE",))
     assert shown.startswith("…")
     assert "here is the needle in the hay" in shown
     assert len(shown) < 170
 
 
 def test_a_query_is_split_by_who_answers_it() -> None:
-    wanted = terms('red "green apple" 天気予報 晴れ')
+    wanted = parse_query('red "green apple" 天気予報 晴れ')
     assert (wanted.words, wanted.grams, wanted.short) == ('"red" AND "green apple"', '"天気予報"', ("晴れ",))

@@ -7,8 +7,8 @@ import pytest
 from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
-from gateway.sessions import Session, Sessions, verbs
-from gateway.sessions.session import SHAPE
+from gateway.sessions import Session, SessionRepository, transitions
+from gateway.sessions.session import STATE_VERSION
 from gateway.transcript import Entry
 from tests.spine import SetClock, chain
 
@@ -20,11 +20,11 @@ def done(text: str) -> records.TurnEnded:
 
 
 async def test_a_session_that_was_never_written_is_empty(engine: Engine) -> None:
-    assert await Sessions(engine).open(KEY) == Session(KEY)
+    assert await SessionRepository(engine).open(KEY) == Session(KEY)
 
 
 async def test_two_caches_see_each_others_records(engine: Engine) -> None:
-    one, two = Sessions(engine), Sessions(engine)
+    one, two = SessionRepository(engine), SessionRepository(engine)
     session = await one.append(await one.open(KEY), done("a"))
     assert await two.open(KEY) == session
     session = await two.append(await two.open(KEY), done("b"))
@@ -33,7 +33,7 @@ async def test_two_caches_see_each_others_records(engine: Engine) -> None:
 
 
 async def test_whoever_writes_behind_an_old_state_writes_nothing(engine: Engine) -> None:
-    one, two = Sessions(engine), Sessions(engine)
+    one, two = SessionRepository(engine), SessionRepository(engine)
     old = await two.open(KEY)
     await one.append(await one.open(KEY), done("a"))
     with pytest.raises(Conflict):
@@ -43,16 +43,16 @@ async def test_whoever_writes_behind_an_old_state_writes_nothing(engine: Engine)
 
 
 async def test_several_records_and_other_puts_are_one_append(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     session = await sessions.append(
-        await sessions.open(KEY), verbs.title("a title"), done("a"), extra=[NewRecord("gw.x", b"{}")]
+        await sessions.open(KEY), transitions.change_title("a title"), done("a"), extra=[NewRecord("gw.x", b"{}")]
     )
     assert (session.title, session.seq, len(await engine.read("gw.x"))) == ("a title", 2, 1)
     assert await sessions.open(KEY) == session
 
 
 async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Engine) -> None:
-    one, two = Sessions(engine), Sessions(engine)
+    one, two = SessionRepository(engine), SessionRepository(engine)
 
     def counted(session: Session) -> list[records.TurnRecord]:
         return [records.SettingChanged(name="count", value=session.settings.get("count", 0) + 1)]
@@ -64,43 +64,45 @@ async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Eng
 
 
 async def test_a_change_whose_fence_elsewhere_fails_says_so(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     with pytest.raises(Conflict):
-        await sessions.change(KEY, lambda _: [verbs.title("x")], [NewRecord("gw.cur.net.bot", b"{}", expect=7)])
+        await sessions.change(
+            KEY, lambda _: [transitions.change_title("x")], [NewRecord("gw.cur.net.bot", b"{}", expect=7)]
+        )
     assert (await sessions.open(KEY)).title == ""
 
 
 async def test_a_verb_that_wants_nothing_writes_nothing(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     assert (await sessions.change(KEY, lambda _: [])).seq == 0
 
 
 async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:
-    sessions = Sessions(engine, summary_every=10)
+    sessions = SessionRepository(engine, summary_every=10)
     for number in range(25):
         session = await sessions.append(await sessions.open(KEY), done(str(number)))
     summaries = await chain(engine, records.session_subject_of("sum", KEY))
     assert len(summaries) == 1, "older summaries are removed"
     await engine.purge(records.session_subject_of("turn", KEY), summaries[0].upto)
-    again = await Sessions(engine).open(KEY)
+    again = await SessionRepository(engine).open(KEY)
     assert again == session
 
 
 async def test_a_summary_of_another_version_is_passed_over(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     session = await sessions.append(await sessions.open(KEY), done("a"))
     for data in (
-        records.encode(records.SessionSnapshot(upto=9, shape=SHAPE, state=msgspec.Raw(b'{"no": "session"}'))),
-        records.encode(records.SessionSnapshot(upto=9, shape=SHAPE + 1, state=msgspec.Raw(b'{"key": "x"}'))),
+        records.encode(records.SessionSnapshot(upto=9, shape=STATE_VERSION, state=msgspec.Raw(b'{"no": "session"}'))),
+        records.encode(records.SessionSnapshot(upto=9, shape=STATE_VERSION + 1, state=msgspec.Raw(b'{"key": "x"}'))),
         b'{"kind":"summary","v":99,"upto":1,"state":{}}',
         b"not json",
     ):
         await engine.append(NewRecord(records.session_subject_of("sum", KEY), data))
-        assert await Sessions(engine).open(KEY) == session
+        assert await SessionRepository(engine).open(KEY) == session
 
 
 async def test_memory_is_bounded_by_what_the_transcripts_weigh(engine: Engine) -> None:
-    sessions = Sessions(engine, budget=100_000)
+    sessions = SessionRepository(engine, budget=100_000)
     for number in range(20):
         key = f"{KEY}{number}"
         await sessions.append(await sessions.open(key), done("x" * 10_000))
@@ -112,7 +114,7 @@ async def test_memory_is_bounded_by_what_the_transcripts_weigh(engine: Engine) -
 
 async def test_who_is_silent_for_long_is_evicted(engine: Engine) -> None:
     clock = SetClock()
-    sessions = Sessions(engine, clock=clock, idle=60)
+    sessions = SessionRepository(engine, clock=clock, idle=60)
     await sessions.open("a")
     clock.now += 61
     await sessions.open("b")
@@ -121,13 +123,13 @@ async def test_who_is_silent_for_long_is_evicted(engine: Engine) -> None:
 
 
 async def test_the_past_holds_every_session_of_a_key_as_it_ended(engine: Engine) -> None:
-    sessions = Sessions(engine)
+    sessions = SessionRepository(engine)
     ids = []
     for text in ("a", "b"):
         session = await sessions.open(KEY)
-        session = await sessions.append(session, verbs.begin(session, 1000.0, "new"), done(text))
+        session = await sessions.append(session, transitions.begin_session(session, 1000.0, "new"), done(text))
         ids.append(session.session_id)
-    past = await sessions.past(KEY)
+    past = await sessions.read_all(KEY)
     assert list(past) == ids
     assert [one.entries[0].content for one in past.values()] == ["a", "b"]
     assert session.previous == (ids[0],)

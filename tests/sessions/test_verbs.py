@@ -4,20 +4,20 @@ import pytest
 
 from gateway import records
 from gateway.errors import SessionError
-from gateway.sessions import Session, apply, turnover, verbs
+from gateway.sessions import Session, apply_record, session_switch_of, transitions
 from gateway.transcript import Entry, Usage
 from tests.spine import message
 
 
 def after(session: Session, *kept: records.TurnRecord) -> Session:
     for one in kept:
-        session = apply(session, one, session.seq + 1, 7.0)
+        session = apply_record(session, one, session.seq + 1, 7.0)
     return session
 
 
 def spoken(*texts: str, key: str = "k") -> Session:
     """A session with a turn for each text."""
-    session = after(Session(key), verbs.begin(Session(key), 0.0, message=message("hi")))
+    session = after(Session(key), transitions.begin_session(Session(key), 0.0, message=message("hi")))
     for number, text in enumerate(texts):
         entries = (Entry("user", text), Entry("assistant", f"re {text}"))
         session = after(
@@ -27,77 +27,77 @@ def spoken(*texts: str, key: str = "k") -> Session:
 
 
 def test_a_new_session_forgets_all_but_the_settings_that_are_to_stay() -> None:
-    old = after(spoken("a"), verbs.title("old"), verbs.model("big"))
-    new = after(old, verbs.begin(old, 60.0, "new", keep=("model",)))
+    old = after(spoken("a"), transitions.change_title("old"), transitions.change_model("big"))
+    new = after(old, transitions.begin_session(old, 60.0, "new", keep=("model",)))
     assert (new.entries, new.bag, new.usage, new.title, new.model) == ((), {}, Usage(), "", "big")
-    change = turnover(new)
+    change = session_switch_of(new)
     assert (change.ended, change.started, change.reason) == (old.session_id, new.session_id, "new")
     assert (change.platform, change.user_id) == ("net", "ann")
 
 
 def test_the_first_session_ends_no_other() -> None:
-    assert turnover(spoken()).ended == ""
+    assert session_switch_of(spoken()).ended == ""
 
 
 def test_an_earlier_session_goes_on_where_it_was() -> None:
-    old = after(spoken("a"), verbs.title("old"))
-    new = after(old, verbs.begin(old, 60.0, "new"))
-    again = after(new, verbs.resume(new, old))
+    old = after(spoken("a"), transitions.change_title("old"))
+    new = after(old, transitions.begin_session(old, 60.0, "new"))
+    again = after(new, transitions.resume_session(new, old))
     assert again.session_id == old.session_id
     assert (again.entries, again.bag, again.title, again.usage) == (old.entries, old.bag, "old", old.usage)
     assert again.previous == (new.session_id,)
     with pytest.raises(SessionError, match="current"):
-        verbs.resume(again, old)
+        transitions.resume_session(again, old)
 
 
 def test_a_session_of_another_key_is_branched_not_resumed() -> None:
     here, there = spoken("a"), spoken("b", key="other")
     with pytest.raises(SessionError, match="branch"):
-        verbs.resume(here, there)
-    branch = after(here, verbs.branch(here, there, 60.0))
+        transitions.resume_session(here, there)
+    branch = after(here, transitions.branch_session(here, there, 60.0))
     assert branch.entries == there.entries
     assert branch.key == "k"
 
 
 def test_a_branch_is_a_copy_with_an_id_and_a_title_of_its_own() -> None:
-    old = after(spoken("a", "b"), verbs.title("trip"))
-    branch = after(old, verbs.branch(old, old, 60.0))
+    old = after(spoken("a", "b"), transitions.change_title("trip"))
+    branch = after(old, transitions.branch_session(old, old, 60.0))
     assert branch.session_id != old.session_id
     assert (branch.entries, branch.turns, branch.title) == (old.entries, old.turns, "trip (branch)")
-    shorter = after(branch, verbs.undo(branch))
+    shorter = after(branch, transitions.undo_turns(branch))
     assert (len(shorter.entries), len(old.entries)) == (2, 4)
-    assert after(old, verbs.branch(old, old, 60.0, "plan B")).title == "plan B"
+    assert after(old, transitions.branch_session(old, old, 60.0, "plan B")).title == "plan B"
 
 
 def test_compressing_begins_a_session_with_the_shorter_telling() -> None:
-    old = after(spoken("a", "b"), verbs.title("trip"))
-    new = after(old, verbs.compress(old, (Entry("user", "in short"),), 60.0))
+    old = after(spoken("a", "b"), transitions.change_title("trip"))
+    new = after(old, transitions.compress_session(old, (Entry("user", "in short"),), 60.0))
     assert (new.entries, new.title, new.bag) == ((Entry("user", "in short"),), "trip", old.bag)
-    assert turnover(new).reason == "compress"
+    assert session_switch_of(new).reason == "compress"
 
 
 def test_a_retry_takes_the_last_turn_back_and_says_its_words_again() -> None:
     session = spoken("a", "b")
-    assert verbs.last_request(session) == "b"
-    session = after(session, verbs.undo(session))
-    assert verbs.last_request(session) == "a"
+    assert transitions.find_last_request(session) == "b"
+    session = after(session, transitions.undo_turns(session))
+    assert transitions.find_last_request(session) == "a"
 
 
 @pytest.mark.parametrize("turns", [0, -1])
 def test_undo_wants_a_number_of_turns(turns: int) -> None:
     with pytest.raises(SessionError, match="1 or more"):
-        verbs.undo(spoken("a"), turns)
+        transitions.undo_turns(spoken("a"), turns)
 
 
 def test_there_may_be_nothing_to_undo_or_to_retry() -> None:
     with pytest.raises(SessionError, match="nothing to undo"):
-        verbs.undo(spoken())
+        transitions.undo_turns(spoken())
     with pytest.raises(SessionError, match="no message"):
-        verbs.last_request(spoken())
+        transitions.find_last_request(spoken())
 
 
 def test_a_title_is_one_line_and_a_model_goes_back_to_the_default() -> None:
-    session = after(spoken(), verbs.title("  a\n title "), verbs.model("big"))
+    session = after(spoken(), transitions.change_title("  a\n title "), transitions.change_model("big"))
     assert (session.title, session.model) == ("a title", "big")
-    session = after(session, verbs.title(" "), verbs.model("default"))
+    session = after(session, transitions.change_title(" "), transitions.change_model("default"))
     assert (session.title, session.model) == ("", "")

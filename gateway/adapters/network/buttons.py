@@ -8,7 +8,7 @@ import dataclasses
 
 from gateway.adapters.network import Ground
 from gateway.messages import Message
-from gateway.sessions import session_key
+from gateway.sessions import session_key_of
 
 NOT_YOURS = "This is for somebody else to decide."
 
@@ -23,4 +23,6 @@ def pressed(message: Message, asked: str, ground: Ground) -> Message | None:
         return message
     if ground.access.scope(message) not in ("owner", "admin"):
         return None
-    return dataclasses.replace(message, session=session_key(dataclasses.replace(message, user_id=asked), ground.keys))
+    return dataclasses.replace(
+        message, session=session_key_of(dataclasses.replace(message, user_id=asked), ground.keys)
+    )

@@ -13,31 +13,31 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.agent.mcp.connection import Connection, connected
-from gateway.agent.mcp.results import prefix_of
+from gateway.agent.mcp.client import McpConnection, connect
 from gateway.agent.mcp.spec import McpSpec
+from gateway.agent.mcp.tool_format import prefix_of
 from gateway.agent.tools import Tool
 from gateway.errors import AgentError
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 20.0  # how long a turn waits for a server that is being started
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
-CALM = 60.0  # a server that was up for so long begins with the small pauses again
+START_WAIT = 20.0  # how long a turn waits for a server that is being started
+FIRST_BACKOFF, MAX_BACKOFF = 0.5, 60.0
+STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pauses again
 
-State: TypeAlias = Literal["idle", "starting", "up", "down"]
+ServerState: TypeAlias = Literal["idle", "starting", "up", "down"]
 
 
 class McpServer:
     """One of them. `state` and `reason` are for whoever shows it."""
 
-    def __init__(self, spec: McpSpec, patience: float = PATIENCE) -> None:
+    def __init__(self, spec: McpSpec, patience: float = START_WAIT) -> None:
         self.spec = spec
-        self.state: State = "idle"
+        self.state: ServerState = "idle"
         self.reason = ""
         self.scope = anyio.CancelScope()
         self._patience = patience
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._wanted = anyio.Event()
         self._tried = anyio.Event()
         self._said = ""
@@ -60,20 +60,20 @@ class McpServer:
                 return await connection.tools()
         except Exception as error:
             connection.ended.set()
-            raise AgentError(f"The tools of {self.spec.name} cannot be used now: {in_words(error)}.") from error
+            raise AgentError(f"The tools of {self.spec.name} cannot be used now: {describe_error(error)}.") from error
 
     async def serve(self) -> None:
         """Keep it, until it is not configured any more."""
-        pause = FIRST_PAUSE
+        pause = FIRST_BACKOFF
         with self.scope:
             while True:
                 await self._wanted.wait()
                 begun = time.monotonic()
                 was_up = await self._once()
-                pause = FIRST_PAUSE if was_up and time.monotonic() - begun > CALM else pause
+                pause = FIRST_BACKOFF if was_up and time.monotonic() - begun > STABLE_AFTER else pause
                 log.warning("the tool server %s: %s; again in %.1f s", self.spec.name, self.reason, pause)
                 await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
-                pause = min(pause * 2, LONGEST_PAUSE)
+                pause = min(pause * 2, MAX_BACKOFF)
                 self._tried = anyio.Event()
                 if not was_up:
                     self._wanted = anyio.Event()
@@ -83,7 +83,7 @@ class McpServer:
         """From its start to its end; whether it was up."""
         self.state, self._said, was_up = "starting", "", False
         try:
-            async with connected(self.spec, self._hear) as connection:
+            async with connect(self.spec, self._hear) as connection:
                 await connection.tools()
                 was_up = True
                 self._connection, self.state, self.reason = connection, "up", ""
@@ -92,7 +92,7 @@ class McpServer:
                 await connection.ended.wait()
             self.reason = self._with_last_words("it ended")
         except Exception as error:  # noqa: BLE001 - a server is foreign, and so is the library that reaches it
-            self.reason = self._with_last_words(in_words(error))
+            self.reason = self._with_last_words(describe_error(error))
         finally:
             self._connection, self.state = None, "down"
             self._tried.set()
@@ -140,7 +140,7 @@ class McpServers:
             self._tasks = None
 
 
-def in_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The error that counts; a group with one error in it is that error."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

@@ -10,12 +10,12 @@ from typing import Any
 
 import anyio
 
-from gateway.agent.libraries import load
+from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest
-from gateway.agent.models.completion import Price
-from gateway.agent.models.failures import as_model_error
-from gateway.agent.models.messages import STOPS, Assembly, read_event, request_body
-from gateway.agent.models.sse import EventStream
+from gateway.agent.models.anthropic_format import STOP_REASONS, MessageAccumulator, build_request_body, parse_event
+from gateway.agent.models.openai_format import TokenPrice
+from gateway.agent.models.provider import as_model_error
+from gateway.agent.models.sse import SseDecoder
 from gateway.errors import ModelError
 
 PATH = "/v1/messages"
@@ -33,13 +33,17 @@ class AnthropicModel:
     connect: float = 15.0
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
     _client: Any = field(default=None, init=False, repr=False)
     _response: Any = field(default=None, init=False, repr=False)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        body, answer, events = request_body(request, self.name, self.extra), Assembly(self.price), EventStream()
+        body, answer, events = (
+            build_request_body(request, self.name, self.extra),
+            MessageAccumulator(self.price),
+            SseDecoder(),
+        )
         try:
             response = await self._post(body)
         except Exception as error:
@@ -47,7 +51,7 @@ class AnthropicModel:
         try:
             async for piece in response.aiter_bytes():
                 for data in events.feed(piece):
-                    if text := answer.add(read_event(data)):
+                    if text := answer.add(parse_event(data)):
                         yield Chunk(text)
         except ModelError:
             raise
@@ -61,7 +65,7 @@ class AnthropicModel:
             raise ModelError("the model's answer was cut off before its end", kind="network")
         if answer.stop == "refusal":
             raise ModelError("the model refused to answer", kind="filter")
-        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=STOPS.get(answer.stop, answer.stop))
+        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=STOP_REASONS.get(answer.stop, answer.stop))
 
     async def aclose(self) -> None:
         """Close the connections; the model can be used again afterwards."""
@@ -72,7 +76,7 @@ class AnthropicModel:
     async def _post(self, body: bytes) -> Any:
         if self._client is None:
             # A second for the first model of a process: not on the loop, where others wait.
-            modules = await anyio.to_thread.run_sync(load, "anthropic")
+            modules = await anyio.to_thread.run_sync(load_library, "anthropic")
             self._client = self._client or self._connected(*modules)
         return await self._client.post(
             PATH,

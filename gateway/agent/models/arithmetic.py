@@ -21,7 +21,7 @@ LONGEST = 200
 LARGEST = 10**300
 
 
-def compute(expression: str) -> str:
+def evaluate_expression(expression: str) -> str:
     """The value of `2 * (3 + 4)`, as text.
 
     Raises:
@@ -31,7 +31,7 @@ def compute(expression: str) -> str:
         raise ValueError(f"longer than {LONGEST} characters")
     text = expression.replace("^", "**").replace("\u00d7", "*").replace("\u00f7", "/").strip()
     try:
-        value = _value(ast.parse(text, mode="eval").body)
+        value = _evaluate_node(ast.parse(text, mode="eval").body)
     except ZeroDivisionError:
         raise ValueError("division by zero has no value") from None
     except (SyntaxError, MemoryError, RecursionError, OverflowError, TypeError):
@@ -41,18 +41,18 @@ def compute(expression: str) -> str:
     return str(value)
 
 
-def _value(node: ast.AST) -> int | float:
+def _evaluate_node(node: ast.AST) -> int | float:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return number
         case ast.BinOp(left=left, op=sign, right=right):
-            return _applied(sign, _value(left), _value(right))
+            return _apply_operator(sign, _evaluate_node(left), _evaluate_node(right))
         case ast.UnaryOp(op=sign, operand=operand):
-            return _applied(sign, _value(operand))
+            return _apply_operator(sign, _evaluate_node(operand))
     raise ValueError("only numbers, + - * / // % ^ and brackets can be computed")
 
 
-def _applied(sign: ast.AST, *numbers: int | float) -> int | float:
+def _apply_operator(sign: ast.AST, *numbers: int | float) -> int | float:
     apply = OPERATORS.get(type(sign))
     if apply is None:
         raise ValueError("only numbers, + - * / // % ^ and brackets can be computed")

@@ -15,21 +15,21 @@ import anyio
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.transcript import Entry, ToolCall, Usage
 
-CONNECT = "Naming it in config.yaml (`model: {name: gpt-5-mini}`) with its key in .env (`OPENAI_API_KEY=...`)"
+CONNECT_HINT = "Naming it in config.yaml (`model: {name: gpt-5-mini}`) with its key in .env (`OPENAI_API_KEY=...`)"
 WORDS = re.compile(r"\S+\s*|\s+")
-SUM = re.compile(r"[-+(]*\d[\d\s.()]*(?:[-+*/%^\u00d7\u00f7]+[\s(+-]*\d[\d\s.()]*)+")
-ASK = re.compile(r"\b(?:ask|delegate)\b.*?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+SUM_PATTERN = re.compile(r"[-+(]*\d[\d\s.()]*(?:[-+*/%^\u00d7\u00f7]+[\s(+-]*\d[\d\s.()]*)+")
+ASK_PATTERN = re.compile(r"\b(?:ask|delegate)\b.*?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 REMEMBER = re.compile(r"\bremember\b(?: that)?\s+(.+)", re.IGNORECASE | re.DOTALL)
 RECALL = re.compile(r"\bdo you remember\b|\brecall\b", re.IGNORECASE)
 COUNT = re.compile(r"\bcount\b(?: slowly)?(?: to)?\s*(\d+)?", re.IGNORECASE)
-SIMPLE = (
+TOOL_PATTERNS = (
     ("time", re.compile(r"\b(what|current|tell)\b.*\b(time|date|day)\b", re.IGNORECASE)),
     ("recall", RECALL),
     ("list_hooks", re.compile(r"\bhooks?\b", re.IGNORECASE)),
     ("load_skill", re.compile(r"\bskills?\b", re.IGNORECASE)),
     ("fail_on_purpose", re.compile(r"\bfail\b", re.IGNORECASE)),
 )
-TRY = (
+EXAMPLES = (
     "what time is it",
     "what is 12 * (3 + 4)",
     "remember that my bicycle is green",
@@ -49,7 +49,7 @@ class DemoModel:
 
     delay: float = 0.03
     seed: int = 0
-    connect: str = CONNECT
+    connect: str = CONNECT_HINT
 
     @property
     def name(self) -> str:
@@ -69,11 +69,11 @@ class DemoModel:
 
     def _wanted(self, request: ModelRequest) -> Iterator[ToolCall]:
         """The tools that the person's words ask for, once: after their results comes the answer."""
-        said, results = _last_exchange(request.messages)
+        said, results = _find_last_exchange(request.messages)
         if results or not said:
             return
         offered = {spec.name: spec for spec in request.tools}
-        for number, (name, args) in enumerate(_intents(said)):
+        for number, (name, args) in enumerate(_find_intents(said)):
             if name not in offered:
                 continue
             if key := {"delegate": "agent", "load_skill": "skill"}.get(name):
@@ -81,15 +81,15 @@ class DemoModel:
             yield ToolCall(f"demo_{len(request.messages)}_{number}", name, args)
 
     def _reply(self, request: ModelRequest) -> str:
-        said, results = _last_exchange(request.messages)
+        said, results = _find_last_exchange(request.messages)
         if results:
-            return "\n".join(_report(entry) for entry in results)
+            return "\n".join(_describe_result(entry) for entry in results)
         words = said.lower()
         if re.search(r"\b(hi|hello|hey|good (morning|evening|day))\b", words):
             greeting = random.Random(f"{self.seed}:{words}").choice(GREETINGS)  # noqa: S311 - variety, not secrecy
             return f"{greeting} {self._about()}"
         if re.search(r"\b(help|what can you do|who are you)\b", words):
-            return f"{self._about()}\n\nYou can try:\n" + "\n".join(f"- {words}" for words in TRY)
+            return f"{self._about()}\n\nYou can try:\n" + "\n".join(f"- {words}" for words in EXAMPLES)
         if "introduce" in words:
             return "I am a sub-agent of the demo: another agent gave me this task, and gets my answer."
         return f"{self._about()} I do not know what to do with that; `help` lists what I can do."
@@ -98,7 +98,7 @@ class DemoModel:
         return f"I am the demo model, which only follows a few fixed phrases. {self.connect} connects a real one."
 
 
-def _last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
+def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
     """What the person said last, and the tool results since."""
     results: list[Entry] = []
     for entry in reversed(messages):
@@ -109,20 +109,20 @@ def _last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
     return "", results
 
 
-def _intents(said: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _find_intents(said: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The tools that these words want. A text for another agent or for memory is not searched for further wishes."""
-    if found := ASK.search(said):
+    if found := ASK_PATTERN.search(said):
         yield "delegate", {"task": found[1].strip() or "Introduce yourself."}
     elif (found := REMEMBER.search(said)) and not RECALL.search(said):
         yield "remember", {"text": found[1].strip()[:2000]}
     elif found := COUNT.search(said):
         yield "count_slowly", {"to": min(int(found[1] or 10), 60)}
     else:
-        yield from ((name, {}) for name, words in SIMPLE if words.search(said))
-        yield from (("calculate", {"expression": found[0].strip()}) for found in SUM.finditer(said))
+        yield from ((name, {}) for name, words in TOOL_PATTERNS if words.search(said))
+        yield from (("calculate", {"expression": found[0].strip()}) for found in SUM_PATTERN.finditer(said))
 
 
-def _report(entry: Entry) -> str:
+def _describe_result(entry: Entry) -> str:
     if entry.error:
         return f"The tool `{entry.name}` did not do it: {entry.content}"
     said = {"time": "It is {}.", "calculate": "The result is {}.", "recall": "I remember:\n{}"}

@@ -9,10 +9,10 @@ import anyio
 import msgspec
 
 from gateway.agent.agent import Agent
-from gateway.agent.models.arithmetic import compute
+from gateway.agent.models.arithmetic import evaluate_expression
 from gateway.agent.models.demo import DemoModel
 from gateway.agent.skills import Skill, find_skills
-from gateway.agent.toolbox.memory import Memory, memory_tools
+from gateway.agent.toolbox.memory import AgentMemory, make_memory_tools
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
@@ -21,8 +21,14 @@ ListHooks: TypeAlias = Callable[[], str | Awaitable[str]]
 SKILLS = Path(__file__).parent / "demo_skills"
 
 
-def demo_agent(
-    *, memory: Memory, hooks: ListHooks, name: str = "demo", delay: float = 0.03, tick: float = 1.0, connect: str = ""
+def make_demo_agent(
+    *,
+    memory: AgentMemory,
+    hooks: ListHooks,
+    name: str = "demo",
+    delay: float = 0.03,
+    tick: float = 1.0,
+    connect: str = "",
 ) -> Agent:
     """The demo: `hooks` says which hooks there are, `tick` is the time between two numbers of the slow count."""
     model = DemoModel(delay, connect=connect) if connect else DemoModel(delay)
@@ -31,17 +37,17 @@ def demo_agent(
         name,
         model,
         description="the built-in demo",
-        tools=(*demo_tools(hooks, tick), *memory_tools(memory)),
-        skills=demo_skills(),
+        tools=(*make_demo_tools(hooks, tick), *make_memory_tools(memory)),
+        skills=find_demo_skills(),
         agents=(helper,),
     )
 
 
-def demo_skills() -> tuple[Skill, ...]:
+def find_demo_skills() -> tuple[Skill, ...]:
     return find_skills((SKILLS,)).skills
 
 
-def demo_tools(hooks: ListHooks, tick: float = 1.0) -> tuple[Tool, ...]:
+def make_demo_tools(hooks: ListHooks, tick: float = 1.0) -> tuple[Tool, ...]:
     """The tools of the demo beside memory, skills and sub-agents."""
 
     async def list_hooks() -> str:
@@ -72,7 +78,7 @@ async def time() -> str:
 async def calculate(expression: str) -> str:
     """Compute arithmetic: numbers, + - * / // % ^ and brackets."""
     try:
-        return compute(expression)
+        return evaluate_expression(expression)
     except ValueError as error:
         raise AgentError(str(error)) from None
 

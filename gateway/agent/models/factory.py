@@ -14,12 +14,12 @@ import anyio
 
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.anthropic import AnthropicModel
-from gateway.agent.models.completion import Price
 from gateway.agent.models.demo import DemoModel
+from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
 from gateway.agent.models.openai import OpenAIModel
-from gateway.agent.models.resilient import Patience, resilient
+from gateway.agent.models.openai_format import TokenPrice
 from gateway.agent.models.script import read_script
-from gateway.agent.ports import Run
+from gateway.agent.ports import EventRunner
 from gateway.errors import ConfigError, ModelError
 
 
@@ -32,10 +32,10 @@ class ModelSpec:
     model: str = ""
     api_key: str = field(default="", repr=False)
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
 
 
-Maker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
+ModelMaker: TypeAlias = Callable[[ModelSpec, str, dict[str, Any]], Model]
 
 
 def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
@@ -44,10 +44,12 @@ def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     Raises:
         ConfigError: there is no such provider, or it cannot be made with these arguments.
     """
-    if spec.provider not in MAKERS:
-        raise ConfigError(f"the model {spec.id!r}: there is no provider {spec.provider!r}, only {', '.join(MAKERS)}")
+    if spec.provider not in MODEL_MAKERS:
+        raise ConfigError(
+            f"the model {spec.id!r}: there is no provider {spec.provider!r}, only {', '.join(MODEL_MAKERS)}"
+        )
     try:
-        return MAKERS[spec.provider](spec, model, kwargs)
+        return MODEL_MAKERS[spec.provider](spec, model, kwargs)
     except TypeError as error:
         raise ConfigError(f"the model {spec.id!r} cannot be made: {error}") from None
 
@@ -55,7 +57,7 @@ def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
 class LazyModel:
     """A model that is made at its first use. Its repr, its name and its being there make nothing."""
 
-    def __init__(self, spec: ModelSpec, run: Run, wants: Callable[[str], bool]) -> None:
+    def __init__(self, spec: ModelSpec, run: EventRunner, wants: Callable[[str], bool]) -> None:
         self._spec = spec
         self._run = run
         self._wants = wants
@@ -90,20 +92,20 @@ class LazyModel:
         given = event.get("result")
         if given is None:
             return make_model(spec, str(event["model"]), dict(event["kwargs"]))
-        return _given(spec, given)
+        return _model_from_hook(spec, given)
 
     def __repr__(self) -> str:
         return f"LazyModel({self._spec.id!r})"
 
 
 def lazy_model(
-    specs: tuple[ModelSpec, ...], run: Run, wants: Callable[[str], bool], patience: Patience | None = None
+    specs: tuple[ModelSpec, ...], run: EventRunner, wants: Callable[[str], bool], patience: RetryPolicy | None = None
 ) -> Model:
     """The first of these models that answers; each is made when it is first needed, and tried again with patience."""
-    return resilient([LazyModel(spec, run, wants) for spec in specs], patience)
+    return make_fallback_model([LazyModel(spec, run, wants) for spec in specs], patience)
 
 
-def _given(spec: ModelSpec, given: Any) -> Model:
+def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
     """A hook's own model, or the one that its function makes."""
     if not hasattr(given, "stream") and callable(given):
         try:
@@ -134,4 +136,4 @@ def _script(_spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     return read_script(Path(kwargs.get("path") or model))
 
 
-MAKERS: Mapping[str, Maker] = {"openai": _openai, "anthropic": _anthropic, "demo": _demo, "script": _script}
+MODEL_MAKERS: Mapping[str, ModelMaker] = {"openai": _openai, "anthropic": _anthropic, "demo": _demo, "script": _script}

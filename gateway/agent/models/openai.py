@@ -12,15 +12,15 @@ from typing import Any
 
 import anyio
 
-from gateway.agent.libraries import load
+from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest
-from gateway.agent.models.completion import Assembly, Price, read_piece, request_body
-from gateway.agent.models.failures import as_model_error
-from gateway.agent.models.sse import EventStream
+from gateway.agent.models.openai_format import CompletionAccumulator, TokenPrice, build_request_body, parse_chunk
+from gateway.agent.models.provider import as_model_error
+from gateway.agent.models.sse import SseDecoder
 from gateway.errors import ModelError
 
-DONE = b"[DONE]"
-REST = 0.5  # seconds for what may still come after the last word
+DONE_MARKER = b"[DONE]"
+DRAIN_SECONDS = 0.5  # seconds for what may still come after the last word
 PATH = "/chat/completions"
 
 
@@ -35,31 +35,31 @@ class OpenAIModel:
     connect: float = 15.0
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
     _client: Any = field(default=None, init=False, repr=False)
     _response: Any = field(default=None, init=False, repr=False)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        body = request_body(request, self.name, self.extra)
-        answer = Assembly(self.price)
+        body = build_request_body(request, self.name, self.extra)
+        answer = CompletionAccumulator(self.price)
         try:
             response = await self._post(body)
         except Exception as error:
             raise as_model_error(error) from error
-        events, is_done = _events(response), False
+        events, is_done = _read_events(response), False
         try:
             async for data in events:
-                if is_done := data == DONE:
+                if is_done := data == DONE_MARKER:
                     break
-                if text := answer.add(read_piece(data)):
+                if text := answer.add(parse_chunk(data)):
                     yield Chunk(text)
         except ModelError:
             raise
         except Exception as error:
             raise as_model_error(error) from error
         finally:
-            await _leave(response, events if is_done else None)
+            await _close_response(response, events if is_done else None)
         if not answer.stop:
             raise ModelError("the model's answer was cut off before its end", kind="network")
         if answer.stop == "content_filter":
@@ -75,7 +75,7 @@ class OpenAIModel:
     async def _post(self, body: bytes) -> Any:
         if self._client is None:
             # Half a second for the first model of a process: not on the loop, where others wait.
-            modules = await anyio.to_thread.run_sync(load, "openai")
+            modules = await anyio.to_thread.run_sync(load_library, "openai")
             self._client = self._client or self._connected(*modules)
         return await self._client.post(
             PATH,
@@ -97,22 +97,22 @@ class OpenAIModel:
         )
 
 
-async def _leave(response: Any, events: AsyncIterator[bytes] | None) -> None:
+async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:
     """Close the response; one that is read to its very end leaves its connection to the next call."""
     with anyio.CancelScope(shield=True):
         if events is not None:
-            with anyio.move_on_after(REST), suppress(Exception):
+            with anyio.move_on_after(DRAIN_SECONDS), suppress(Exception):
                 async for _ in events:
                     pass
         await response.aclose()
 
 
-async def _events(response: Any) -> AsyncIterator[bytes]:
+async def _read_events(response: Any) -> AsyncIterator[bytes]:
     """The data of the response's events. A server that does not stream sends one: the whole answer."""
     if "event-stream" not in response.headers.get("content-type", "event-stream"):
         yield await response.aread()
         return
-    events = EventStream()
+    events = SseDecoder()
     async for piece in response.aiter_bytes():
         for data in events.feed(piece):
             yield data

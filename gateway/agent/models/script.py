@@ -57,7 +57,7 @@ class ScriptedUsage(msgspec.Struct, frozen=True):
     cost: float = 0.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ScriptedAnswer(msgspec.Struct, frozen=True):
     """One answer: text (or chunks of it), tool calls, and perhaps an error at its end."""
 
     text: str = ""
@@ -69,23 +69,23 @@ class Answer(msgspec.Struct, frozen=True):
     stop: str = ""
 
 
-class Turn(Answer, frozen=True):
+class ScriptedTurn(ScriptedAnswer, frozen=True):
     """An answer, or several in a row, perhaps only to certain words."""
 
     user: str = ""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[ScriptedAnswer, ...] = ()
 
 
 class Script(msgspec.Struct, frozen=True):
     """A script as it is written."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[ScriptedTurn, ...]
 
 
 class ScriptModel:
     """Plays a script; `requests` are the newest that it was asked, for whoever wants to look."""
 
-    def __init__(self, turns: Sequence[Turn], source: str = "the script") -> None:
+    def __init__(self, turns: Sequence[ScriptedTurn], source: str = "the script") -> None:
         self.name = "script"
         self.requests: list[ModelRequest] = []
         self._keyed = [(turn.user.lower(), _answers(turn)) for turn in turns if turn.user]
@@ -112,7 +112,7 @@ class ScriptModel:
         usage = Usage(answer.usage.input_tokens, answer.usage.output_tokens, cost=answer.usage.cost)
         yield Chunk(tool_calls=calls, usage=usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
 
-    def _choose(self, messages: Sequence[Entry]) -> Answer:
+    def _choose(self, messages: Sequence[Entry]) -> ScriptedAnswer:
         place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
         said = messages[place].content if messages else ""
         before = sum(entry.role == "assistant" for entry in messages[place:])
@@ -132,7 +132,9 @@ class ScriptModel:
 
 def script(*turns: str | dict[str, Any]) -> ScriptModel:
     """A script from Python: a string is a text, a mapping is a turn as in the file."""
-    return ScriptModel([msgspec.convert({"text": turn} if isinstance(turn, str) else turn, Turn) for turn in turns])
+    return ScriptModel(
+        [msgspec.convert({"text": turn} if isinstance(turn, str) else turn, ScriptedTurn) for turn in turns]
+    )
 
 
 def read_script(path: Path) -> ScriptModel:
@@ -147,5 +149,5 @@ def read_script(path: Path) -> ScriptModel:
     return ScriptModel(turns.turns, str(path))
 
 
-def _answers(turn: Turn) -> Sequence[Answer]:
+def _answers(turn: ScriptedTurn) -> Sequence[ScriptedAnswer]:
     return turn.answers or (turn,)

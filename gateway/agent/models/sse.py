@@ -3,7 +3,7 @@
 LONGEST_LINE = 16_000_000
 
 
-class EventStream:
+class SseDecoder:
     """Feed it bytes; it gives the data of the events that are complete."""
 
     def __init__(self) -> None:

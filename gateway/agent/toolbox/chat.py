@@ -6,15 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gateway.agent.tools import Chat, Tool, ToolContext, tool_from
+from gateway.agent.tools import ChatPort, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 from gateway.yaml_source.units import parse_duration
 
 LONGEST = 4000
-FARTHEST = 366 * 86_400.0
+MAX_AHEAD = 366 * 86_400.0
 
 
-def chat_tools() -> tuple[Tool, ...]:
+def make_chat_tools() -> tuple[Tool, ...]:
     """`send_message`, which asks when it is to go elsewhere, and `schedule` with its list."""
     return (
         tool_from(send_message, asks=lambda args: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")),
@@ -35,7 +35,7 @@ async def schedule(
     text: Annotated[str, Meta(min_length=1, max_length=LONGEST)], when: str, context: ToolContext
 ) -> str:
     """Be reminded of something in this conversation later. `when`: `20m`, `3h`, `2d`, or a time as 2030-12-31T09:00."""
-    at = due(when, time())
+    at = parse_time(when, time())
     number = await _chat(context).later(text, at, context.call_id)
     return f"Reminder {number} is set for {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}."
 
@@ -54,7 +54,7 @@ async def unschedule(reminder: str, context: ToolContext) -> str:
     return f"Reminder {reminder} is taken back."
 
 
-def due(when: str, now: float) -> float:
+def parse_time(when: str, now: float) -> float:
     """The time that is meant. Raises AgentError when it is none, past, or more than a year ahead."""
     ahead = parse_duration(when.strip())
     if ahead is None:
@@ -62,12 +62,12 @@ def due(when: str, now: float) -> float:
             ahead = datetime.fromisoformat(when.strip()).timestamp() - now
         except ValueError:
             raise AgentError(f"{when!r} is no time; write 20m, 3h, 2d or 2030-12-31T09:00") from None
-    if not 0 < ahead <= FARTHEST:
+    if not 0 < ahead <= MAX_AHEAD:
         raise AgentError(f"{when!r} is past, or more than a year ahead")
     return now + ahead
 
 
-def _chat(context: ToolContext) -> Chat:
+def _chat(context: ToolContext) -> ChatPort:
     if context.chat is None:
         raise AgentError("there is no chat here to speak in")
     return context.chat

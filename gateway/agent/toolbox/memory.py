@@ -15,7 +15,7 @@ LONGEST = 2000
 MOST = 50
 
 
-class Memory(Protocol):
+class AgentMemory(Protocol):
     """Keeps texts by owner. What `recall` finds best comes first; without a query, the newest."""
 
     async def remember(self, owner: str, text: str) -> None: ...
@@ -65,7 +65,7 @@ class FileMemory:
         return self._folder / f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.jsonl"
 
 
-def memory_tools(memory: Memory) -> tuple[Tool, Tool]:
+def make_memory_tools(memory: AgentMemory) -> tuple[Tool, Tool]:
     """`remember` and `recall` on this memory."""
 
     async def remember(text: Annotated[str, msgspec.Meta(max_length=LONGEST)], context: ToolContext) -> str:

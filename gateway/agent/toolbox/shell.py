@@ -16,13 +16,13 @@ from msgspec import Meta
 
 from gateway.agent.tools import Tool, tool_from
 
-PLAIN = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
-GRACE = 2.0
-REST = 0.2
+PLAIN_COMMAND = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
+KILL_GRACE = 2.0
+DRAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class ShellOptions:
     """How commands run: where, with which environment (all of it: ours is not inherited), how long, how much.
 
     `allowed`: programs that run without asking, as long as the command is nothing but the program and its words.
@@ -35,14 +35,14 @@ class Shell:
     timeout: float = 120.0
     output_limit: int = 64_000
 
-    def must_ask(self, command: str) -> bool:
+    def needs_approval(self, command: str) -> bool:
         """Must a person agree first? Not for a plain command whose program is allowed."""
         words = command.split()
-        is_allowed = bool(words) and words[0] in self.allowed and PLAIN.match(command) is not None
+        is_allowed = bool(words) and words[0] in self.allowed and PLAIN_COMMAND.match(command) is not None
         return self.asks and not is_allowed
 
 
-def shell_tool(shell: Shell) -> Tool:
+def make_shell_tool(shell: ShellOptions) -> Tool:
     """`shell`: asks first, unless it need not."""
 
     async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)]) -> str:
@@ -52,12 +52,12 @@ def shell_tool(shell: Shell) -> Tool:
     return tool_from(
         run,
         name="shell",
-        asks=lambda args: shell.must_ask(str(args["command"])),
+        asks=lambda args: shell.needs_approval(str(args["command"])),
         subject=lambda args: str(args["command"]),
     )
 
 
-async def run_command(shell: Shell, command: str) -> str:
+async def run_command(shell: ShellOptions, command: str) -> str:
     """The output of a command and how it ended; at its limit it is ended, and so is what it leaves behind."""
     process = await anyio.open_process(
         ["/bin/sh", "-c", command],
@@ -67,13 +67,13 @@ async def run_command(shell: Shell, command: str) -> str:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    output = _Output(shell.output_limit)
+    output = _OutputBuffer(shell.output_limit)
     try:
         with anyio.move_on_after(shell.timeout) as limit:
-            await _follow(process, output)
+            await _read_output(process, output)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(process)
+            await _stop_process_group(process)
     text = output.text()
     if limit.cancelled_caught:
         return f"{text}\n[ended: it still ran after {shell.timeout:g} seconds]".lstrip()
@@ -82,7 +82,7 @@ async def run_command(shell: Shell, command: str) -> str:
     return text or "[no output]"
 
 
-async def _follow(process: Process, output: "_Output") -> None:
+async def _read_output(process: Process, output: "_OutputBuffer") -> None:
     """Read until the command is over; what it left running in the background does not hold us."""
     is_read = anyio.Event()
 
@@ -95,42 +95,42 @@ async def _follow(process: Process, output: "_Output") -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(read)
         await process.wait()
-        with anyio.move_on_after(REST):
+        with anyio.move_on_after(DRAIN_SECONDS):
             await is_read.wait()
         group.cancel_scope.cancel()
 
 
-async def _end(process: Process) -> None:
+async def _stop_process_group(process: Process) -> None:
     """End the whole process group: politely, then not."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, sign)
-        with anyio.move_on_after(GRACE):
+        with anyio.move_on_after(KILL_GRACE):
             await process.wait()
-            while _lives(process.pid):  # noqa: ASYNC110 - what others forked tells nobody when it ends
+            while _is_group_alive(process.pid):  # noqa: ASYNC110 - what others forked tells nobody when it ends
                 await anyio.sleep(0.01)
             break
     await process.aclose()
 
 
-def _lives(group: int) -> bool:
+def _is_group_alive(group: int) -> bool:
     """Does a process of this group still run? The dead that nobody has buried (in a container without init) do not."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
-    states = [stat.rpartition(")")[2].split() for stat in _stats()]
+    states = [stat.rpartition(")")[2].split() for stat in _read_process_stats()]
     return not states or any(words[2] == str(group) and words[0] not in "ZX" for words in states if len(words) > 2)
 
 
-def _stats() -> Iterator[str]:
+def _read_process_stats() -> Iterator[str]:
     """`/proc/<pid>/stat` of every process; nothing where there is no such thing."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             yield path.read_text(errors="replace")
 
 
-class _Output:
+class _OutputBuffer:
     """The beginning and the end of what comes, in bounded memory."""
 
     def __init__(self, limit: int) -> None:

@@ -13,18 +13,25 @@ import anyio
 import anyio.to_thread
 from msgspec import Meta
 
-from gateway.agent.libraries import load
-from gateway.agent.toolbox.page import readable
-from gateway.agent.toolbox.public import is_public
+from gateway.agent.libraries import load_library
+from gateway.agent.toolbox.html_text import extract_text
+from gateway.agent.toolbox.public_addresses import is_public_address
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
-REDIRECTS = 5
-MOVED = frozenset({301, 302, 303, 307, 308})
+MAX_REDIRECTS = 5
+REDIRECT_CODES = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2000
-READABLE = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss", "application/atom")
+TEXT_TYPES = (
+    "text/",
+    "application/json",
+    "application/xml",
+    "application/xhtml",
+    "application/rss",
+    "application/atom",
+)
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
@@ -34,7 +41,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class WebOptions:
     """How pages are fetched. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
 
     hosts: frozenset[str] = frozenset()
@@ -44,44 +51,44 @@ class Web:
     resolve: Resolve = resolve
 
 
-def web_tool(web: Web) -> Tool:
+def make_web_tool(web: WebOptions) -> Tool:
     """`web_fetch`."""
 
     async def web_fetch(url: Annotated[str, Meta(max_length=LONGEST_URL)]) -> str:
         """Fetch a page of the web and get its text."""
-        return await fetch(web, url)
+        return await fetch_page(web, url)
 
     return tool_from(web_fetch, repeatable=True)
 
 
-async def fetch(web: Web, url: str) -> str:
+async def fetch_page(web: WebOptions, url: str) -> str:
     """The text of a page. Raises AgentError when it is not to be had."""
-    aiohttp, yarl = await anyio.to_thread.run_sync(load, "web")
+    aiohttp, yarl = await anyio.to_thread.run_sync(load_library, "web")
     try:
         with anyio.fail_after(web.timeout):
             page = yarl.URL(url)
-            for _ in range(REDIRECTS + 1):
-                answer = await _get(web, aiohttp, page, await vetted(web, page))
+            for _ in range(MAX_REDIRECTS + 1):
+                answer = await _get(web, aiohttp, page, await resolve_allowed(web, page))
                 if isinstance(answer, str):
                     return answer
                 page = page.join(yarl.URL(answer.location))
     except TimeoutError:
-        raise AgentError(f"{_short(url)} took longer than {web.timeout:g} seconds") from None
+        raise AgentError(f"{_shorten_url(url)} took longer than {web.timeout:g} seconds") from None
     except ValueError as error:
-        raise AgentError(f"{_short(url)} is no URL: {error}") from None
+        raise AgentError(f"{_shorten_url(url)} is no URL: {error}") from None
     except (aiohttp.ClientError, OSError) as error:
-        raise AgentError(f"{_short(url)} could not be fetched: {error}") from None
-    raise AgentError(f"{_short(url)} leads from page to page, more than {REDIRECTS} times")
+        raise AgentError(f"{_shorten_url(url)} could not be fetched: {error}") from None
+    raise AgentError(f"{_shorten_url(url)} leads from page to page, more than {MAX_REDIRECTS} times")
 
 
-async def vetted(web: Web, url: Any) -> Sequence[str]:
+async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
     """The addresses of a parsed URL, all of which may be reached. Raises AgentError for any other.
 
     The same object goes to the client afterwards: two parsers could read two hosts in one text.
     """
     host, port = url.host or "", url.port
     if url.scheme not in ("http", "https") or not host or port is None:
-        raise AgentError(f"{_short(url)}: only http:// and https:// pages can be fetched")
+        raise AgentError(f"{_shorten_url(url)}: only http:// and https:// pages can be fetched")
     if url.user is not None or url.password is not None:
         raise AgentError("a URL with a name or password in it is not fetched")
     try:
@@ -90,39 +97,39 @@ async def vetted(web: Web, url: Any) -> Sequence[str]:
         raise AgentError(f"there is no host {host}") from None
     if {host, f"{host}:{port}"} & web.hosts:
         return addresses
-    if not addresses or not all(is_public(address) for address in addresses):
+    if not addresses or not all(is_public_address(address) for address in addresses):
         raise AgentError(f"{host} lies on this machine or its network, which the agent may not reach")
     return addresses
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _Redirect:
     location: str
 
 
-async def _get(web: Web, aiohttp: Any, url: Any, addresses: Sequence[str]) -> "str | _Moved":
+async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]) -> "str | _Redirect":
     """One request, to these addresses and no other."""
-    connector = aiohttp.TCPConnector(resolver=_Pinned(addresses), use_dns_cache=False, limit=1)
+    connector = aiohttp.TCPConnector(resolver=_FixedResolver(addresses), use_dns_cache=False, limit=1)
     headers = {"User-Agent": "hermes-gateway", "Accept": "text/html, text/*, application/json;q=0.9, */*;q=0.1"}
     # trust_env stays off: a proxy from the environment would resolve the name anew.
     async with (
         aiohttp.ClientSession(connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        if response.status in MOVED and "location" in response.headers:
-            return _Moved(response.headers["location"])
+        if response.status in REDIRECT_CODES and "location" in response.headers:
+            return _Redirect(response.headers["location"])
         kind = response.content_type
-        if not kind.startswith(READABLE) and not kind.endswith(("+json", "+xml")):
-            raise AgentError(f"{_short(url)} is {kind}, which is no text")
-        body = await _bounded(response, web.largest)
-        text = readable(body, kind, response.charset)
+        if not kind.startswith(TEXT_TYPES) and not kind.endswith(("+json", "+xml")):
+            raise AgentError(f"{_shorten_url(url)} is {kind}, which is no text")
+        body = await _read_bounded(response, web.largest)
+        text = extract_text(body, kind, response.charset)
         if response.status >= 400:
-            raise AgentError(f"{_short(url)} answered {response.status}: {text[:500]}")
+            raise AgentError(f"{_shorten_url(url)} answered {response.status}: {text[:500]}")
         cut = f"\n[cut after {web.output_limit} characters]" if len(text) > web.output_limit else ""
         return text[: web.output_limit] + cut
 
 
-async def _bounded(response: Any, largest: int) -> bytes:
+async def _read_bounded(response: Any, largest: int) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_chunked(65_536):
         body += piece
@@ -131,19 +138,19 @@ async def _bounded(response: Any, largest: int) -> bytes:
     return bytes(body[:largest])
 
 
-class _Pinned:
+class _FixedResolver:
     """A resolver that knows these addresses alone, whatever is asked."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
 
     async def resolve(self, name: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
-        return [_record(name, one, port) for one in self._addresses if family in (0, _family(one))]
+        return [_make_resolver_record(name, one, port) for one in self._addresses if family in (0, _family(one))]
 
     async def close(self) -> None: ...
 
 
-def _record(name: str, address: str, port: int) -> dict[str, Any]:
+def _make_resolver_record(name: str, address: str, port: int) -> dict[str, Any]:
     family = _family(address)
     return {"hostname": name, "host": address, "port": port, "family": family, "proto": 0, "flags": 0}
 
@@ -152,6 +159,6 @@ def _family(address: str) -> int:
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
-def _short(address: Any) -> str:
+def _shorten_url(address: Any) -> str:
     url = str(address)
     return url if len(url) <= 200 else f"{url[:200]}..."

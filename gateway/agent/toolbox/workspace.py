@@ -22,7 +22,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class DirectoryEntry:
     """One entry of a directory."""
 
     name: str
@@ -39,9 +39,9 @@ class Workspace:
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
-        with self._parent(path) as (folder, name), _opened(name, os.O_RDONLY, folder) as file:
+        with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
             self._check_is_free(os.fstat(file), path)
-            size = _regular(file, path).st_size
+            size = _check_regular_file(file, path).st_size
             if size > LARGEST:
                 raise AgentError(f"{path} is larger than {LARGEST:,} bytes")
             with os.fdopen(os.dup(file), "rb") as stream:
@@ -49,9 +49,9 @@ class Workspace:
 
     def place(self, path: str) -> Path:
         """Where a file really lies: a path without links in it. Raises AgentError when it is not to be had."""
-        with self._parent(path) as (folder, name), _opened(name, os.O_RDONLY, folder) as file:
+        with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
             self._check_is_free(os.fstat(file), path)
-            _regular(file, path)
+            _check_regular_file(file, path)
         root, parts = self._resolved(path)
         return root.joinpath(*parts)
 
@@ -67,22 +67,22 @@ class Workspace:
                 if not stat.S_ISREG(before.st_mode):
                     raise AgentError(f"{path} is no regular file")
                 mode, is_new = stat.S_IMODE(before.st_mode), False
-            _replace(folder, name, content, mode)
+            _replace_file(folder, name, content, mode)
             return is_new
 
-    def list(self, path: str) -> list[Item]:
+    def list(self, path: str) -> list[DirectoryEntry]:
         """What is in a directory, by name."""
         with self._folder(self._resolved(path), path) as folder:
             return sorted(self._items(folder), key=lambda item: item.name)
 
-    def _items(self, folder: int) -> Iterator[Item]:
+    def _items(self, folder: int) -> Iterator[DirectoryEntry]:
         taken = self._taken()
         with os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     known = entry.stat(follow_symlinks=False)
                     if (known.st_dev, known.st_ino) not in taken:
-                        yield Item(entry.name, stat.S_ISDIR(known.st_mode), known.st_size)
+                        yield DirectoryEntry(entry.name, stat.S_ISDIR(known.st_mode), known.st_size)
 
     def _resolved(self, path: str) -> tuple[Path, tuple[str, ...]]:
         """The root that a path is under when all its links are followed, and the way from there."""
@@ -90,7 +90,7 @@ class Workspace:
             raise AgentError("a path cannot contain a null character")
         if not self.roots:
             raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
-        with _told(path):  # what changes while it is being resolved is not there
+        with _translate_errors(path):  # what changes while it is being resolved is not there
             real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
         if any(real.is_relative_to(Path(os.path.realpath(place))) for place in self.forbidden):
             raise AgentError(f"{path} is not open to the agent")
@@ -112,11 +112,11 @@ class Workspace:
     def _folder(self, place: tuple[Path, tuple[str, ...]], path: str, make: bool = False) -> Iterator[int]:
         """A descriptor of the directory, reached without following a link."""
         root, parts = place
-        with _told(path):
+        with _translate_errors(path):
             folder = os.open(root, DIRECTORY)
         try:
             for part in parts:
-                with _told(path):
+                with _translate_errors(path):
                     if make:
                         with suppress(FileExistsError):
                             os.mkdir(part, 0o700, dir_fd=folder)
@@ -124,7 +124,7 @@ class Workspace:
                 os.close(folder)
                 folder = below
                 self._check_is_free(os.fstat(folder), path)
-            with _told(path):
+            with _translate_errors(path):
                 yield folder
         finally:
             os.close(folder)
@@ -142,10 +142,10 @@ class Workspace:
         return found
 
 
-def _replace(folder: int, name: str, content: bytes, mode: int) -> None:
+def _replace_file(folder: int, name: str, content: bytes, mode: int) -> None:
     beside = f".{name[:200]}.{secrets.token_hex(6)}"
     try:
-        with _opened(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder, mode) as file:
+        with _open_at(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder, mode) as file:
             view = memoryview(content)
             while view:
                 view = view[os.write(file, view) :]
@@ -158,7 +158,7 @@ def _replace(folder: int, name: str, content: bytes, mode: int) -> None:
         raise
 
 
-def _regular(file: int, path: str) -> os.stat_result:
+def _check_regular_file(file: int, path: str) -> os.stat_result:
     known = os.fstat(file)
     if not stat.S_ISREG(known.st_mode):
         raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'no regular file'}")
@@ -166,7 +166,7 @@ def _regular(file: int, path: str) -> os.stat_result:
 
 
 @contextmanager
-def _opened(name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[int]:
+def _open_at(name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[int]:
     # O_NONBLOCK: a named pipe in a file's place must not hold us up.
     file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, mode, dir_fd=folder)
     try:
@@ -176,7 +176,7 @@ def _opened(name: str, flags: int, folder: int, mode: int = 0o600) -> Iterator[i
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     """Errors of the system in words for the model."""
     try:
         yield
@@ -187,7 +187,7 @@ def _told(path: str) -> Iterator[None]:
         raise AgentError(f"{path}: {words}") from None
 
 
-def inside(roots: Sequence[Path], forbidden: Sequence[Path]) -> Workspace:
+def make_workspace(roots: Sequence[Path], forbidden: Sequence[Path]) -> Workspace:
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)

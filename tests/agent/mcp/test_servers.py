@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from gateway.agent.mcp import McpServers, McpSpec
-from gateway.agent.mcp.results import tool_name
-from gateway.agent.sources import choose
+from gateway.agent.mcp.tool_format import make_tool_name
+from gateway.agent.tool_sources import choose_sources
 from gateway.errors import AgentError
 
 pytestmark = pytest.mark.process
@@ -196,10 +196,10 @@ async def test_tools_that_a_server_brings_later_are_there_in_the_next_turn(stage
 async def test_only_the_tools_that_are_configured_are_offered(keep, program):
     servers = await keep(program(tools=("price",)))
     assert [tool.name for tool in await sources(servers)[0].tools()] == ["mcp_shop_price"]
-    (some,) = choose(sources(servers), ("read_file", "mcp_shop_price"))
-    (every,) = choose(sources(servers), ("mcp_shop",))
+    (some,) = choose_sources(sources(servers), ("read_file", "mcp_shop_price"))
+    (every,) = choose_sources(sources(servers), ("mcp_shop",))
     assert len(await some.tools()) == len(await every.tools()) == 1
-    assert choose(sources(servers), ("read_file",)) == ()
+    assert choose_sources(sources(servers), ("read_file",)) == ()
 
 
 async def test_another_configuration_ends_what_changed_and_lets_the_rest_go_on(keep, program, notes):
@@ -235,6 +235,6 @@ async def test_a_server_at_an_address_is_used_the_same_way_and_found_again_after
 
 
 def test_names_are_such_as_models_allow_and_stay_apart():
-    assert tool_name("git hub", "create.issue").startswith("mcp_git_hub_create_issue_")
-    assert tool_name("a", "x.y") != tool_name("a", "x:y")
-    assert len(tool_name("server", "t" * 200)) == 64
+    assert make_tool_name("git hub", "create.issue").startswith("mcp_git_hub_create_issue_")
+    assert make_tool_name("a", "x.y") != make_tool_name("a", "x:y")
+    assert len(make_tool_name("server", "t" * 200)) == 64

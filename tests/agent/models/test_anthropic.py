@@ -7,14 +7,14 @@ import anyio
 import pytest
 
 from gateway.agent.models.anthropic import AnthropicModel
-from gateway.agent.models.completion import Price
+from gateway.agent.models.openai_format import TokenPrice
 from gateway.transcript import Entry, ToolCall, Usage
 
 
 @pytest.fixture
 async def model(endpoint):
     model = AnthropicModel(
-        "claude", api_key="key", base_url=endpoint.url.removesuffix("/v1"), stall=1.0, price=Price(3, 15)
+        "claude", api_key="key", base_url=endpoint.url.removesuffix("/v1"), stall=1.0, price=TokenPrice(3, 15)
     )
     yield model
     await model.aclose()

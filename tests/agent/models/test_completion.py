@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
-from gateway.agent.models.completion import Assembly, Price, read_piece, request_body
-from gateway.agent.models.sse import EventStream
+from gateway.agent.models.openai_format import CompletionAccumulator, TokenPrice, build_request_body, parse_chunk
+from gateway.agent.models.sse import SseDecoder
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall
 
 
 def assembled(*pieces, price=None):
-    answer = Assembly(price or Price())
-    return "".join(answer.add(read_piece(json.dumps(piece).encode())) for piece in pieces), answer
+    answer = CompletionAccumulator(price or TokenPrice())
+    return "".join(answer.add(parse_chunk(json.dumps(piece).encode())) for piece in pieces), answer
 
 
 def delta(finish=None, **fields):
@@ -30,7 +30,7 @@ def call(index, id_=None, name=None, arguments=None):
 def test_events_are_the_same_however_the_bytes_are_cut(data):
     wire = b': ping\r\ndata: {"a":1}\r\n\r\nevent: x\ndata:two\ndata: lines\n\ndata: [DONE]\n\n'
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=6)))
-    stream, events = EventStream(), []
+    stream, events = SseDecoder(), []
     for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True):
         events += stream.feed(wire[start:end])
     assert events == [b'{"a":1}', b"two\nlines", b"[DONE]"]
@@ -38,13 +38,13 @@ def test_events_are_the_same_however_the_bytes_are_cut(data):
 
 
 def test_an_event_without_its_end_is_not_lost():
-    stream = EventStream()
+    stream = SseDecoder()
     assert stream.feed(b"data: one\n\ndata: tw") == [b"one"]
     assert stream.rest() == b"tw"
 
 
 def test_a_line_without_end_is_refused():
-    stream = EventStream()
+    stream = SseDecoder()
     with pytest.raises(ValueError, match="no end"):
         stream.feed(b"x" * 16_000_001)
 
@@ -59,7 +59,7 @@ def test_text_calls_usage_and_cost_are_put_together():
         delta(tool_calls=[call(1, "b", "time", None), call(0, None, None, '"Paris"}')]),
         delta("tool_calls"),
         {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 500_000}},
-        price=Price(2.0, 8.0),
+        price=TokenPrice(2.0, 8.0),
     )
     assert text == "Hello"
     assert answer.calls() == (ToolCall("a", "weather", {"city": "Paris"}), ToolCall("b", "time", {}))
@@ -96,7 +96,7 @@ def test_a_whole_answer_is_read_where_a_server_does_not_stream():
 )
 def test_what_is_no_piece_is_an_error_of_its_kind(data, kind):
     with pytest.raises(ModelError) as caught:
-        read_piece(data)
+        parse_chunk(data)
     assert caught.value.kind == kind
 
 
@@ -111,7 +111,7 @@ def test_a_transcript_becomes_the_messages_of_the_endpoint(weather_tool):
         (weather_tool.spec,),
         options={"temperature": 0.5, "invented": 1},
     )
-    body = json.loads(request_body(request, "gpt", {"user": "u"}))
+    body = json.loads(build_request_body(request, "gpt", {"user": "u"}))
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool"]
     assert body["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"city":"Paris"}'
     assert body["messages"][3] == {"role": "tool", "tool_call_id": "a", "content": "warm"}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.agent.models.demo import DemoModel
-from gateway.agent.models.demo_agent import demo_agent
+from gateway.agent.models.demo_agent import make_demo_agent
 from gateway.agent.toolbox.memory import FileMemory
 
 
@@ -14,7 +14,7 @@ def demo(tmp_path):
     async def hooks():
         return "2 hooks: log, alert"
 
-    return demo_agent(memory=FileMemory(tmp_path), hooks=hooks, delay=0, tick=0.001)
+    return make_demo_agent(memory=FileMemory(tmp_path), hooks=hooks, delay=0, tick=0.001)
 
 
 async def used(stage):

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from gateway.agent.toolbox.files import file_tools
-from gateway.agent.toolbox.workspace import inside
+from gateway.agent.toolbox.files import make_file_tools
+from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolContext
 from gateway.errors import AgentError
 
@@ -27,12 +27,12 @@ def home(tmp_path):
 
 @pytest.fixture
 def workspace(home):
-    return inside([home / "work"], [home / "hooks", home / "config.yaml"])
+    return make_workspace([home / "work"], [home / "hooks", home / "config.yaml"])
 
 
 @pytest.fixture
 def use(workspace):
-    tools = {tool.name: tool for tool in file_tools(workspace, output_limit=1000)}
+    tools = {tool.name: tool for tool in make_file_tools(workspace, output_limit=1000)}
 
     async def use(name, **args):
         return await tools[name].call(args, ToolContext())
@@ -112,8 +112,8 @@ async def test_nothing_outside_of_the_roots_is_read_or_written(use, home, path):
 @pytest.mark.row("T23")
 @pytest.mark.parametrize("root", [".", "hooks", "hooks/mine"])
 async def test_hooks_and_configuration_are_closed_even_where_a_root_holds_them(home, root):
-    workspace = inside([home / root], [home / "hooks", home / "config.yaml"])
-    tools = {tool.name: tool for tool in file_tools(workspace)}
+    workspace = make_workspace([home / root], [home / "hooks", home / "config.yaml"])
+    tools = {tool.name: tool for tool in make_file_tools(workspace)}
     for path in (home / "hooks/mine/handler.py", home / "hooks/new/handler.py", home / "config.yaml"):
         for name, more in (("read_file", {}), ("write_file", {"content": "evil"})):
             with pytest.raises(AgentError):

@@ -6,12 +6,12 @@ import time
 import anyio
 import pytest
 
-from gateway.agent.toolbox.shell import Shell, run_command, shell_tool
+from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 
 
 @pytest.fixture
 def shell(tmp_path):
-    return Shell(tmp_path, {"PATH": os.environ["PATH"]}, frozenset({"ls", "git"}))
+    return ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, frozenset({"ls", "git"}))
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(shell):
@@ -30,7 +30,7 @@ async def test_it_has_no_input_to_wait_for(shell):
 
 
 async def test_at_its_limit_everything_that_it_started_is_ended(tmp_path):
-    shell = Shell(tmp_path, {"PATH": os.environ["PATH"]}, timeout=0.2)
+    shell = ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, timeout=0.2)
     began = time.monotonic()
     text = await run_command(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
     assert text == "begun\n[ended: it still ran after 0.2 seconds]"
@@ -51,7 +51,7 @@ async def test_a_stopped_turn_ends_it(shell):
 
 
 async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(tmp_path):
-    shell = Shell(tmp_path, {"PATH": os.environ["PATH"]}, output_limit=1000)
+    shell = ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, output_limit=1000)
     text = await run_command(shell, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\nxxx")
     assert text.endswith("xxx\nlast")
@@ -79,12 +79,12 @@ async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(tmp_path
     ],
 )
 def test_only_plain_commands_of_allowed_programs_run_unasked(shell, command, asks):
-    assert shell.must_ask(command) is asks
+    assert shell.needs_approval(command) is asks
 
 
 async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):
     call = {"tool_calls": [{"name": "shell", "args": {"command": "touch made"}}]}
-    agent = stage.agent(call, "ok", tools=[shell_tool(shell)])
+    agent = stage.agent(call, "ok", tools=[make_shell_tool(shell)])
     paused = await stage.play(agent)
     assert paused.questions[0].prompt == "May I run shell: touch made"
     assert not (tmp_path / "made").exists()
@@ -95,6 +95,6 @@ async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):
 
 async def test_a_shell_that_is_allowed_everything_does_not_ask(stage, tmp_path):
     call = {"tool_calls": [{"name": "shell", "args": {"command": "echo hi"}}]}
-    tool = shell_tool(Shell(tmp_path, {"PATH": os.environ["PATH"]}, asks=False))
+    tool = make_shell_tool(ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, asks=False))
     result = await stage.play(stage.agent(call, "ok", tools=[tool]))
     assert result.entries[2].content == "hi"

@@ -5,9 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.agent.toolbox.page import readable
-from gateway.agent.toolbox.public import is_public
-from gateway.agent.toolbox.web import Web, fetch
+from gateway.agent.toolbox.html_text import extract_text
+from gateway.agent.toolbox.public_addresses import is_public_address
+from gateway.agent.toolbox.web import WebOptions, fetch_page
 from gateway.errors import AgentError
 
 INSIDE = [
@@ -22,13 +22,13 @@ OUTSIDE = ["1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "::ffff:1.1.1.1",
 @pytest.mark.row("T31")
 @pytest.mark.parametrize("address", INSIDE)
 def test_addresses_of_this_machine_and_its_network_are_not_public(address):
-    assert not is_public(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.row("T31")
 @pytest.mark.parametrize("address", OUTSIDE)
 def test_addresses_of_the_internet_are_public(address):
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def names(**known):
 async def test_a_page_comes_as_text(server):
     port, answers, asked = server
     answers["/"] = page("<title>T</title><body><h1>Hi</h1><script>evil()</script><p>A &amp; B<ul><li>one<li>two</ul>")
-    text = await fetch(Web(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
+    text = await fetch_page(WebOptions(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
     assert text == "T\n\n# Hi\n\nA & B\n\n- one\n- two"
     assert "cookie" not in asked[0].lower()
 
@@ -104,16 +104,16 @@ async def test_no_spelling_leads_to_this_machine(server, url):
     port, answers, asked = server
     answers["/"] = page("secret")
     with pytest.raises(AgentError):
-        await fetch(Web(timeout=3), url.format(port=port))
+        await fetch_page(WebOptions(timeout=3), url.format(port=port))
     assert asked == []
 
 
 @pytest.mark.row("T31")
 async def test_a_name_with_one_inner_address_is_refused(server):
     port, _, asked = server
-    web = Web(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
+    web = WebOptions(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
     with pytest.raises(AgentError, match="lies on this machine"):
-        await fetch(web, f"http://mixed.example:{port}/")
+        await fetch_page(web, f"http://mixed.example:{port}/")
     assert asked == []
 
 
@@ -128,8 +128,8 @@ async def test_the_connection_goes_to_the_address_that_was_looked_at(server):
         lookups.append(host)
         return ["127.0.0.1"] if len(lookups) == 1 else ["169.254.169.254"]
 
-    web = Web(frozenset({"rebind.example"}), resolve=rebind)
-    assert await fetch(web, f"http://rebind.example:{port}/") == "inner"
+    web = WebOptions(frozenset({"rebind.example"}), resolve=rebind)
+    assert await fetch_page(web, f"http://rebind.example:{port}/") == "inner"
     assert lookups == ["rebind.example"]
 
 
@@ -141,36 +141,38 @@ async def test_a_redirect_is_judged_like_the_first_page(server, location):
     port, answers, asked = server
     answers["/"] = page("", status="302 Found", location=location.format(port=port))
     answers["/secret"] = page("secret")
-    web = Web(frozenset({f"front.example:{port}"}), resolve=names(front_example=["127.0.0.1"], localhost=["127.0.0.1"]))
+    web = WebOptions(
+        frozenset({f"front.example:{port}"}), resolve=names(front_example=["127.0.0.1"], localhost=["127.0.0.1"])
+    )
     with pytest.raises(AgentError):
-        await fetch(web, f"http://front.example:{port}/")
+        await fetch_page(web, f"http://front.example:{port}/")
     assert len(asked) == 1
 
 
 async def test_redirects_are_followed_and_have_an_end(server):
     port, answers, _ = server
-    web = Web(frozenset({"127.0.0.1"}))
+    web = WebOptions(frozenset({"127.0.0.1"}))
     answers["/a"] = page("", status="301 Moved", location="/b")
     answers["/b"] = page("here", "text/plain")
     answers["/loop"] = page("", status="302 Found", location="/loop")
-    assert await fetch(web, f"http://127.0.0.1:{port}/a") == "here"
+    assert await fetch_page(web, f"http://127.0.0.1:{port}/a") == "here"
     with pytest.raises(AgentError, match="more than 5 times"):
-        await fetch(web, f"http://127.0.0.1:{port}/loop")
+        await fetch_page(web, f"http://127.0.0.1:{port}/loop")
 
 
 async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server):
     port, answers, _ = server
-    web = Web(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
+    web = WebOptions(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
     answers["/long"] = page("x" * 100_000, "text/plain")
     answers["/image"] = page(b"\x89PNG", "image/png")
     answers["/gone"] = page("gone for good", "text/plain", "410 Gone")
-    assert (await fetch(web, f"http://127.0.0.1:{port}/long")).endswith("x\n[cut after 100 characters]")
+    assert (await fetch_page(web, f"http://127.0.0.1:{port}/long")).endswith("x\n[cut after 100 characters]")
     for path, words in (("image", "which is no text"), ("gone", "410: gone for good"), ("slow", "longer than 0.5")):
         with pytest.raises(AgentError, match=words):
-            await fetch(web, f"http://127.0.0.1:{port}/{path}")
+            await fetch_page(web, f"http://127.0.0.1:{port}/{path}")
 
 
 def test_a_page_that_is_badly_written_still_has_its_text():
-    assert readable(b"<p>one<p>two</b></p><style>x{}</style>three", "text/html", None) == "one\ntwo\nthree"
-    assert readable('{"ä": 1}'.encode("latin-1"), "application/json", "latin-1") == '{"ä": 1}'
-    assert readable(b"x", "text/plain", "no-such-charset") == "x"
+    assert extract_text(b"<p>one<p>two</b></p><style>x{}</style>three", "text/html", None) == "one\ntwo\nthree"
+    assert extract_text('{"ä": 1}'.encode("latin-1"), "application/json", "latin-1") == '{"ä": 1}'
+    assert extract_text(b"x", "text/plain", "no-such-charset") == "x"

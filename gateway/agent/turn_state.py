@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from gateway.agent.agent import Agent, Limits
-from gateway.agent.faults import as_fields, fault_from
+from gateway.agent.agent import Agent, TurnLimits
+from gateway.agent.error_fields import error_as_fields, error_from_fields
 from gateway.agent.ports import Ports, TurnResult, TurnStatus
 from gateway.agent.replay import Replay
 from gateway.events.event import Deny, End, Outcome, Pause, Retry
@@ -23,13 +23,13 @@ from gateway.transcript import Entry, Usage, as_message, entry_from
 log = logging.getLogger(__name__)
 
 RETRIES = 5
-GRACE = 2.0
+EXIT_GRACE = 2.0
 WITHHELD = "[withheld]"
 
 Fields: TypeAlias = Mapping[str, Any]
 
 
-class Unrecorded(BaseException):
+class StepNotRecorded(BaseException):
     """The journal refused a step. A `BaseException`, so that no tool turns it into a result for the model."""
 
     def __init__(self, error: Exception) -> None:
@@ -38,7 +38,7 @@ class Unrecorded(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class TurnEnding:
     """How a run ends: its reply, and why there is no more to do."""
 
     reply: str
@@ -49,7 +49,7 @@ class Finish:
 
 
 @dataclass(slots=True)
-class Run:
+class TurnState:
     """The mutable state of one run, for the functions of this package."""
 
     agent: Agent
@@ -57,7 +57,7 @@ class Run:
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
     note: str = ""  # what a sub-agent is told besides its instructions
-    guidance: str = ""  # what the context files say
+    context_text: str = ""  # what the context files say
     missing: tuple[str, ...] = ()  # what the model is told of tools that cannot be had
     resumed: bool = False
     streams: bool = True
@@ -69,15 +69,15 @@ class Run:
     state: dict[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     hop: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     options: Mapping[str, Any] = field(default_factory=dict)
     model_name: str = ""
     partial: str = ""  # what was streamed of the present answer
     offered: frozenset[str] | None = None  # the tools that the last request named
     recorded: dict[str, Entry] = field(default_factory=dict)  # tool results by call id, as they stand in the journal
     transferred: TurnResult | None = None  # what the agent made of it to whom the conversation was handed
-    finish: Finish | None = None
-    leave_by: float | None = None
+    finish: TurnEnding | None = None
+    exit_deadline: float | None = None
 
     @property
     def is_behind(self) -> bool:
@@ -94,7 +94,7 @@ class Run:
         outcome = event.outcome
         return event, None if isinstance(outcome, Pause) else outcome
 
-    async def fire_leaving(self, name: str, fields: dict[str, Any]) -> None:
+    async def fire_on_exit(self, name: str, fields: dict[str, Any]) -> None:
         """Fire an event on the way out; nothing that its hooks say changes where we are going."""
         with anyio.move_on_after(self.grace(), shield=True):
             try:
@@ -107,20 +107,20 @@ class Run:
     def grace(self) -> float:
         """What is left of the time in which a run that is being left may still tell its hooks."""
         now = anyio.current_time()
-        if self.leave_by is None:
-            self.leave_by = now + GRACE
-        return max(self.leave_by - now, 0.01)
+        if self.exit_deadline is None:
+            self.exit_deadline = now + EXIT_GRACE
+        return max(self.exit_deadline - now, 0.01)
 
     def end(self, outcome: Outcome | None, point: str, fallback: str = "") -> bool:
         """Does the outcome end the run? The first one that does decides how."""
         if isinstance(outcome, End) and self.finish is None:
             reason = outcome.reason or f"ended at {point}"
-            self.finish = Finish(outcome.reply or fallback, "ended", "ended", reason)
+            self.finish = TurnEnding(outcome.reply or fallback, "ended", "ended", reason)
         return isinstance(outcome, End)
 
     async def add(self, entry: Entry) -> Entry:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
-        kept = withheld(entry, WITHHELD)
+        kept = withhold(entry, WITHHELD)
         try:
             kept = await self._passed(entry)
         finally:
@@ -134,32 +134,32 @@ class Run:
         try:
             await self.ports.record(step)
         except Exception as error:
-            raise Unrecorded(error) from error
+            raise StepNotRecorded(error) from error
 
     async def _passed(self, entry: Entry) -> Entry:
         if not self.ports.wants("message:add"):
             return entry
         fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
         if isinstance(outcome, Deny):
-            return withheld(entry, outcome.text or WITHHELD)
+            return withhold(entry, outcome.text or WITHHELD)
         try:
-            return _same_place(entry, entry_from(fields["message"]))
+            return _keep_identity(entry, entry_from(fields["message"]))
         except ValueError as error:
             log.warning("message:add left no message behind (%s); the original is kept", error)
             return entry
 
 
-def withheld(entry: Entry, text: str) -> Entry:
+def withhold(entry: Entry, text: str) -> Entry:
     return Entry(entry.role, text, entry.tool_calls, entry.call_id, entry.name, entry.error)
 
 
-def _same_place(old: Entry, new: Entry) -> Entry:
+def _keep_identity(old: Entry, new: Entry) -> Entry:
     """Interceptors change what is said, not what a message is: a result without its call would break the transcript."""
     return Entry(old.role, new.content, old.tool_calls, old.call_id, old.name, new.error)
 
 
 @dataclass(slots=True)
-class Done:
+class OperationResult:
     """What became of an operation: its value or error, the outcome that prevented it, and its event afterwards.
 
     `after` is None when nobody wanted to be told. `given`: a hook gave the value. `left`: why the run is being left.
@@ -191,15 +191,15 @@ class Operation:
     after: str
     ask: Callable[[], dict[str, Any]]
     act: Callable[[Fields | None], Awaitable[Any]]
-    tell: Callable[[Done], dict[str, Any]]
-    instead: Callable[[Done], Awaitable[None]] | None = None  # what is done when hooks prevent it
+    tell: Callable[[OperationResult], dict[str, Any]]
+    instead: Callable[[OperationResult], Awaitable[None]] | None = None  # what is done when hooks prevent it
 
 
-async def around(run: Run, operation: Operation) -> Done:
+async def run_operation(run: TurnState, operation: Operation) -> OperationResult:
     """Carry out an operation between its events. What the hooks made of its error is in `error`; it is not raised."""
-    done = Done()
+    done = OperationResult()
     try:
-        event = await _asked(run, operation, done)
+        event = await _fire_before(run, operation, done)
         if done.given or done.outcome or done.error:
             if operation.instead:
                 await operation.instead(done)
@@ -210,16 +210,16 @@ async def around(run: Run, operation: Operation) -> Done:
     except BaseException as leaving:
         done.left = "paused" if isinstance(leaving, Pause) else "interrupted"
         if run.ports.wants(operation.after):
-            await run.fire_leaving(operation.after, {"error": None, **operation.tell(done)})
+            await run.fire_on_exit(operation.after, {"error": None, **operation.tell(done)})
         raise
     if run.ports.wants(operation.after):
-        told = as_fields(done.error)
+        told = error_as_fields(done.error)
         done.after, done.verdict = await run.fire(operation.after, {"error": told, **operation.tell(done)})
-        done.error = fault_from(done.after.get("error"), done.error, told)
+        done.error = error_from_fields(done.after.get("error"), done.error, told)
     return done
 
 
-async def _asked(run: Run, operation: Operation, done: Done) -> Fields | None:
+async def _fire_before(run: TurnState, operation: Operation, done: OperationResult) -> Fields | None:
     """The event before the operation, as the hooks leave it; what they decided stands in `done`."""
     if not run.ports.wants(operation.before):
         return None
@@ -232,6 +232,6 @@ async def _asked(run: Run, operation: Operation, done: Done) -> Fields | None:
     return done.before
 
 
-async def wait(retry: Retry) -> None:
+async def wait_before_retry(retry: Retry) -> None:
     if retry.delay > 0:
         await anyio.sleep(retry.delay)

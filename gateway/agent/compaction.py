@@ -11,67 +11,67 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from gateway.agent.estimate import estimate
 from gateway.agent.model import ModelRequest
-from gateway.agent.run import Run
+from gateway.agent.token_estimate import estimate_tokens
+from gateway.agent.turn_state import TurnState
 from gateway.errors import ModelError
 from gateway.transcript import Entry
 
 log = logging.getLogger(__name__)
 
-BAG = "summary"
-FULL = 0.8  # of the window; the rest is for the answer, and for how wrong the estimate is
-KEPT = 6
+SUMMARY_KEY = "summary"
+WINDOW_SHARE = 0.8  # of the window; the rest is for the answer, and for how wrong the estimate is
+KEPT_MESSAGES = 6
 LEFT_OUT = "[left out: the conversation has become too long]"
-ASK = (
+SUMMARY_PROMPT = (
     "Sum up the conversation below for yourself, so that you can go on with it. Keep names, numbers, decisions, what "
     "was promised and what is still open. At most 300 words, nothing else."
 )
 
 
-def recalled(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tuple[Entry, ...], int]:
+def apply_summary(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tuple[Entry, ...], int]:
     """The history as the model is shown it, and how many of its entries the summary before it stands for."""
-    known = session.get(BAG)
+    known = session.get(SUMMARY_KEY)
     if not isinstance(known, dict) or not 0 < known.get("upto", 0) <= len(history):
         return tuple(history), 0
-    return (_note(str(known["text"])), *history[known["upto"] :]), int(known["upto"])
+    return (_summary_entry_from(str(known["text"])), *history[known["upto"] :]), int(known["upto"])
 
 
-async def fit(run: Run, request: ModelRequest) -> ModelRequest:
+async def fit_request(run: TurnState, request: ModelRequest) -> ModelRequest:
     """The request, short enough for the model's window."""
-    room = int(run.agent.context_window * FULL)
-    if not room or estimate(request) <= room:
+    room = int(run.agent.context_window * WINDOW_SHARE)
+    if not room or estimate_tokens(request) <= room:
         return request
-    count = _how_many(run, request)
+    count = _count_summarizable(run, request)
     if count:
-        before = str((run.ports.session.get(BAG) or {}).get("text", ""))
+        before = str((run.ports.session.get(SUMMARY_KEY) or {}).get("text", ""))
         text = await _sum_up(run, before, request.messages[:count])
-        system = request.system.replace(_note(before).content, "").rstrip()
-        system = "\n".join([part for part in (system, _note(text).content) if part])
+        system = request.system.replace(_summary_entry_from(before).content, "").rstrip()
+        system = "\n".join([part for part in (system, _summary_entry_from(text).content) if part])
         request = replace(request, messages=request.messages[count:], system=system)
-        _keep(run, count, text)
-    return _thinned(request, room)
+        _keep_summary(run, count, text)
+    return _drop_tool_results(request, room)
 
 
-def _how_many(run: Run, request: ModelRequest) -> int:
+def _count_summarizable(run: TurnState, request: ModelRequest) -> int:
     """So many messages at the beginning are from before this turn and can be summed up."""
     before = [entry for entry in run.view if entry.role != "system"]
     same = 0
     while same < min(len(before), len(request.messages)) and before[same] == request.messages[same]:
         same += 1
-    count = max(same - KEPT, 0)
+    count = max(same - KEPT_MESSAGES, 0)
     while count < same and request.messages[count].role == "tool":  # a result stays with its call
         count += 1
     return count
 
 
-async def _sum_up(run: Run, before: str, messages: Sequence[Entry]) -> str:
+async def _sum_up(run: TurnState, before: str, messages: Sequence[Entry]) -> str:
     """What the model makes of them; that they are gone, when it fails."""
     lines = "\n".join(f"{entry.role}: {entry.content}" for entry in messages if entry.content)
     text = f"{before}\n{lines[-run.agent.context_window * 3 :]}".strip()
     parts: list[str] = []
     try:
-        asked = ModelRequest((Entry("user", text),), ASK, name=run.model_name)
+        asked = ModelRequest((Entry("user", text),), SUMMARY_PROMPT, name=run.model_name)
         async with aclosing(run.agent.model.stream(asked)) as chunks:  # type: ignore[type-var]  # an async generator
             async for chunk in chunks:
                 parts.append(chunk.text)
@@ -82,7 +82,7 @@ async def _sum_up(run: Run, before: str, messages: Sequence[Entry]) -> str:
     return "".join(parts).strip()
 
 
-def _keep(run: Run, count: int, text: str) -> None:
+def _keep_summary(run: TurnState, count: int, text: str) -> None:
     """From now on the summary stands in the place of what it sums up: in this turn, and in those to come."""
     place = seen = 0
     while seen < count:
@@ -91,21 +91,21 @@ def _keep(run: Run, count: int, text: str) -> None:
     if run.summed is not None:
         had_note = 1 if run.summed else 0
         run.summed += place - had_note
-        times = int((run.ports.session.get(BAG) or {}).get("times", 0)) + 1
-        run.ports.session[BAG] = {"upto": run.summed, "text": text, "times": times}
+        times = int((run.ports.session.get(SUMMARY_KEY) or {}).get("times", 0)) + 1
+        run.ports.session[SUMMARY_KEY] = {"upto": run.summed, "text": text, "times": times}
         run.ports.emit("session:compress", old_session_id="", in_place=True, compression_count=times)
-    run.view = (_note(text), *run.view[place:])
+    run.view = (_summary_entry_from(text), *run.view[place:])
 
 
-def _thinned(request: ModelRequest, room: int) -> ModelRequest:
+def _drop_tool_results(request: ModelRequest, room: int) -> ModelRequest:
     messages = list(request.messages)
     for place, entry in enumerate(messages[:-1]):
-        if estimate(replace(request, messages=tuple(messages))) <= room:
+        if estimate_tokens(replace(request, messages=tuple(messages))) <= room:
             break
         if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
             messages[place] = replace(entry, content=LEFT_OUT)
     return replace(request, messages=tuple(messages))
 
 
-def _note(text: str) -> Entry:
+def _summary_entry_from(text: str) -> Entry:
     return Entry("system", f"Earlier in this conversation: {text}")

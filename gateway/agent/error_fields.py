@@ -24,7 +24,7 @@ APOLOGIES: Mapping[str, str] = {
 APOLOGY = "Something went wrong and I could not finish. Please try again; the person who runs me finds it in the log."
 
 
-def as_fields(error: BaseException | None) -> dict[str, Any] | None:
+def error_as_fields(error: BaseException | None) -> dict[str, Any] | None:
     """The error as a plain dict: `type`, `message`, and `kind` where it has one."""
     if error is None:
         return None
@@ -36,7 +36,7 @@ def as_fields(error: BaseException | None) -> dict[str, Any] | None:
     return fields
 
 
-def fault_from(left: Any, error: Exception | None, told: Mapping[str, Any] | None) -> Exception | None:
+def error_from_fields(left: Any, error: Exception | None, told: Mapping[str, Any] | None) -> Exception | None:
     """The error that hooks left: the same one, none, or another in its place, raised from the old one."""
     if left is None or left == told:
         return None if left is None else error

@@ -7,71 +7,76 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.call_agent import TRANSFER
-from gateway.agent.call_tool import ENDED, as_text, call_tool, failed
-from gateway.agent.node import Node, through
-from gateway.agent.run import Done, Fields, Operation, Run, Unrecorded, around
+from gateway.agent.operation import TurnNode, run_node
+from gateway.agent.subagents import TRANSFER
+from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_failed_result
 from gateway.agent.tools import Tool
+from gateway.agent.turn_state import Fields, Operation, OperationResult, StepNotRecorded, TurnState, run_operation
 from gateway.events.event import Deny, Pause, Question
 from gateway.records import ToolFinished
 from gateway.transcript import Entry, ToolCall, as_call, call_from
 
 log = logging.getLogger(__name__)
 
-WITHDRAWN = "A hook withdrew this call; it was not run."
+WITHDRAWN_TEXT = "A hook withdrew this call; it was not run."
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ToolBatch:
     """The results of a batch in the order of its calls, and what the model is to be told besides."""
 
     results: tuple[Entry, ...]
     messages: tuple[str, ...] = ()
 
 
-async def call_tools(run: Run, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> Batch:
+async def call_tools(run: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
     """Run the calls and record what changed of their results afterwards. Each call has one result, always."""
     if run.is_behind:
-        return Batch(tuple(_known(run, call) for call in calls))
+        return ToolBatch(tuple(_get_known_result(run, call) for call in calls))
 
-    def refused(text: str) -> Batch:
-        return Batch(tuple(failed(call, text or ENDED) for call in calls))
+    def refused(text: str) -> ToolBatch:
+        return ToolBatch(tuple(make_failed_result(call, text or ENDED_TEXT) for call in calls))
 
-    node = Node(
-        "tool_node", "tool_node", lambda: _batch(run, calls, tools), _shown, lambda left: _read(calls, left), refused
+    node = TurnNode(
+        "tool_node",
+        "tool_node",
+        lambda: _run_batch(run, calls, tools),
+        _batch_as_fields,
+        lambda left: _batch_from(calls, left),
+        refused,
     )
-    batch: Batch = await through(run, node)
+    batch: ToolBatch = await run_node(run, node)
     return batch
 
 
-async def _batch(run: Run, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> Batch:
+async def _run_batch(run: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
     offered = tuple(tool for tool in tools if run.offered is None or tool.name in run.offered)
 
     def ask() -> dict[str, Any]:
         specs = [msgspec.to_builtins(tool.spec) for tool in offered]
         return {"calls": [as_call(call) for call in calls], "tools": specs, "hop": run.hop}
 
-    async def act(event: Fields | None) -> Batch:
+    async def act(event: Fields | None) -> ToolBatch:
         if event is None:
-            return await _side_by_side(run, calls, calls, offered)
+            return await _run_in_parallel(run, calls, calls, offered)
         names = {spec.get("name") if isinstance(spec, dict) else spec for spec in event.get("tools") or ()}
         chosen = tuple(tool for tool in tools if tool.name in names)
-        return await _side_by_side(run, calls, _left_of(calls, event), chosen)
+        return await _run_in_parallel(run, calls, _calls_from(calls, event), chosen)
 
-    def tell(done: Done) -> dict[str, Any]:
-        batch = done.value if isinstance(done.value, Batch) else _unrun(calls, done)
-        return {"results": _shown(batch), "hop": run.hop}
+    def tell(done: OperationResult) -> dict[str, Any]:
+        batch = done.value if isinstance(done.value, ToolBatch) else _make_prevented_batch(calls, done)
+        return {"results": _batch_as_fields(batch), "hop": run.hop}
 
-    done = await around(run, Operation("tools:before", "tools:after", ask, act, tell))
+    done = await run_operation(run, Operation("tools:before", "tools:after", ask, act, tell))
     run.end(done.outcome, "tools:before", "Stopped by hook.")
-    batch = done.value if isinstance(done.value, Batch) else _unrun(calls, done)
-    if done.after is not None and done.after.get("results") != _shown(batch):
-        batch = _read(calls, done.after.get("results"), batch)
+    batch = done.value if isinstance(done.value, ToolBatch) else _make_prevented_batch(calls, done)
+    if done.after is not None and done.after.get("results") != _batch_as_fields(batch):
+        batch = _batch_from(calls, done.after.get("results"), batch)
     run.end(done.verdict, "tools:after", _last_text(batch))
     return batch
 
 
-def _left_of(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, ...]:
+def _calls_from(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, ...]:
     """The calls that the interceptors left; one that the model did not make has no place for a result."""
     try:
         left = [call_from(call) for call in event.get("calls") or ()]
@@ -84,14 +89,14 @@ def _left_of(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, ...]
     return tuple(call for call in left if call.id in made)
 
 
-async def _side_by_side(
-    run: Run, calls: tuple[ToolCall, ...], left: tuple[ToolCall, ...], tools: tuple[Tool, ...]
-) -> Batch:
+async def _run_in_parallel(
+    run: TurnState, calls: tuple[ToolCall, ...], left: tuple[ToolCall, ...], tools: tuple[Tool, ...]
+) -> ToolBatch:
     """A pause of one call lets the others finish, so that they are not run again; all questions leave together."""
     results: dict[str, Entry] = {}
     messages: dict[str, str] = {}
     questions: list[Question] = []
-    unrecorded: list[Unrecorded] = []
+    unrecorded: list[StepNotRecorded] = []
 
     async def one(call: ToolCall) -> None:
         known = run.replay.finished.get(call.id)
@@ -99,13 +104,13 @@ async def _side_by_side(
             results[call.id] = known.entry
             return
         if run.finish is not None:
-            results[call.id] = failed(call, ENDED)
+            results[call.id] = make_failed_result(call, ENDED_TEXT)
             return
         try:
             results[call.id], messages[call.id] = await call_tool(run, call, tools)
         except Pause as pause:
             questions.extend(pause.questions)
-        except Unrecorded as refusal:
+        except StepNotRecorded as refusal:
             unrecorded.append(refusal)
 
     if len(left) == 1:
@@ -118,31 +123,33 @@ async def _side_by_side(
         raise unrecorded[0]
     if questions:
         raise Pause(tuple(questions))
-    ordered = tuple(_placed(call, results.get(call.id) or failed(call, WITHDRAWN)) for call in calls)
-    return Batch(ordered, tuple(messages[call.id] for call in left if messages.get(call.id)))
+    ordered = tuple(
+        _with_call_id(call, results.get(call.id) or make_failed_result(call, WITHDRAWN_TEXT)) for call in calls
+    )
+    return ToolBatch(ordered, tuple(messages[call.id] for call in left if messages.get(call.id)))
 
 
-def _placed(call: ToolCall, result: Entry) -> Entry:
+def _with_call_id(call: ToolCall, result: Entry) -> Entry:
     return replace(result, call_id=call.id)
 
 
-def _unrun(calls: tuple[ToolCall, ...], done: Done) -> Batch:
-    text = ENDED
+def _make_prevented_batch(calls: tuple[ToolCall, ...], done: OperationResult) -> ToolBatch:
+    text = ENDED_TEXT
     if isinstance(done.outcome, Deny):
         text = done.outcome.text or "A hook did not allow these calls."
     elif done.error is not None:
         text = str(done.error) or type(done.error).__name__
-    return Batch(tuple(failed(call, text) for call in calls))
+    return ToolBatch(tuple(make_failed_result(call, text) for call in calls))
 
 
-def _shown(batch: Batch) -> list[dict[str, Any]]:
+def _batch_as_fields(batch: ToolBatch) -> list[dict[str, Any]]:
     return [
         {"call_id": entry.call_id, "name": entry.name, "content": entry.content, "error": entry.error}
         for entry in batch.results
     ]
 
 
-def _read(calls: tuple[ToolCall, ...], left: Any, batch: Batch | None = None) -> Batch:
+def _batch_from(calls: tuple[ToolCall, ...], left: Any, batch: ToolBatch | None = None) -> ToolBatch:
     """The results that hooks left: matched by call id where they say it, else by place."""
     left = left if isinstance(left, list) else [left]
     by_id = {item["call_id"]: item for item in left if isinstance(item, dict) and "call_id" in item}
@@ -150,8 +157,10 @@ def _read(calls: tuple[ToolCall, ...], left: Any, batch: Batch | None = None) ->
     results = []
     for number, call in enumerate(calls):
         item = by_id.get(call.id, left[number] if number < len(left) and not by_id else None)
-        results.append(own.get(call.id, failed(call, WITHDRAWN)) if item is None else _result_from(call, item))
-    return Batch(tuple(results), batch.messages if batch else ())
+        results.append(
+            own.get(call.id, make_failed_result(call, WITHDRAWN_TEXT)) if item is None else _result_from(call, item)
+        )
+    return ToolBatch(tuple(results), batch.messages if batch else ())
 
 
 def _result_from(call: ToolCall, item: Any) -> Entry:
@@ -161,11 +170,11 @@ def _result_from(call: ToolCall, item: Any) -> Entry:
     return Entry("tool", as_text(item), call_id=call.id, name=call.name)
 
 
-def _last_text(batch: Batch) -> str:
+def _last_text(batch: ToolBatch) -> str:
     return batch.results[-1].content if batch.results else ""
 
 
-async def add_results(run: Run, batch: Batch) -> None:
+async def add_results(run: TurnState, batch: ToolBatch) -> None:
     """Put the results into the transcript; what interceptors changed since they were recorded is recorded again."""
     if run.is_behind:
         run.entries.extend(batch.results)
@@ -178,6 +187,6 @@ async def add_results(run: Run, batch: Batch) -> None:
         await run.add(Entry("user", message))
 
 
-def _known(run: Run, call: ToolCall) -> Entry:
+def _get_known_result(run: TurnState, call: ToolCall) -> Entry:
     known = run.replay.finished.get(call.id)
-    return known.entry if known else failed(call, WITHDRAWN)
+    return known.entry if known else make_failed_result(call, WITHDRAWN_TEXT)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gateway.agent.model import ModelRequest, ToolSpec
-from gateway.agent.tools import RAW
+from gateway.agent.tools import RAW_ARGS
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall, Usage
 
@@ -22,53 +22,53 @@ OPTIONS = frozenset(
 )  # fmt: skip
 
 
-class _Function(msgspec.Struct):
+class _FunctionDelta(msgspec.Struct):
     name: str | None = None
     arguments: Any = None
 
 
-class _Call(msgspec.Struct):
+class _ToolCallDelta(msgspec.Struct):
     index: int | None = None
     id: str | None = None
-    function: _Function | None = None
+    function: _FunctionDelta | None = None
 
 
-class _Delta(msgspec.Struct):
+class _ChoiceDelta(msgspec.Struct):
     content: Any = None
-    tool_calls: list[_Call] | None = None
+    tool_calls: list[_ToolCallDelta] | None = None
 
 
 class _Choice(msgspec.Struct):
-    delta: _Delta | None = None
-    message: _Delta | None = None
+    delta: _ChoiceDelta | None = None
+    message: _ChoiceDelta | None = None
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
+class _CompletionUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Piece(msgspec.Struct):
+class CompletionChunk(msgspec.Struct):
     """One event of a stream, or a whole answer where the server does not stream."""
 
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: _CompletionUsage | None = None
     error: Any = None
 
 
-_decoder = msgspec.json.Decoder(Piece)
+_decoder = msgspec.json.Decoder(CompletionChunk)
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class TokenPrice:
     """What a million tokens cost, in the currency of the person's account."""
 
     input: float = 0.0
     output: float = 0.0
 
 
-def request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
+def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
     """The request as the endpoint wants it."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     messages += map(_message, request.messages)
@@ -84,7 +84,7 @@ def request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) ->
     return msgspec.json.encode({**body, **extra, **options})
 
 
-def read_piece(data: bytes) -> Piece:
+def parse_chunk(data: bytes) -> CompletionChunk:
     """One event of the stream. Raises ModelError when it is none."""
     try:
         piece = _decoder.decode(data)
@@ -96,15 +96,15 @@ def read_piece(data: bytes) -> Piece:
 
 
 @dataclass(slots=True)
-class Assembly:
+class CompletionAccumulator:
     """An answer that is being put together from its pieces."""
 
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
     usage: Usage | None = None
     stop: str = ""
-    _calls: dict[int, "_Growing"] = field(default_factory=dict)
+    _calls: dict[int, "_PartialToolCall"] = field(default_factory=dict)
 
-    def add(self, piece: Piece) -> str:
+    def add(self, piece: CompletionChunk) -> str:
         """The text that came with this piece."""
         if piece.usage:
             spent, made = piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0
@@ -122,19 +122,19 @@ class Assembly:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, complete, in the order in which the model began them."""
-        return tuple(ToolCall(call.id, call.name, _args(call.text)) for call in self._calls.values())
+        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for call in self._calls.values())
 
-    def _grow(self, calls: Iterable[_Call]) -> None:
+    def _grow(self, calls: Iterable[_ToolCallDelta]) -> None:
         for call in calls:
             place = call.index if call.index is not None else self._place(call)
-            growing = self._calls.setdefault(place, _Growing())
+            growing = self._calls.setdefault(place, _PartialToolCall())
             growing.id = growing.id or call.id or ""
             if call.function:
                 growing.name = growing.name or call.function.name or ""
                 arguments = call.function.arguments
-                growing.text += arguments if isinstance(arguments, str) else _encoded(arguments)
+                growing.text += arguments if isinstance(arguments, str) else _encode_arguments(arguments)
 
-    def _place(self, call: _Call) -> int:
+    def _place(self, call: _ToolCallDelta) -> int:
         """Some servers do not number the calls: a new id or name begins a new one."""
         last = max(self._calls, default=-1)
         begins = bool(call.id and (last < 0 or self._calls[last].id != call.id))
@@ -142,7 +142,7 @@ class Assembly:
 
 
 @dataclass(slots=True)
-class _Growing:
+class _PartialToolCall:
     id: str = ""
     name: str = ""
     text: str = ""
@@ -154,7 +154,7 @@ def _message(entry: Entry) -> dict[str, Any]:
     if not entry.tool_calls:
         return {"role": entry.role, "content": entry.content}
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _encoded(call.args)}}
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _encode_arguments(call.args)}}
         for call in entry.tool_calls
     ]
     return {"role": entry.role, "content": entry.content or None, "tool_calls": calls}
@@ -165,17 +165,17 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _args(text: str) -> dict[str, Any]:
+def _parse_args(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
         args = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return {RAW: text}
-    return args if isinstance(args, dict) else {RAW: text}
+        return {RAW_ARGS: text}
+    return args if isinstance(args, dict) else {RAW_ARGS: text}
 
 
-def _encoded(value: Any) -> str:
+def _encode_arguments(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 

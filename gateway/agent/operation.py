@@ -4,14 +4,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
+from gateway.agent.turn_state import (
+    RETRIES,
+    Fields,
+    Operation,
+    OperationResult,
+    TurnState,
+    run_operation,
+    wait_before_retry,
+)
 from gateway.events.event import Deny
 
 NodeType: TypeAlias = Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TurnNode:
     """A part of the turn. `show` makes its value plain for hooks, `read` takes back what they made of it."""
 
     kind: NodeType
@@ -22,7 +30,7 @@ class Node:
     denied: Callable[[str], Any]
 
 
-async def through(run: Run, node: Node) -> Any:
+async def run_node(run: TurnState, node: TurnNode) -> Any:
     """The node's value: its own, or what hooks put in its place. An error that they leave is raised."""
 
     def ask() -> dict[str, Any]:
@@ -33,23 +41,23 @@ async def through(run: Run, node: Node) -> Any:
             run.state = event.get("state", run.state)
         return await node.act()
 
-    def tell(done: Done) -> dict[str, Any]:
+    def tell(done: OperationResult) -> dict[str, Any]:
         shown = None if done.value is None else done.value if done.given else node.show(done.value)
         return {"node": node.name, "node_type": node.kind, "state": run.state, "result": shown}
 
     operation = Operation("node:before", "node:after", ask, act, tell)
     for attempt in range(RETRIES + 1):
-        done = await around(run, operation)
+        done = await run_operation(run, operation)
         if done.after is not None:
             run.state = done.after.get("state", run.state)
         if done.retry and attempt < RETRIES and run.finish is None:
-            await wait(done.retry)
+            await wait_before_retry(done.retry)
             continue
         break
-    return _value_of(run, node, done)
+    return _decide_value(run, node, done)
 
 
-def _value_of(run: Run, node: Node, done: Done) -> Any:
+def _decide_value(run: TurnState, node: TurnNode, done: OperationResult) -> Any:
     if done.error is not None:
         raise done.error
     if run.end(done.outcome, "node:before"):

@@ -9,25 +9,25 @@ import msgspec
 
 LONGEST_NAME = 64  # so many characters models allow
 LONGEST_DESCRIPTION = 4000
-STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def prefix_of(server: str) -> str:
     """What the names of a server's tools begin with."""
-    return f"mcp_{STRANGE.sub('_', server)}"
+    return f"mcp_{FORBIDDEN_CHARACTERS.sub('_', server)}"
 
 
-def tool_name(server: str, tool: str) -> str:
+def make_tool_name(server: str, tool: str) -> str:
     """`mcp_<server>_<tool>`, in the characters that models allow; what had to be changed gets a mark of its own."""
     wanted = f"mcp_{server}_{tool}"
-    name = STRANGE.sub("_", wanted)
+    name = FORBIDDEN_CHARACTERS.sub("_", wanted)
     if name == wanted and len(name) <= LONGEST_NAME:
         return name
     mark = hashlib.sha256(wanted.encode()).hexdigest()[:6]
     return f"{name[: LONGEST_NAME - 7]}_{mark}"
 
 
-def described(tool: Any) -> str:
+def description_of(tool: Any) -> str:
     """Cut, since a server could fill the model's window with it."""
     return str(tool.description or tool.title or tool.name)[:LONGEST_DESCRIPTION]
 

@@ -16,21 +16,21 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, EngineError, EngineTooNew
-from gateway.sessions.session import SHAPE, Session, apply, fold
+from gateway.sessions.session import STATE_VERSION, Session, apply_record, fold_record
 
 log = logging.getLogger(__name__)
 
 PAGE = 500
-BUDGET = 16_000_000  # characters of transcripts kept in memory
-IDLE = 900.0
+CACHE_BUDGET = 16_000_000  # characters of transcripts kept in memory
+CACHE_IDLE = 900.0
 SUMMARY_EVERY = 200
 SESSION_WEIGHT = 2000
 
-Verb = Callable[[Session], Sequence[records.TurnRecord]]
+SessionTransition = Callable[[Session], Sequence[records.TurnRecord]]
 
 
 @dataclass(slots=True)
-class Held:
+class CachedSession:
     """A session in memory, when it was used last, and how many records its last summary covers."""
 
     session: Session
@@ -42,7 +42,7 @@ class Held:
         return self.session.weight + SESSION_WEIGHT
 
 
-class Sessions:
+class SessionRepository:
     """Sessions by key."""
 
     def __init__(
@@ -50,8 +50,8 @@ class Sessions:
         engine: Engine,
         *,
         clock: Callable[[], float] = time.time,
-        budget: int = BUDGET,
-        idle: float = IDLE,
+        budget: int = CACHE_BUDGET,
+        idle: float = CACHE_IDLE,
         summary_every: int = SUMMARY_EVERY,
     ) -> None:
         self._engine = engine
@@ -59,7 +59,7 @@ class Sessions:
         self._budget = budget
         self._idle = idle
         self._summary_every = summary_every
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: OrderedDict[str, CachedSession] = OrderedDict()
         self._weight = 0
 
     async def open(self, key: str) -> Session:
@@ -95,12 +95,12 @@ class Sessions:
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
         sequences = await self._engine.append(*puts, *extra)
         for one, seq in zip(kept, sequences, strict=False):
-            session = apply(session, one, seq, now)
+            session = apply_record(session, one, seq, now)
         held = self._held.get(session.key)
         await self._keep(session, held.summarised if held else 0)
         return session
 
-    async def change(self, key: str, verb: Verb, extra: Sequence[NewRecord] = ()) -> Session:
+    async def change(self, key: str, verb: SessionTransition, extra: Sequence[NewRecord] = ()) -> Session:
         """Let a verb say what to write, and write it; when the chain has gone on meanwhile, ask the verb again."""
         while True:
             session = await self.open(key)
@@ -112,7 +112,7 @@ class Sessions:
                 if (await self.open(key)).seq == session.seq:
                     raise  # not the chain but one of the other puts was fenced
 
-    async def past(self, key: str) -> dict[str, Session]:
+    async def read_all(self, key: str) -> dict[str, Session]:
         """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""
         found: dict[str, Session] = {}
         async for session in self._states(Session(key)):
@@ -128,7 +128,7 @@ class Sessions:
         while True:
             page = await self._engine.read(subject, session.seq, PAGE)
             for record in page:
-                session = fold(session, record)
+                session = fold_record(session, record)
                 yield session
             if len(page) < PAGE:
                 return
@@ -137,7 +137,7 @@ class Sessions:
         record = await self._engine.last(records.session_subject_of("sum", key))
         if record is None:
             return Session(key), 0
-        if (session := _summarised(record.data)) is None:
+        if (session := _session_from_summary(record.data)) is None:
             log.info("the summary of session %s is of another version; its whole chain is read", key)
             return Session(key), 0
         return session, session.records
@@ -156,7 +156,7 @@ class Sessions:
     async def _summarise(self, session: Session, summarised: int) -> int:
         subject = records.session_subject_of("sum", session.key)
         summary = records.SessionSnapshot(
-            upto=session.seq, shape=SHAPE, state=msgspec.Raw(msgspec.json.encode(session)), at=self._clock()
+            upto=session.seq, shape=STATE_VERSION, state=msgspec.Raw(msgspec.json.encode(session)), at=self._clock()
         )
         try:
             (seq,) = await self._engine.append(NewRecord(subject, records.encode(summary)))
@@ -173,7 +173,7 @@ class Sessions:
             self._weight -= held.weight
             if held.session.seq > session.seq:
                 session, summarised = held.session, held.summarised
-        self._held[session.key] = kept = Held(session, summarised, now)
+        self._held[session.key] = kept = CachedSession(session, summarised, now)
         self._weight += kept.weight
         self._evict(now)
 
@@ -186,10 +186,10 @@ class Sessions:
             self._weight -= oldest.weight
 
 
-def _summarised(data: bytes) -> Session | None:
+def _session_from_summary(data: bytes) -> Session | None:
     try:
         kept = records.decode(data)
-        if isinstance(kept, records.SessionSnapshot) and kept.shape == SHAPE:
+        if isinstance(kept, records.SessionSnapshot) and kept.shape == STATE_VERSION:
             return msgspec.json.decode(kept.state, type=Session)
     except (msgspec.MsgspecError, EngineTooNew):
         return None

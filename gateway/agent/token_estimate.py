@@ -6,7 +6,7 @@ CHARACTERS = 4  # a token
 CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
 
 
-def estimate(request: ModelRequest) -> int:
+def estimate_tokens(request: ModelRequest) -> int:
     characters = len(request.system)
     for entry in request.messages:
         characters += len(entry.content)

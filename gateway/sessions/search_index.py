@@ -18,12 +18,12 @@ from typing import Any
 from gateway import records
 from gateway.engine.interface import Record
 from gateway.sessions.keys import platform_of
-from gateway.sessions.words import has_no_spaces
+from gateway.sessions.search_query import has_no_spaces
 from gateway.transcript import Entry
 
 log = logging.getLogger(__name__)
 
-SHAPE = 1
+SCHEMA_VERSION = 1
 INDEXED_LENGTH = 100_000
 SCHEMA = """
 CREATE TABLE progress(upto INTEGER NOT NULL);
@@ -60,12 +60,12 @@ END;
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
-class Index:
+class SearchIndex:
     """The file, and how records change it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.db = _opened(path)
+        self.db = _open_or_rebuild(path)
 
     @property
     def upto(self) -> int:
@@ -97,36 +97,36 @@ class Index:
     def clear(self) -> None:
         """Begin again with nothing."""
         self.db.close()
-        _remove(self.path)
-        self.db = _opened(self.path)
+        _remove_files(self.path)
+        self.db = _open_or_rebuild(self.path)
 
     def close(self) -> None:
         self.db.close()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_or_rebuild(path: Path) -> sqlite3.Connection:
     try:
-        return _connected(path)
-    except (sqlite3.DatabaseError, _OtherShape) as error:
+        return _open_database(path)
+    except (sqlite3.DatabaseError, _SchemaMismatch) as error:
         log.warning("the search index %s is built anew: %s", path, error)
-        _remove(path)
-        return _connected(path)
+        _remove_files(path)
+        return _open_database(path)
 
 
-class _OtherShape(Exception):
+class _SchemaMismatch(Exception):
     """The file was made by another version."""
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
     try:
         (shape,) = db.execute("PRAGMA user_version").fetchone()
-        if shape not in (0, SHAPE):
-            raise _OtherShape(f"its shape is {shape}, ours {SHAPE}")
+        if shape not in (0, SCHEMA_VERSION):
+            raise _SchemaMismatch(f"its shape is {shape}, ours {SCHEMA_VERSION}")
         for pragma in PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not shape:
-            db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SHAPE}; COMMIT;")
+            db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
     except BaseException:
         db.close()
         raise
@@ -134,12 +134,12 @@ def _connected(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _remove(path: Path) -> None:
+def _remove_files(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _current(db: sqlite3.Connection, conv: str) -> tuple[str, list[int]] | None:
+def _find_current(db: sqlite3.Connection, conv: str) -> tuple[str, list[int]] | None:
     """The id of a chain's current session, and how many entries each of its turns added."""
     found = db.execute("SELECT id, sizes FROM session WHERE conv = ? AND is_current", (conv,)).fetchone()
     return (found[0], json.loads(found[1])) if found else None
@@ -152,7 +152,7 @@ def _resize(db: sqlite3.Connection, conv: str, session: str, sizes: Sequence[int
     )
 
 
-def _open(db: sqlite3.Connection, conv: str, kept: records.SessionOpened, at: float) -> None:
+def _apply_opened(db: sqlite3.Connection, conv: str, kept: records.SessionOpened, at: float) -> None:
     start = kept.carried or records.InitialState()
     platform = kept.platform or platform_of(kept.session_key)
     db.execute("UPDATE session SET is_current = 0 WHERE conv = ?", (conv,))
@@ -173,22 +173,22 @@ def _open(db: sqlite3.Connection, conv: str, kept: records.SessionOpened, at: fl
     if added.rowcount:
         first = 0
         for number, size in enumerate(start.turns, 1):
-            _add(db, (conv, kept.session_id, number), start.entries[first : first + size], at)
+            _add_entries(db, (conv, kept.session_id, number), start.entries[first : first + size], at)
             first += size
 
 
-def _claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -> None:
+def _apply_claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -> None:
     db.execute("UPDATE session SET last_active = ? WHERE conv = ? AND is_current", (at, conv))
 
 
-def _end(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
+def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
     if kept.status == "shortened":
         return  # what follows is here already
     if kept.status == "forgotten":
         for table in ("entry", "turn", "session"):
             db.execute(f"DELETE FROM {table} WHERE conv = ?", (conv,))  # noqa: S608 - our own names
         return
-    if not (current := _current(db, conv)):
+    if not (current := _find_current(db, conv)):
         return
     session, sizes = current
     used = kept.usage
@@ -208,12 +208,12 @@ def _end(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) 
     )
     if kept.entries:
         sizes.append(len(kept.entries))
-        _add(db, (conv, session, len(sizes)), kept.entries, at)
+        _add_entries(db, (conv, session, len(sizes)), kept.entries, at)
     _resize(db, conv, session, sizes, at)
 
 
-def _undo(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, at: float) -> None:
-    if not (current := _current(db, conv)):
+def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, at: float) -> None:
+    if not (current := _find_current(db, conv)):
         return
     session, sizes = current
     left = sizes[: max(0, len(sizes) - kept.turns)]
@@ -221,7 +221,7 @@ def _undo(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, at: floa
     _resize(db, conv, session, left, at)
 
 
-def _change(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at: float) -> None:
+def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at: float) -> None:
     if kept.name in ("title", "model"):
         db.execute(
             f"UPDATE session SET {kept.name} = ? WHERE conv = ? AND is_current",  # noqa: S608 - one of two names
@@ -229,7 +229,7 @@ def _change(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at
         )
 
 
-def _add(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
+def _add_entries(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
     """What people and the agent said; results of tools are theirs alone, and too long."""
     said = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
     db.executemany(
@@ -240,10 +240,10 @@ def _add(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[
 
 CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
     {
-        records.SessionOpened: _open,
-        records.Claim: _claim,
-        records.TurnEnded: _end,
-        records.TurnsUndone: _undo,
-        records.SettingChanged: _change,
+        records.SessionOpened: _apply_opened,
+        records.Claim: _apply_claim,
+        records.TurnEnded: _apply_done,
+        records.TurnsUndone: _apply_undone,
+        records.SettingChanged: _apply_changed,
     }
 )

@@ -25,7 +25,7 @@ class ToolSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FilteredToolSource:
     """Some of a source's tools: those of these names; its prefix stands for all of them."""
 
     source: ToolSource
@@ -40,15 +40,15 @@ class Chosen:
         return found if self.prefix in self.names else [tool for tool in found if tool.name in self.names]
 
 
-def choose(sources: Sequence[ToolSource], names: tuple[str, ...] | None) -> tuple[ToolSource, ...]:
+def choose_sources(sources: Sequence[ToolSource], names: tuple[str, ...] | None) -> tuple[ToolSource, ...]:
     """The sources that an agent with these tools needs; without a list, all. The others are left alone."""
     if names is None:
         return tuple(sources)
     wanted = [one for one in sources if any(name == one.prefix or name.startswith(f"{one.prefix}_") for name in names)]
-    return tuple(Chosen(one, names) for one in wanted)
+    return tuple(FilteredToolSource(one, names) for one in wanted)
 
 
-async def gather(sources: Sequence[ToolSource]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+async def gather_tools(sources: Sequence[ToolSource]) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """The tools of all sources, asked side by side, in their order; and why some of them have none."""
     found: dict[int, Sequence[Tool]] = {}
     missing: dict[int, str] = {}

@@ -1,6 +1,6 @@
 """What can be done to a session, as pure functions: they look at its state and say which records bring the change.
 
-Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `turnover` says, from the
+Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `session_switch_of` says, from the
 state afterwards, which session ended and which began: the facts of the events.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from gateway import records
 from gateway.errors import SessionError
 from gateway.messages import Message
-from gateway.sessions.keys import new_session_id
+from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
 from gateway.transcript import Entry
 
@@ -20,7 +20,7 @@ TITLE_LENGTH = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Turnover:
+class SessionSwitch:
     """One session took the place of another ("" for the first one under its key)."""
 
     session_key: str
@@ -31,13 +31,13 @@ class Turnover:
     user_id: str
 
 
-def turnover(session: Session) -> Turnover:
+def session_switch_of(session: Session) -> SessionSwitch:
     """How the session that the state holds began."""
     ended = session.previous[-1] if session.previous else ""
-    return Turnover(session.key, ended, session.session_id, session.reason, session.platform, session.user_id)
+    return SessionSwitch(session.key, ended, session.session_id, session.reason, session.platform, session.user_id)
 
 
-def begin(
+def begin_session(
     session: Session,
     now: float,
     reason: str = "first",
@@ -48,7 +48,7 @@ def begin(
     """A new session under the key; of the old one's settings only those in `keep` go on."""
     settings = {name: session.settings[name] for name in keep if name in session.settings}
     return records.SessionOpened(
-        session_id=new_session_id(now),
+        session_id=make_session_id(now),
         session_key=session.key,
         reason=reason,
         previous=session.session_id,
@@ -58,18 +58,18 @@ def begin(
     )
 
 
-def resume(session: Session, old: Session) -> records.SessionOpened:
+def resume_session(session: Session, old: Session) -> records.SessionOpened:
     """An earlier session goes on, under its own id; a session of another key comes as a branch of it."""
     if old.session_id == session.session_id:
         raise SessionError(f"session {old.session_id} is the current one")
     if old.key != session.key:
         raise SessionError(f"session {old.session_id} belongs to {old.key}: branch it to go on here")
-    return _carry(session, old, old.session_id, "resumed")
+    return _open_from(session, old, old.session_id, "resumed")
 
 
-def branch(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
+def branch_session(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
     """A new session that begins with a copy of another (or of the same): what follows belongs to the copy alone."""
-    copy = _carry(session, source, new_session_id(now), "branch")
+    copy = _open_from(session, source, make_session_id(now), "branch")
     assert copy.carried is not None
     named = title or (f"{source.title} (branch)" if source.title else "")
     if named:
@@ -77,9 +77,9 @@ def branch(session: Session, source: Session, now: float, title: str = "") -> re
     return copy
 
 
-def compress(session: Session, entries: tuple[Entry, ...], now: float) -> records.SessionOpened:
+def compress_session(session: Session, entries: tuple[Entry, ...], now: float) -> records.SessionOpened:
     """A new session that begins with a shorter telling of the old one."""
-    opened = _carry(session, session, new_session_id(now), "compress")
+    opened = _open_from(session, session, make_session_id(now), "compress")
     assert opened.carried is not None
     carried = records.InitialState(
         entries=entries, turns=(len(entries),), bag=opened.carried.bag, settings=opened.carried.settings
@@ -96,7 +96,7 @@ def compress(session: Session, entries: tuple[Entry, ...], now: float) -> record
     )
 
 
-def undo(session: Session, turns: int = 1) -> records.TurnsUndone:
+def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
     """The last turns no longer count."""
     if turns < 1:
         raise SessionError("undo takes a number of turns, 1 or more")
@@ -105,8 +105,8 @@ def undo(session: Session, turns: int = 1) -> records.TurnsUndone:
     return records.TurnsUndone(turns=min(turns, len(session.turns)))
 
 
-def last_request(session: Session) -> str:
-    """What the person said in the last turn: what a retry says again, after an `undo` of that turn."""
+def find_last_request(session: Session) -> str:
+    """What the person said in the last turn: what a retry says again, after an `undo_turns` of that turn."""
     if session.turns:
         for entry in session.entries[-session.turns[-1] :]:
             if entry.role == "user":
@@ -114,22 +114,22 @@ def last_request(session: Session) -> str:
     raise SessionError("there is no message to try again in this session")
 
 
-def setting(name: str, value: Any) -> records.SettingChanged:
+def change_setting(name: str, value: Any) -> records.SettingChanged:
     """A setting of the session; None puts the default back."""
     return records.SettingChanged(name=name, value=value)
 
 
-def title(text: str) -> records.SettingChanged:
+def change_title(text: str) -> records.SettingChanged:
     """The session's title, on one line; an empty one takes it away."""
-    return setting("title", " ".join(text.split())[:TITLE_LENGTH] or None)
+    return change_setting("title", " ".join(text.split())[:TITLE_LENGTH] or None)
 
 
-def model(name: str) -> records.SettingChanged:
+def change_model(name: str) -> records.SettingChanged:
     """The session's own model; `default` or nothing goes back to the configured one."""
-    return setting("model", name if name not in ("", "default") else None)
+    return change_setting("model", name if name not in ("", "default") else None)
 
 
-def _carry(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
+def _open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
     return records.SessionOpened(
         session_id=session_id,
         session_key=session.key,
@@ -138,20 +138,20 @@ def _carry(session: Session, source: Session, session_id: str, reason: str) -> r
         platform=session.platform or source.platform,
         user_id=session.user_id or source.user_id,
         origin=source.session_id,
-        carried=carried(source),
+        carried=carry_over(source),
     )
 
 
-def carried(source: Session) -> records.InitialState:
+def carry_over(source: Session) -> records.InitialState:
     """All of a session that another can begin with."""
     return records.InitialState(
         entries=source.entries,
         turns=source.turns,
-        bag=plain(source.bag),
-        settings=plain(source.settings),
+        bag=as_dict(source.bag),
+        settings=as_dict(source.settings),
         usage=source.usage,
     )
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def as_dict(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values)

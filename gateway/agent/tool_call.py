@@ -13,8 +13,16 @@ from typing import Any
 
 import msgspec
 
-from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
 from gateway.agent.tools import Tool, ToolContext, check_args, find_tool
+from gateway.agent.turn_state import (
+    RETRIES,
+    Fields,
+    Operation,
+    OperationResult,
+    TurnState,
+    run_operation,
+    wait_before_retry,
+)
 from gateway.errors import AgentError
 from gateway.events.event import Deny, End, Pause, Question, is_yes
 from gateway.records import ToolFinished, ToolStarted
@@ -26,16 +34,16 @@ UNKNOWN_OUTCOME = (
     "This call was started before the gateway was interrupted, and its outcome is unknown: "
     "it may or may not have taken effect. Check before you do it again."
 )
-STOPPED = "The person stopped this before it was finished; it may have taken effect."
-ENDED = "Not run: the turn was ended."
+STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
+ENDED_TEXT = "Not run: the turn was ended."
 
 
-class Refused(AgentError):
+class ApprovalDenied(AgentError):
     """A person was asked and did not agree."""
 
 
 @dataclass(slots=True)
-class Call:
+class PendingToolCall:
     """A call on its way: what the model asked for, and what became of it."""
 
     asked: ToolCall
@@ -48,20 +56,20 @@ class Call:
     ran: Entry | None = None  # what came of it, before the interceptors have seen it
 
 
-async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
+async def call_tool(run: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
     """The result of the call for the model, recorded; and what a hook's Retry wants to tell it besides."""
-    call = Call(asked, tools)
+    call = PendingToolCall(asked, tools)
     for attempt in range(RETRIES + 1):
         call.name, call.args, call.denied, call.duration = asked.name, dict(asked.args), "", None
         call.ran = None
-        done = await _judged(run, call)
+        done = await _run_and_keep_result(run, call)
         if done.retry is None or run.finish is not None:
             break
         if attempt == RETRIES:
             log.warning("tool:after asked for %s again %d times; the last result is taken", asked.name, RETRIES)
             break
         call.message = done.retry.message or call.message
-        await wait(done.retry)
+        await wait_before_retry(done.retry)
     run.end(done.outcome, "tool:before", "Stopped by hook.")
     run.end(done.verdict, "tool:after", "Stopped by hook.")
     entry = _entry_of(call, done)
@@ -69,10 +77,10 @@ async def call_tool(run: Run, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple
     return entry, call.message
 
 
-async def _judged(run: Run, call: Call) -> Done:
+async def _run_and_keep_result(run: TurnState, call: PendingToolCall) -> OperationResult:
     """The call between its events. When a person must be asked about its result, it is kept, and not run again."""
     try:
-        return await around(run, _operation(run, call))
+        return await run_operation(run, _operation(run, call))
     except Pause:
         if call.ran:
             step = ToolFinished(turn_id=run.ports.turn_id, call_id=call.asked.id, entry=call.ran, judged=False)
@@ -80,12 +88,12 @@ async def _judged(run: Run, call: Call) -> Done:
         raise
 
 
-def failed(asked: ToolCall, text: str) -> Entry:
+def make_failed_result(asked: ToolCall, text: str) -> Entry:
     """The result of a call that was not done."""
     return Entry("tool", text, call_id=asked.id, name=asked.name, error=True)
 
 
-def _operation(run: Run, call: Call) -> Operation:
+def _operation(run: TurnState, call: PendingToolCall) -> Operation:
     tool = find_tool(call.tools, call.name)
 
     def ask() -> dict[str, Any]:
@@ -94,16 +102,16 @@ def _operation(run: Run, call: Call) -> Operation:
 
     async def act(event: Fields | None) -> Any:
         if run.finish is not None:
-            raise AgentError(ENDED)
+            raise AgentError(ENDED_TEXT)
         chosen = tool
         if event is not None:
             call.name, call.args = str(event.get("tool")), event.get("args") or {}
             impl = event.get("impl")
             chosen = impl if impl is not tool else find_tool(call.tools, call.name)
-        return await _once(run, call, chosen)
+        return await _run_or_recall(run, call, chosen)
 
-    def tell(done: Done) -> dict[str, Any]:
-        call.denied = _denial(done)
+    def tell(done: OperationResult) -> dict[str, Any]:
+        call.denied = _denial_text_of(done)
         fields: dict[str, Any] = {"tool": call.name, "args": call.args, "result": done.value, "duration": call.duration}
         fields |= {"denied": call.denied or None, "call_id": call.asked.id, "hop": run.hop}
         return fields | ({"stop": done.left} if done.left else {})
@@ -111,7 +119,7 @@ def _operation(run: Run, call: Call) -> Operation:
     return Operation("tool:before", "tool:after", ask, act, tell)
 
 
-async def _once(run: Run, call: Call, chosen: Any) -> Any:
+async def _run_or_recall(run: TurnState, call: PendingToolCall, chosen: Any) -> Any:
     """What the tool gives; what it gave in an earlier life of the turn, if that is all that is known of it."""
     if known := run.replay.unjudged.pop(call.asked.id, None):
         call.ran = known.entry
@@ -119,23 +127,23 @@ async def _once(run: Run, call: Call, chosen: Any) -> Any:
             raise AgentError(known.entry.content)
         return known.entry.content
     try:
-        value = await _perform(run, call, _usable(call, chosen))
+        value = await _run_tool(run, call, _resolve_tool(call, chosen))
     except Exception as error:
-        call.ran = failed(call.asked, str(error) or type(error).__name__)
+        call.ran = make_failed_result(call.asked, str(error) or type(error).__name__)
         raise
     call.ran = Entry("tool", as_text(value), call_id=call.asked.id, name=call.asked.name)
     return value
 
 
-def _denial(done: Done) -> str:
+def _denial_text_of(done: OperationResult) -> str:
     if isinstance(done.outcome, Deny):
         return done.outcome.text or "A hook did not allow this call."
     if isinstance(done.outcome, End):
-        return ENDED
-    return str(done.error) if isinstance(done.error, Refused) else ""
+        return ENDED_TEXT
+    return str(done.error) if isinstance(done.error, ApprovalDenied) else ""
 
 
-def _usable(call: Call, chosen: Any) -> Tool:
+def _resolve_tool(call: PendingToolCall, chosen: Any) -> Tool:
     if isinstance(chosen, Tool):
         return chosen
     if callable(chosen):
@@ -154,19 +162,19 @@ def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolCont
     return call
 
 
-async def _perform(run: Run, call: Call, tool: Tool) -> Any:
+async def _run_tool(run: TurnState, call: PendingToolCall, tool: Tool) -> Any:
     args = check_args(tool, call.args)
     turn_id, call_id = run.ports.turn_id, call.asked.id
     before = run.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
     if before is not None and not (tool.repeatable or before.repeatable):
         raise AgentError(UNKNOWN_OUTCOME)
     if tool.asks(args) if callable(tool.asks) else tool.asks:
-        _approve(run, call, tool, args)
+        _check_approval(run, call, tool, args)
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
     await run.record(started)
     ports = run.ports
     bags = (ports.turn, ports.session, ports.facts)
-    context = ToolContext(call_id, run.agent.name, *bags, _asker(run, call), ports.chat)
+    context = ToolContext(call_id, run.agent.name, *bags, _make_ask(run, call), ports.chat)
     began = time.perf_counter()
     try:
         return await tool.call(args, context)
@@ -177,21 +185,21 @@ async def _perform(run: Run, call: Call, tool: Tool) -> Any:
         call.duration = time.perf_counter() - began
 
 
-def _approve(run: Run, call: Call, tool: Tool, args: dict[str, Any]) -> None:
+def _check_approval(run: TurnState, call: PendingToolCall, tool: Tool, args: dict[str, Any]) -> None:
     """Go on when a person agreed: now, for this session, or for ever. Whatever is not clearly a yes refuses."""
     subject = tool.subject(args) if tool.subject else ""
     keys = (tool.name, f"{tool.name}:{subject}")
     if any(run.ports.approvals.get(key) in ("session", "always") for key in keys):
         return
-    answer = _asker(run, call, can_last=True)(f"May I run {tool.name}: {subject or _briefly(args)}", "approve")
+    answer = _make_ask(run, call, can_last=True)(f"May I run {tool.name}: {subject or _shorten(args)}", "approve")
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         run.ports.approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
         return
     if not is_yes(answer):
-        raise Refused(f"The person did not allow {tool.name} to run.")
+        raise ApprovalDenied(f"The person did not allow {tool.name} to run.")
 
 
-def _asker(run: Run, call: Call, can_last: bool = False) -> Callable[[str, str], Any]:
+def _make_ask(run: TurnState, call: PendingToolCall, can_last: bool = False) -> Callable[[str, str], Any]:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in run.ports.answers:
@@ -201,15 +209,15 @@ def _asker(run: Run, call: Call, can_last: bool = False) -> Callable[[str, str],
     return ask
 
 
-def _briefly(args: dict[str, Any]) -> str:
+def _shorten(args: dict[str, Any]) -> str:
     text = as_text(args)
     return text if len(text) <= 300 else text[:300] + "..."
 
 
-def _entry_of(call: Call, done: Done) -> Entry:
+def _entry_of(call: PendingToolCall, done: OperationResult) -> Entry:
     """What the model is told: a result that a hook left, the denial, or the error in words."""
     result = done.after.get("result") if done.after is not None else done.value
-    denied = _denial(done)
+    denied = _denial_text_of(done)
     text = as_text(result) if result is not None else denied
     if done.error is not None and result is None:
         text = denied or str(done.error) or type(done.error).__name__

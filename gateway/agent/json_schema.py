@@ -22,7 +22,7 @@ TYPES: Mapping[str, Callable[[Any], bool]] = {
 DEPTH = 32
 
 
-def check(value: Any, schema: Any) -> None:
+def check_value(value: Any, schema: Any) -> None:
     """Raises ValueError, naming the place, when the value cannot be what the schema describes."""
     with suppress(TypeError, AttributeError):  # a schema that is none forbids nothing
         _check(value, schema, "$", 0)
@@ -45,7 +45,7 @@ def _check_kind(value: Any, schema: Mapping[str, Any], place: str) -> None:
     kinds = kind if isinstance(kind, list) else [kind]
     known = [TYPES[name] for name in kinds if isinstance(name, str) and name in TYPES]
     if known and len(known) == len(kinds) and not any(fits(value) for fits in known):
-        raise ValueError(f"expected {' or '.join(map(str, kinds))} at {place}, got {_kind_of(value)}")
+        raise ValueError(f"expected {' or '.join(map(str, kinds))} at {place}, got {_type_name_of(value)}")
     if isinstance(schema.get("enum"), list) and value not in schema["enum"]:
         raise ValueError(f"{value!r} at {place} is not one of {', '.join(map(repr, schema['enum']))}")
     if "const" in schema and value != schema["const"]:
@@ -89,5 +89,5 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], place: str, 
             _check(value[name], part, f"{place}.{name}", depth + 1)
 
 
-def _kind_of(value: Any) -> str:
+def _type_name_of(value: Any) -> str:
     return next((name for name, fits in TYPES.items() if fits(value)), type(value).__name__)

@@ -5,10 +5,10 @@ from typing import Any
 
 import anyio.to_thread
 
-from gateway.agent.node import Node, through
-from gateway.agent.run import Done, Fields, Operation, Run, around
-from gateway.agent.skills import Skill, read_content
+from gateway.agent.operation import TurnNode, run_node
+from gateway.agent.skills import Skill, read_skill_text
 from gateway.agent.tools import Tool, ToolContext
+from gateway.agent.turn_state import Fields, Operation, OperationResult, TurnState, run_operation
 from gateway.errors import AgentError
 from gateway.events.event import Deny
 
@@ -16,7 +16,7 @@ LOAD, UNLOAD = "load_skill", "unload_skill"
 UNLOADED = "The skill {} is unloaded: its instructions no longer hold."
 
 
-def skill_tools(run: Run) -> tuple[Tool, ...]:
+def make_skill_tools(run: TurnState) -> tuple[Tool, ...]:
     """The tools by which this run reaches its agent's skills."""
     if not run.agent.skills:
         return ()
@@ -34,18 +34,20 @@ def skill_tools(run: Run) -> tuple[Tool, ...]:
     )
 
 
-async def change_skill(run: Run, action: str, skill: str, version: str) -> str:
+async def change_skill(run: TurnState, action: str, skill: str, version: str) -> str:
     """The text that the model gets for it."""
 
     def refused(text: str) -> str:
         raise AgentError(text or f"The skill {skill} may not be {action}ed.")
 
-    node = Node("load_skill", skill, lambda: _between(run, action, skill, version), lambda text: text, str, refused)
-    content: str = await through(run, node)
+    node = TurnNode(
+        "load_skill", skill, lambda: _run_skill_operation(run, action, skill, version), lambda text: text, str, refused
+    )
+    content: str = await run_node(run, node)
     return content
 
 
-async def _between(run: Run, action: str, skill: str, version: str) -> str:
+async def _run_skill_operation(run: TurnState, action: str, skill: str, version: str) -> str:
     changed: list[str] = []
 
     def ask() -> dict[str, Any]:
@@ -53,18 +55,18 @@ async def _between(run: Run, action: str, skill: str, version: str) -> str:
 
     async def act(event: Fields | None) -> str:
         asked: Mapping[str, Any] = ask() if event is None else event
-        found = _find(run.agent.skills, str(asked.get("skill")), str(asked.get("version") or ""))
+        found = _find_skill(run.agent.skills, str(asked.get("skill")), str(asked.get("version") or ""))
         content = UNLOADED.format(found.name)
         if action == "load":
-            content = await anyio.to_thread.run_sync(read_content, found)
+            content = await anyio.to_thread.run_sync(read_skill_text, found)
         changed.extend(await run.ports.on_skill(action, found))
         return content
 
-    def tell(done: Done) -> dict[str, Any]:
+    def tell(done: OperationResult) -> dict[str, Any]:
         name = done.before.get("skill", skill)
         return {"action": action, "skill": name, "content": done.value or "", "tools": changed}
 
-    done = await around(run, Operation("skill:before", "skill:after", ask, act, tell))
+    done = await run_operation(run, Operation("skill:before", "skill:after", ask, act, tell))
     if done.error is not None:
         raise done.error
     if isinstance(done.outcome, Deny):
@@ -73,7 +75,7 @@ async def _between(run: Run, action: str, skill: str, version: str) -> str:
     return "" if content is None else str(content)
 
 
-def _find(skills: Sequence[Skill], name: str, version: str) -> Skill:
+def _find_skill(skills: Sequence[Skill], name: str, version: str) -> Skill:
     for skill in skills:
         if skill.name == name and version in ("", skill.version):
             return skill

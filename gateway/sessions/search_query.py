@@ -9,12 +9,12 @@ NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-GRAM = 3
+TRIGRAM_LENGTH = 3
 BEFORE, AFTER = 40, 120
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SearchTerms:
     """A search, split by who answers it: `words` and `grams` are FTS5 expressions, `short` are plain substrings."""
 
     words: str = ""
@@ -27,27 +27,27 @@ def has_no_spaces(text: str) -> bool:
     return NO_SPACES.search(text) is not None
 
 
-def terms(query: str) -> Terms:
+def parse_query(query: str) -> SearchTerms:
     """Every term must be there; one in double quotes is a phrase, and the last word may be unfinished."""
     plain = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
     spaced = [term for term in plain if not has_no_spaces(term) and re.search(r"\w", term)]
     dense = [term for term in plain if has_no_spaces(term)]
-    words = [_quoted(term) for term in spaced]
+    words = [_quote_term(term) for term in spaced]
     if words and plain[-1] == spaced[-1] and not query.rstrip().endswith('"'):
         words[-1] += "*"
-    return Terms(
+    return SearchTerms(
         words=" AND ".join(words),
-        grams=" AND ".join(_quoted(term) for term in dense if len(term) >= GRAM),
-        short=tuple(term for term in dense if len(term) < GRAM),
+        grams=" AND ".join(_quote_term(term) for term in dense if len(term) >= TRIGRAM_LENGTH),
+        short=tuple(term for term in dense if len(term) < TRIGRAM_LENGTH),
         plain=tuple(plain),
     )
 
 
-def _quoted(term: str) -> str:
+def _quote_term(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-def snippet(text: str, plain: tuple[str, ...]) -> str:
+def make_snippet(text: str, plain: tuple[str, ...]) -> str:
     """The text around the first term that is found in it, on one line."""
     flat = " ".join(text.split())
     low = flat.lower()

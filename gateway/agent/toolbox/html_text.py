@@ -3,8 +3,8 @@
 import re
 from html.parser import HTMLParser
 
-UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "head", "iframe", "object"})
-BLOCKS = frozenset(
+HIDDEN_TAGS = frozenset({"script", "style", "template", "noscript", "svg", "head", "iframe", "object"})
+BLOCK_TAGS = frozenset(
     {
         "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figure", "footer",
         "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section",
@@ -14,7 +14,7 @@ BLOCKS = frozenset(
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
-def readable(body: bytes, kind: str, charset: str | None) -> str:
+def extract_text(body: bytes, kind: str, charset: str | None) -> str:
     """The text of a document; HTML without its tags."""
     try:
         text = body.decode(charset or "utf-8", "replace")
@@ -22,13 +22,13 @@ def readable(body: bytes, kind: str, charset: str | None) -> str:
         text = body.decode("utf-8", "replace")
     if "html" not in kind:
         return text.strip()
-    page = _Page()
+    page = _HtmlTextParser()
     page.feed(text)
     page.close()
     return page.text()
 
 
-class _Page(HTMLParser):
+class _HtmlTextParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._parts: list[str] = []
@@ -39,11 +39,11 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
         if tag == "title":
             self._in_title = True
-        elif tag in UNSEEN:
+        elif tag in HIDDEN_TAGS:
             self._hidden.append(tag)
         elif tag == "body":
             self._hidden.clear()
-        elif tag in BLOCKS:
+        elif tag in BLOCK_TAGS:
             self._parts.append("\n" + HEADINGS.get(tag, "- " if tag == "li" else ""))
 
     def handle_endtag(self, tag: str) -> None:
@@ -51,7 +51,7 @@ class _Page(HTMLParser):
             self._in_title = False
         elif tag in self._hidden:
             del self._hidden[self._hidden.index(tag) :]
-        elif tag in BLOCKS:
+        elif tag in BLOCK_TAGS:
             self._parts.append("\n")
 
     def handle_data(self, data: str) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 
 from gateway.agent.model import ModelRequest, ToolSpec
-from gateway.agent.models.completion import Price
-from gateway.agent.tools import RAW
+from gateway.agent.models.openai_format import TokenPrice
+from gateway.agent.tools import RAW_ARGS
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall, Usage
 
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
 OPTIONS = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
-STOPS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
-KINDS = {
+STOP_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+ERROR_KINDS = {
     "overloaded_error": "overload",
     "api_error": "overload",
     "rate_limit_error": "rate",
@@ -27,52 +27,52 @@ KINDS = {
 }
 
 
-class _Usage(msgspec.Struct):
+class _MessageUsage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
 
 
-class _Message(msgspec.Struct):
-    usage: _Usage | None = None
+class _MessageStart(msgspec.Struct):
+    usage: _MessageUsage | None = None
 
 
-class _Block(msgspec.Struct):
+class _ContentBlock(msgspec.Struct):
     type: str = ""
     id: str = ""
     name: str = ""
     text: str = ""
 
 
-class _Delta(msgspec.Struct):
+class _ContentDelta(msgspec.Struct):
     type: str = ""
     text: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
 
 
-class _Error(msgspec.Struct):
+class _StreamError(msgspec.Struct):
     type: str = ""
     message: str = ""
 
 
-class Event(msgspec.Struct):
+class MessageStreamEvent(msgspec.Struct):
     """One event of a stream."""
 
     type: str
     index: int = 0
-    message: _Message | None = None
-    content_block: _Block | None = None
-    delta: _Delta | None = None
-    usage: _Usage | None = None
-    error: _Error | None = None
+    message: _MessageStart | None = None
+    content_block: _ContentBlock | None = None
+    delta: _ContentDelta | None = None
+    usage: _MessageUsage | None = None
+    error: _StreamError | None = None
 
 
-_decoder = msgspec.json.Decoder(Event)
+_decoder = msgspec.json.Decoder(MessageStreamEvent)
 
 
-def request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
+def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
     """The request as the endpoint wants it; the instructions may be kept by its cache."""
     body: dict[str, Any] = {
         "model": request.name or model,
@@ -88,42 +88,42 @@ def request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) ->
     return msgspec.json.encode({**body, **extra, **options})
 
 
-def read_event(data: bytes) -> Event:
+def parse_event(data: bytes) -> MessageStreamEvent:
     """One event of the stream. Raises ModelError when it is none, or says that the answer broke off."""
     try:
         event = _decoder.decode(data)
     except msgspec.DecodeError as error:
         raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
     if event.error is not None:
-        kind = KINDS.get(event.error.type, "request")
+        kind = ERROR_KINDS.get(event.error.type, "request")
         raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
     return event
 
 
 @dataclass(slots=True)
-class Assembly:
+class MessageAccumulator:
     """An answer that is being put together from its events."""
 
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
     stop: str = ""
     is_over: bool = False
     _read: int = 0
     _written: int = 0
-    _calls: dict[int, "_Growing"] = field(default_factory=dict)
+    _calls: dict[int, "_PartialToolUse"] = field(default_factory=dict)
 
     @property
     def usage(self) -> Usage:
         cost = (self._read * self.price.input + self._written * self.price.output) / 1_000_000
         return Usage(self._read, self._written, cost=cost)
 
-    def add(self, event: Event) -> str:
+    def add(self, event: MessageStreamEvent) -> str:
         """The text that came with this event."""
         match event.type:
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)
             case "content_block_start" if event.content_block:
                 if event.content_block.type == "tool_use":
-                    self._calls[event.index] = _Growing(event.content_block.id, event.content_block.name)
+                    self._calls[event.index] = _PartialToolUse(event.content_block.id, event.content_block.name)
                 return event.content_block.text
             case "content_block_delta" if event.delta:
                 if event.index in self._calls:
@@ -139,9 +139,9 @@ class Assembly:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, complete, in their order."""
-        return tuple(ToolCall(call.id, call.name, _args(call.text)) for _, call in sorted(self._calls.items()))
+        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for _, call in sorted(self._calls.items()))
 
-    def _count(self, usage: _Usage) -> None:
+    def _count(self, usage: _MessageUsage) -> None:
         """Counts are of the whole answer so far; those of the cache are part of what was read."""
         read = usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens
         self._read = max(self._read, sum(count or 0 for count in read))
@@ -149,7 +149,7 @@ class Assembly:
 
 
 @dataclass(slots=True)
-class _Growing:
+class _PartialToolUse:
     id: str
     name: str
     text: str = ""
@@ -184,11 +184,11 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
 
 
-def _args(text: str) -> dict[str, Any]:
+def _parse_args(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
         args = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return {RAW: text}
-    return args if isinstance(args, dict) else {RAW: text}
+        return {RAW_ARGS: text}
+    return args if isinstance(args, dict) else {RAW_ARGS: text}

@@ -1,6 +1,6 @@
 """One connection to a server of tools, through the official library, as long as it lasts.
 
-The library's client must be entered and left by one task: `connected` is used by the task that keeps the server, and
+The library's client must be entered and left by one task: `connect` is used by the task that keeps the server, and
 calls come from the tasks of turns. A call that is cancelled is cancelled at the server too; that is the library's work.
 """
 
@@ -15,21 +15,21 @@ import anyio
 import anyio.to_thread
 
 from gateway import __version__
-from gateway.agent.libraries import load
-from gateway.agent.mcp.results import described, is_repeatable, text_of, tool_name
+from gateway.agent.libraries import load_library
 from gateway.agent.mcp.spec import McpSpec
+from gateway.agent.mcp.tool_format import description_of, is_repeatable, make_tool_name, text_of
 from gateway.agent.tools import Tool, ToolContext
 from gateway.errors import AgentError
 
 log = logging.getLogger(__name__)
 
-CONNECT = 30.0
-MOST_TOOLS = 1000
+CONNECT_TIMEOUT = 30.0
+MAX_TOOLS = 1000
 LONGEST_LINE = 2000
-CLOSED = -32000  # the library's code for a connection that ended under a call
+CONNECTION_CLOSED = -32000  # the library's code for a connection that ended under a call
 
 
-class Connection:
+class McpConnection:
     """What can be done with a server while it is connected; `ended` is set once nothing can any more."""
 
     def __init__(self, spec: McpSpec, client: Any) -> None:
@@ -47,13 +47,13 @@ class Connection:
         if self._tools is None:
             found: list[Any] = []
             cursor = None
-            while len(found) < MOST_TOOLS:
+            while len(found) < MAX_TOOLS:
                 page = await self._client.list_tools(cursor=cursor)
                 found += page.tools
                 if not (cursor := page.next_cursor):
                     break
             wanted = self._spec.tools
-            self._tools = tuple(self._tool(one) for one in found[:MOST_TOOLS] if wanted is None or one.name in wanted)
+            self._tools = tuple(self._tool(one) for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted)
         return self._tools
 
     async def call(self, name: str, args: dict[str, Any]) -> str:
@@ -72,7 +72,7 @@ class Connection:
         return text
 
     def _failure(self, error: Exception) -> AgentError:
-        if getattr(error, "code", None) == CLOSED or not hasattr(error, "code"):
+        if getattr(error, "code", None) == CONNECTION_CLOSED or not hasattr(error, "code"):
             self.ended.set()
             return AgentError(
                 f"the tool server {self._spec.name} broke off: {error}. Whether this took effect is unknown; it is "
@@ -86,32 +86,34 @@ class Connection:
         async def call(args: dict[str, Any], _: ToolContext) -> str:
             return await self.call(own, args)
 
-        return Tool(tool_name(self._spec.name, own), described(found), found.input_schema, call, is_repeatable(found))
+        return Tool(
+            make_tool_name(self._spec.name, own), description_of(found), found.input_schema, call, is_repeatable(found)
+        )
 
 
 @asynccontextmanager
-async def connected(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator[Connection]:
+async def connect(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator[McpConnection]:
     """The connection, while inside. `hear` gets what a program says on its standard error, by line."""
-    sdk, stdio, http, httpx2 = await anyio.to_thread.run_sync(load, "mcp")
-    connection: Connection | None = None
+    sdk, stdio, http, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
+    connection: McpConnection | None = None
 
     async def heed(message: Any) -> None:
         if connection and getattr(message, "method", "") == "notifications/tools/list_changed":
             connection.forget_tools()
 
     async with anyio.create_task_group() as tasks:
-        transport = _program(spec, stdio, hear, tasks) if spec.command else _address(spec, http, httpx2)
+        transport = _connect_program(spec, stdio, hear, tasks) if spec.command else _connect_url(spec, http, httpx2)
         ended = anyio.Event()
         client = sdk.Client(
-            _watched(transport, ended),
+            _watch_transport(transport, ended),
             client_info=sdk.Implementation(name="hermes-gateway", version=__version__),
             message_handler=heed,
             cache=None,
         )
-        with anyio.CancelScope(deadline=anyio.current_time() + CONNECT) as scope:
+        with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_TIMEOUT) as scope:
             async with client:
                 scope.deadline = inf
-                connection = Connection(spec, client)
+                connection = McpConnection(spec, client)
                 connection.ended = ended
                 tasks.start_soon(_listen, client, connection)
                 try:
@@ -119,11 +121,11 @@ async def connected(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator
                 finally:
                     tasks.cancel_scope.cancel()
         if scope.cancelled_caught and connection is None:
-            raise AgentError(f"no answer within {CONNECT:g} seconds")
+            raise AgentError(f"no answer within {CONNECT_TIMEOUT:g} seconds")
         tasks.cancel_scope.cancel()
 
 
-async def _listen(client: Any, connection: Connection) -> None:
+async def _listen(client: Any, connection: McpConnection) -> None:
     """Newer servers tell of other tools on a stream that one asks for."""
     try:
         async with client.listen(tools_list_changed=True) as changes:
@@ -134,7 +136,7 @@ async def _listen(client: Any, connection: Connection) -> None:
 
 
 @asynccontextmanager
-async def _program(
+async def _connect_program(
     spec: McpSpec, stdio: Any, hear: Callable[[str], None], tasks: anyio.abc.TaskGroup
 ) -> AsyncIterator[Any]:
     reading, writing = os.pipe()
@@ -149,8 +151,8 @@ async def _program(
 
 
 @asynccontextmanager
-async def _address(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[Any]:
-    times = httpx2.Timeout(CONNECT, read=max(spec.timeout, 300.0))
+async def _connect_url(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[Any]:
+    times = httpx2.Timeout(CONNECT_TIMEOUT, read=max(spec.timeout, 300.0))
     async with (
         httpx2.AsyncClient(headers=dict(spec.headers), timeout=times) as client,
         http.streamable_http_client(spec.url, http_client=client) as streams,
@@ -174,14 +176,14 @@ async def _read_lines(said: Any, hear: Callable[[str], None]) -> None:
 
 
 @asynccontextmanager
-async def _watched(
+async def _watch_transport(
     transport: AbstractAsyncContextManager[Any], ended: anyio.Event
-) -> AsyncIterator[tuple["_Watched", Any]]:
+) -> AsyncIterator[tuple["_WatchedStream", Any]]:
     async with transport as (reading, writing):
-        yield _Watched(reading, ended), writing
+        yield _WatchedStream(reading, ended), writing
 
 
-class _Watched:
+class _WatchedStream:
     """The stream that is read from, and notes its end: a program that dies while nobody calls it is noticed."""
 
     def __init__(self, inner: Any, ended: anyio.Event) -> None:
@@ -199,7 +201,7 @@ class _Watched:
             self._ended.set()
             raise
 
-    def __aiter__(self) -> "_Watched":
+    def __aiter__(self) -> "_WatchedStream":
         return self
 
     async def __anext__(self) -> Any:
@@ -214,7 +216,7 @@ class _Watched:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> "_Watched":
+    async def __aenter__(self) -> "_WatchedStream":
         return self
 
     async def __aexit__(self, *_: Any) -> None:

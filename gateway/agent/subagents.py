@@ -9,10 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from gateway.agent.agent import Agent
-from gateway.agent.node import Node, through
+from gateway.agent.operation import TurnNode, run_node
 from gateway.agent.ports import TurnResult
-from gateway.agent.run import RETRIES, Done, Fields, Operation, Run, around, wait
 from gateway.agent.tools import Tool, ToolContext
+from gateway.agent.turn_state import (
+    RETRIES,
+    Fields,
+    Operation,
+    OperationResult,
+    TurnState,
+    run_operation,
+    wait_before_retry,
+)
 from gateway.errors import AgentError
 from gateway.events.event import Deny
 from gateway.transcript import Entry
@@ -20,11 +28,11 @@ from gateway.transcript import Entry
 DELEGATE, TRANSFER = "delegate", "transfer"
 
 
-class Start(Protocol):
+class SubagentRunner(Protocol):
     """Starts the run of a sub-agent within this one."""
 
     def __call__(
-        self, run: Run, agent: Agent, call_id: str, message: Entry | None, note: str
+        self, run: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str
     ) -> Awaitable[TurnResult]: ...
 
 
@@ -39,7 +47,7 @@ class Handoff:
     reason: str = ""
 
 
-def agent_tools(run: Run, start: Start) -> tuple[Tool, ...]:
+def make_agent_tools(run: TurnState, start: SubagentRunner) -> tuple[Tool, ...]:
     """The tools by which this run reaches its agent's sub-agents."""
     if not run.agent.agents:
         return ()
@@ -47,11 +55,11 @@ def agent_tools(run: Run, start: Start) -> tuple[Tool, ...]:
     about = "; ".join(f"{agent.name}: {agent.description or 'no description'}" for agent in run.agent.agents)
 
     async def delegate(args: dict[str, Any], context: ToolContext) -> str:
-        return await hand_over(run, start, Handoff("call", context.call_id, args["agent"], args["task"]))
+        return await run_handoff(run, start, Handoff("call", context.call_id, args["agent"], args["task"]))
 
     async def transfer(args: dict[str, Any], context: ToolContext) -> str:
         reason = args.get("reason", "")
-        return await hand_over(run, start, Handoff("transfer", context.call_id, args["agent"], reason, reason))
+        return await run_handoff(run, start, Handoff("transfer", context.call_id, args["agent"], reason, reason))
 
     tools = [
         Tool(
@@ -69,24 +77,31 @@ def agent_tools(run: Run, start: Start) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-async def hand_over(run: Run, start: Start, handoff: Handoff) -> str:
+async def run_handoff(run: TurnState, start: SubagentRunner, handoff: Handoff) -> str:
     """Run the target. Its answer, or what a hook put in its place."""
 
     def refused(text: str) -> str:
         raise AgentError(text or "The handoff was not allowed.")
 
-    node = Node("call_agent", handoff.target, lambda: _between(run, start, handoff), lambda reply: reply, str, refused)
-    reply: str = await through(run, node)
+    node = TurnNode(
+        "call_agent",
+        handoff.target,
+        lambda: _run_handoff_operation(run, start, handoff),
+        lambda reply: reply,
+        str,
+        refused,
+    )
+    reply: str = await run_node(run, node)
     return reply
 
 
-async def _between(run: Run, start: Start, handoff: Handoff) -> str:
+async def _run_handoff_operation(run: TurnState, start: SubagentRunner, handoff: Handoff) -> str:
     operation = _operation(run, start, handoff)
     for attempt in range(RETRIES + 1):
-        done = await around(run, operation)
+        done = await run_operation(run, operation)
         if done.retry is None or attempt == RETRIES or run.finish is not None:
             break
-        await wait(done.retry)
+        await wait_before_retry(done.retry)
     run.end(done.outcome, "handoff:before")
     run.end(done.verdict, "handoff:after")
     if done.error is not None:
@@ -97,7 +112,7 @@ async def _between(run: Run, start: Start, handoff: Handoff) -> str:
     return "" if result is None else str(result)
 
 
-def _operation(run: Run, start: Start, handoff: Handoff) -> Operation:
+def _operation(run: TurnState, start: SubagentRunner, handoff: Handoff) -> Operation:
     common: dict[str, Any] = {"kind": handoff.kind, "source": run.agent.name, "call_id": handoff.call_id}
 
     def ask() -> dict[str, Any]:
@@ -107,27 +122,27 @@ def _operation(run: Run, start: Start, handoff: Handoff) -> Operation:
         asked: Mapping[str, Any] = ask() if event is None else event
         target, text = str(asked.get("target")), str(asked.get("input") or "")
         if handoff.kind == "call":
-            result = await start(run, _find(run, target), handoff.call_id, Entry("user", text), "")
+            result = await start(run, _find_agent(run, target), handoff.call_id, Entry("user", text), "")
         else:
             note = f"The agent {run.agent.name} handed this conversation to you. {text}".strip()
-            result = run.transferred = await start(run, _find(run, target), handoff.call_id, None, note)
+            result = run.transferred = await start(run, _find_agent(run, target), handoff.call_id, None, note)
         return _reply_of(run, result, target)
 
-    def tell(done: Done) -> dict[str, Any]:
+    def tell(done: OperationResult) -> dict[str, Any]:
         target = done.before.get("target", handoff.target)
         return common | {"target": target, "reason": handoff.reason, "result": done.value}
 
     return Operation("handoff:before", "handoff:after", ask, act, tell)
 
 
-def _reply_of(run: Run, result: TurnResult, target: str) -> str:
+def _reply_of(run: TurnState, result: TurnResult, target: str) -> str:
     run.usage += result.usage
     if result.status == "failed":
         raise AgentError(f"the agent {target} failed: {result.error or result.reply}")
     return result.reply
 
 
-def _find(run: Run, name: str) -> Agent:
+def _find_agent(run: TurnState, name: str) -> Agent:
     for agent in run.agent.agents:
         if agent.name == name:
             return agent

@@ -17,12 +17,12 @@ from gateway.errors import ModelError
 
 log = logging.getLogger(__name__)
 
-PASSING = frozenset({"rate", "overload", "network", "timeout", "response"})
-FINAL = frozenset({"filter", "script"})
+RETRYABLE_KINDS = frozenset({"rate", "overload", "network", "timeout", "response"})
+FINAL_KINDS = frozenset({"filter", "script"})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often one model is tried, and how long is waited before the next try: doubling, with jitter."""
 
     tries: int = 4
@@ -36,11 +36,11 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class ResilientModel:
+class FallbackModel:
     """The first of these models that answers. Another name for the model holds for the first alone."""
 
     models: tuple[Model, ...]
-    patience: Patience = Patience()
+    patience: RetryPolicy = RetryPolicy()
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class ResilientModel:
         """The answer of the first model that gives one; the last error when none does."""
         failure: ModelError | None = None
         for number, model in enumerate(self.models):
-            asked = request if number == 0 else _unnamed(request)
+            asked = request if number == 0 else _without_model_name(request)
             for attempt in range(self.patience.tries):
                 has_begun = False
                 try:
@@ -60,10 +60,10 @@ class ResilientModel:
                             yield chunk
                     return
                 except ModelError as error:
-                    if has_begun or error.kind in FINAL:
+                    if has_begun or error.kind in FINAL_KINDS:
                         raise
                     failure = error
-                if failure.kind not in PASSING or attempt + 1 == self.patience.tries:
+                if failure.kind not in RETRYABLE_KINDS or attempt + 1 == self.patience.tries:
                     break
                 await self._pause(model, failure, attempt)
             self._give_up(failure, number)
@@ -81,9 +81,9 @@ class ResilientModel:
             log.warning("the model %s does not answer (%s); falling back to %s", names[0], failure, names[1])
 
 
-def resilient(models: Sequence[Model], patience: Patience | None = None) -> Model:
-    return ResilientModel(tuple(models), patience or Patience())
+def make_fallback_model(models: Sequence[Model], patience: RetryPolicy | None = None) -> Model:
+    return FallbackModel(tuple(models), patience or RetryPolicy())
 
 
-def _unnamed(request: ModelRequest) -> ModelRequest:
+def _without_model_name(request: ModelRequest) -> ModelRequest:
     return ModelRequest(request.messages, request.system, request.tools, "", request.options)

@@ -1,14 +1,14 @@
 """What an agent does outside of a turn: it is introduced, and its tools can be used by hand."""
 
 from gateway.agent.agent import Agent
-from gateway.agent.call_tool import call_tool
-from gateway.agent.ports import Emit, Ports
+from gateway.agent.ports import EventEmitter, Ports
 from gateway.agent.replay import Replay
-from gateway.agent.run import Run, Unrecorded
+from gateway.agent.tool_call import call_tool
+from gateway.agent.turn_state import StepNotRecorded, TurnState
 from gateway.transcript import Entry, ToolCall
 
 
-def introduce(agent: Agent, emit: Emit) -> None:
+def emit_agent_init(agent: Agent, emit: EventEmitter) -> None:
     """Tell that an agent has been made, and its sub-agents with it."""
     emit("agent:init", agent=agent.name, kind="main")
     for below in agent.agents:
@@ -22,7 +22,7 @@ async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
         Pause: a person has to be asked first.
     """
     try:
-        entry, _ = await call_tool(Run(agent, ports, (), Replay()), call, agent.tools)
-    except Unrecorded as refusal:
+        entry, _ = await call_tool(TurnState(agent, ports, (), Replay()), call, agent.tools)
+    except StepNotRecorded as refusal:
         raise refusal.error from None
     return entry

@@ -7,36 +7,45 @@ from typing import Any
 
 import msgspec
 
-from gateway.agent.compact import fit
-from gateway.agent.estimate import estimate
-from gateway.agent.model import Answer, ModelRequest, ToolSpec
-from gateway.agent.node import Node, through
-from gateway.agent.run import RETRIES, Done, Fields, Finish, Operation, Run, around, wait
+from gateway.agent.compaction import fit_request
+from gateway.agent.model import ModelRequest, ModelResponse, ToolSpec
+from gateway.agent.operation import TurnNode, run_node
+from gateway.agent.token_estimate import estimate_tokens
+from gateway.agent.turn_state import (
+    RETRIES,
+    Fields,
+    Operation,
+    OperationResult,
+    TurnEnding,
+    TurnState,
+    run_operation,
+    wait_before_retry,
+)
 from gateway.events.event import Deny, End
 from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)
 
 
-async def call_llm(run: Run, request: ModelRequest) -> Answer:
+async def call_llm(run: TurnState, request: ModelRequest) -> ModelResponse:
     """The model's answer to the request, as the interceptors leave it. An error that they leave is raised."""
-    node = Node(
+    node = TurnNode(
         "call_llm",
         "call_llm",
-        lambda: _ask(run, request),
-        _shown,
-        _answer_from,
-        lambda text: _denied(run, text),
+        lambda: _call_with_retries(run, request),
+        _response_as_fields,
+        _response_from,
+        lambda text: _deny(run, text),
     )
-    answer: Answer = await through(run, node)
+    answer: ModelResponse = await run_node(run, node)
     return answer
 
 
-async def _ask(run: Run, request: ModelRequest) -> Answer:
+async def _call_with_retries(run: TurnState, request: ModelRequest) -> ModelResponse:
     for attempt in range(RETRIES + 1):
         run.partial = ""
-        done = await around(run, _operation(run, request))
-        answer = _judged(run, done)
+        done = await run_operation(run, _operation(run, request))
+        answer = _apply_decisions(run, done)
         if done.retry is None or run.finish is not None:
             break
         if attempt == RETRIES:
@@ -46,13 +55,13 @@ async def _ask(run: Run, request: ModelRequest) -> Answer:
         if done.retry.message:
             await run.add(Entry("user", done.retry.message))
             request = replace(request, messages=(*request.messages, run.entries[-1]))
-        await wait(done.retry)
+        await wait_before_retry(done.retry)
     if done.error is not None:
         raise done.error
     return answer
 
 
-def _operation(run: Run, request: ModelRequest) -> Operation:
+def _operation(run: TurnState, request: ModelRequest) -> Operation:
     def ask() -> dict[str, Any]:
         return {
             "messages": [as_message(entry) for entry in request.messages],
@@ -60,17 +69,17 @@ def _operation(run: Run, request: ModelRequest) -> Operation:
             "tools": [msgspec.to_builtins(spec) for spec in request.tools],
             "model": request.name or run.agent.model.name,
             "hop": run.hop,
-            "tokens": estimate(request),
+            "tokens": estimate_tokens(request),
             "result": None,
         }
 
-    async def act(event: Fields | None) -> Answer:
-        changed = request if event is None else _changed(request, event, run.agent.model.name)
+    async def act(event: Fields | None) -> ModelResponse:
+        changed = request if event is None else _request_from(request, event, run.agent.model.name)
         run.offered = frozenset(spec.name for spec in changed.tools)
-        return await _stream(run, await fit(run, changed))
+        return await _stream(run, await fit_request(run, changed))
 
-    def tell(done: Done) -> dict[str, Any]:
-        answer = _answer_of(run, done)
+    def tell(done: OperationResult) -> dict[str, Any]:
+        answer = _response_of(run, done)
         return {
             "content": answer.content,
             "tool_calls": [as_call(call) for call in answer.tool_calls],
@@ -82,29 +91,29 @@ def _operation(run: Run, request: ModelRequest) -> Operation:
     return Operation("llm:before", "llm:after", ask, act, tell)
 
 
-def _answer_of(run: Run, done: Done) -> Answer:
+def _response_of(run: TurnState, done: OperationResult) -> ModelResponse:
     """What there is of an answer: the model's, a hook's, the text that denies it, or what came before it broke off."""
     if done.given:
-        return _answer_from(done.value)
-    if isinstance(done.value, Answer):
+        return _response_from(done.value)
+    if isinstance(done.value, ModelResponse):
         return done.value
     if isinstance(done.outcome, Deny):
-        return Answer(done.outcome.text, stop="denied")
-    return Answer(done.outcome.reply if isinstance(done.outcome, End) else run.partial)
+        return ModelResponse(done.outcome.text, stop="denied")
+    return ModelResponse(done.outcome.reply if isinstance(done.outcome, End) else run.partial)
 
 
-def _judged(run: Run, done: Done) -> Answer:
-    answer = _answer_of(run, done)
+def _apply_decisions(run: TurnState, done: OperationResult) -> ModelResponse:
+    answer = _response_of(run, done)
     run.usage += answer.usage
     if done.after is not None:
-        answer = _rewritten(answer, done.after)
+        answer = _apply_rewrite(answer, done.after)
     if not run.end(done.outcome, "llm:before") and isinstance(done.outcome, Deny):
-        _denied(run, answer.content)
+        _deny(run, answer.content)
     run.end(done.verdict, "llm:after", fallback=answer.content)
     return answer
 
 
-def _rewritten(answer: Answer, after: Fields) -> Answer:
+def _apply_rewrite(answer: ModelResponse, after: Fields) -> ModelResponse:
     try:
         calls = tuple(call_from(call) for call in after.get("tool_calls") or ())
     except ValueError as error:
@@ -113,29 +122,29 @@ def _rewritten(answer: Answer, after: Fields) -> Answer:
     return replace(answer, content=str(after.get("content") or ""), tool_calls=calls)
 
 
-def _denied(run: Run, text: str) -> Answer:
+def _deny(run: TurnState, text: str) -> ModelResponse:
     if run.finish is None:
-        run.finish = Finish(text, "denied", "denied")
-    return Answer(text, stop="denied")
+        run.finish = TurnEnding(text, "denied", "denied")
+    return ModelResponse(text, stop="denied")
 
 
-async def _stream(run: Run, request: ModelRequest) -> Answer:
+async def _stream(run: TurnState, request: ModelRequest) -> ModelResponse:
     calls: list[ToolCall] = []
     usage, stop, index = Usage(calls=1), "", 0
     async with aclosing(run.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
         async for chunk in chunks:
             if chunk.text:
-                _pass_on(run, await _filtered(run, chunk.text, index))
+                _pass_on(run, await _filter_chunk(run, chunk.text, index))
                 index += 1
             if run.finish is not None:
                 break
             calls += chunk.tool_calls
             usage = replace(chunk.usage, calls=1) if chunk.usage else usage
             stop = chunk.stop or stop
-    return Answer(run.partial, tuple(calls), usage, stop)
+    return ModelResponse(run.partial, tuple(calls), usage, stop)
 
 
-async def _filtered(run: Run, text: str, index: int) -> str:
+async def _filter_chunk(run: TurnState, text: str, index: int) -> str:
     if not run.ports.wants("llm:chunk"):
         return text
     event, outcome = await run.fire("llm:chunk", {"chunk": text, "text": run.partial, "index": index, "hop": run.hop})
@@ -146,7 +155,7 @@ async def _filtered(run: Run, text: str, index: int) -> str:
     return "" if left is None else str(left)
 
 
-def _pass_on(run: Run, text: str) -> None:
+def _pass_on(run: TurnState, text: str) -> None:
     if not text:
         return
     run.partial += text
@@ -154,7 +163,7 @@ def _pass_on(run: Run, text: str) -> None:
         run.ports.delta(text)
 
 
-def _changed(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
+def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
     """The request as the interceptors left it. System messages among the messages join the system prompt."""
     try:
         entries = [entry_from(message) for message in event.get("messages") or ()]
@@ -173,15 +182,15 @@ def _changed(request: ModelRequest, event: Fields, default: str) -> ModelRequest
     )
 
 
-def _shown(answer: Answer) -> dict[str, Any]:
+def _response_as_fields(answer: ModelResponse) -> dict[str, Any]:
     return {"content": answer.content, "tool_calls": [as_call(call) for call in answer.tool_calls]}
 
 
-def _answer_from(value: Any) -> Answer:
+def _response_from(value: Any) -> ModelResponse:
     """An answer that a hook gave: a text, or a mapping with `content` and `tool_calls`."""
-    if isinstance(value, Answer):
+    if isinstance(value, ModelResponse):
         return value
     if isinstance(value, dict):
         calls = tuple(call_from(call) for call in value.get("tool_calls") or ())
-        return Answer(str(value.get("content") or ""), calls, stop="result")
-    return Answer("" if value is None else str(value), stop="result")
+        return ModelResponse(str(value.get("content") or ""), calls, stop="result")
+    return ModelResponse("" if value is None else str(value), stop="result")
