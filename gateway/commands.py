@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 # What was typed after the command, and who typed it where (the common fields of a turn's events); the reply.
-Run: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+RunCommand: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Command:
     admin: bool = False
     hidden: bool = False
     answers: bool = False
-    run: Run | None = None
+    run: RunCommand | None = None
 
 
 BUILT_IN = (
@@ -60,14 +60,14 @@ BUILT_IN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class ParsedCommand:
     """A text that is a command: the word as typed, and what came after it."""
 
     word: str
     args: str
 
 
-def typed(text: str) -> Typed | None:
+def parse_command(text: str) -> ParsedCommand | None:
     """The command in a text, if it is one: `/word ...`, or `!word ...` where slashes do not reach."""
     if len(text) < 2 or text[0] not in "/!" or not text[1].isalpha():
         return None
@@ -75,10 +75,10 @@ def typed(text: str) -> Typed | None:
     if "\n" in word:
         word, _, rest = word.partition("\n")
         args = f"{rest} {args}".rstrip()
-    return Typed(word.partition("@")[0].replace("_", "-").lower(), args.strip())
+    return ParsedCommand(word.partition("@")[0].replace("_", "-").lower(), args.strip())
 
 
-def no_further() -> Iterable[Command]:
+def list_no_commands() -> Iterable[Command]:
     return ()
 
 
@@ -88,7 +88,7 @@ class CommandTable(Mapping[str, Command]):
     """
 
     def __init__(
-        self, commands: Iterable[Command] = BUILT_IN, further: Callable[[], Iterable[Command]] = no_further
+        self, commands: Iterable[Command] = BUILT_IN, further: Callable[[], Iterable[Command]] = list_no_commands
     ) -> None:
         self._commands = {command.name: command for command in commands}
         self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}

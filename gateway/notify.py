@@ -18,10 +18,10 @@ class Notifier:
 
     def ready(self, status: str = "") -> bool:
         """The daemon serves: at the end of its start, and again at the end of a reload."""
-        return self._send("READY=1", *_status(status))
+        return self._send("READY=1", *_status_lines(status))
 
     def status(self, text: str) -> bool:
-        return self._send(*_status(text))
+        return self._send(*_status_lines(text))
 
     def reloading(self) -> bool:
         """A reload begins; the supervisor waits for the next `ready`."""
@@ -29,7 +29,7 @@ class Notifier:
 
     def stopping(self, seconds: float, status: str = "") -> bool:
         """The daemon drains, and may take that long: a supervisor that allows less must not end it before."""
-        return self._send("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", *_status(status))
+        return self._send("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", *_status_lines(status))
 
     def alive(self) -> bool:
         """The loop turns: resets the watchdog."""
@@ -58,6 +58,6 @@ def watchdog_interval(usec: str, pid: str) -> float | None:
     return int(usec) / 2_000_000
 
 
-def _status(text: str) -> list[str]:
+def _status_lines(text: str) -> list[str]:
     """One line at most: a line break would start a new assignment."""
     return [f"STATUS={' '.join(text.split())}"] if text else []

@@ -26,45 +26,45 @@ from gateway.errors import Duplicate
 from gateway.hooks import HookRegistry
 
 LOOK = 5.0  # seconds between two looks at the wall clock, at most
-JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
+LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 KEY = "schedule"  # its name in the registry
 
 log = logging.getLogger(__name__)
 
-Presence = Literal["there", "away", "off"]
+HookPresence = Literal["there", "away", "off"]
 
 
-class Planned(NamedTuple):
+class ScheduledHook(NamedTuple):
     """A hook with a timetable. `away`: it cannot be told now, and wants to be; `off`: it does not."""
 
     hook: str
     timetable: str
-    presence: Presence
+    presence: HookPresence
     is_durable: bool
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ScheduleMark(msgspec.Struct, frozen=True):
     """Up to when a hook has been told, by which timetable."""
 
     timetable: str
     at: float
 
 
-class Schedule:
+class Scheduler:
     """`planned` says at any time which hooks there are."""
 
     def __init__(
         self,
         engine: Engine,
         registry: HookRegistry,
-        planned: Callable[[], Iterable[Planned]],
+        planned: Callable[[], Iterable[ScheduledHook]],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._registry = registry
         self._planned = planned
         self._clock = clock
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, ScheduleMark] = {}
         self._woken = anyio.Event()
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -87,24 +87,24 @@ class Schedule:
         planned = list(self._planned())
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
-            await self._engine.purge(subject(hook))
+            await self._engine.purge(subject_of(hook))
         return min([await self._look_at(plan) for plan in planned], default=LOOK)
 
-    async def _look_at(self, plan: Planned) -> float:
+    async def _look_at(self, plan: ScheduledHook) -> float:
         now, timetable = self._clock(), parse_timetable(plan.timetable)
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
-        if mark is None or mark.timetable != plan.timetable or mark.at > now + JUMP:
-            mark = Mark(plan.timetable, now)
+        if mark is None or mark.timetable != plan.timetable or mark.at > now + LONGEST_JUMP:
+            mark = ScheduleMark(plan.timetable, now)
             await self._write(plan, mark)
         self._marks[plan.hook] = mark
         due = None if plan.presence == "away" else timetable.latest(mark.at, now)
         if due is not None:
-            mark = Mark(plan.timetable, due)
+            mark = ScheduleMark(plan.timetable, due)
             await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
             self._marks[plan.hook] = mark
         return _wait(timetable, mark, now, plan)
 
-    async def _tell(self, plan: Planned, mark: Mark, now: float) -> None:
+    async def _tell(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> None:
         name = f"schedule:{plan.hook}"
         fields = {
             "id": f"{name}:{mark.at:.3f}",
@@ -113,16 +113,16 @@ class Schedule:
             "due": mark.at,
             "late_by": round(max(0.0, now - mark.at), 3),
         }
-        await self._write(plan, mark, *([_owed(name, fields)] if plan.is_durable else []))
+        await self._write(plan, mark, *([_event_put(name, fields)] if plan.is_durable else []))
         self._registry.emit(name, **fields)
 
-    async def _read(self, hook: str) -> Mark | None:
-        record = await self._engine.last(subject(hook))
+    async def _read(self, hook: str) -> ScheduleMark | None:
+        record = await self._engine.last(subject_of(hook))
         kept = records.decode(record.data) if record else None
-        return msgspec.convert(kept.value, Mark) if isinstance(kept, records.StoredValue) else None
+        return msgspec.convert(kept.value, ScheduleMark) if isinstance(kept, records.StoredValue) else None
 
-    async def _write(self, plan: Planned, mark: Mark, *owed: NewRecord) -> None:
-        where = subject(plan.hook)
+    async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> None:
+        where = subject_of(plan.hook)
         kept = records.StoredValue(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
         put = NewRecord(where, records.encode(kept))
         try:
@@ -132,11 +132,11 @@ class Schedule:
         await self._engine.purge(where, seq - 1)
 
 
-def _wait(timetable: Timetable, mark: Mark, now: float, plan: Planned) -> float:
+def _wait(timetable: Timetable, mark: ScheduleMark, now: float, plan: ScheduledHook) -> float:
     return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
 
 
-def _owed(name: str, fields: dict[str, Any]) -> NewRecord:
+def _event_put(name: str, fields: dict[str, Any]) -> NewRecord:
     """The event as a record, under the name that it has wherever it is written."""
     emitted = records.EmittedEvent(name=name, fields=fields)
     return NewRecord(
@@ -144,5 +144,5 @@ def _owed(name: str, fields: dict[str, Any]) -> NewRecord:
     )
 
 
-def subject(hook: str) -> str:
+def subject_of(hook: str) -> str:
     return f"gw.schedule.{records.token_of(hook)}"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.access import Access, Rules
+from gateway.access import AccessControl, AccessRules
 from gateway.messages import Address, ChatType, Message
 
-RULES = Rules(
+RULES = AccessRules(
     owners={"terminal": frozenset({"owner"})},
     admins={"net": frozenset({"1"})},
     users={"net": frozenset({"2"})},
@@ -41,16 +41,16 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
     ],
 )
 def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> None:
-    assert Access(RULES).scope(given) == scope
+    assert AccessControl(RULES).scope(given) == scope
 
 
 def test_with_no_rules_nobody_may_speak() -> None:
-    assert Access(Rules()).scope(message("net", "1")) is None
+    assert AccessControl(AccessRules()).scope(message("net", "1")) is None
 
 
 def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_like() -> None:
     now = [0.0]
-    access = Access(Rules(owners=RULES.owners, users=RULES.users, rate=2), clock=lambda: now[0])
+    access = AccessControl(AccessRules(owners=RULES.owners, users=RULES.users, rate=2), clock=lambda: now[0])
     person, owner = message("net", "2"), message("terminal", "owner")
     assert [access.is_too_fast(person) for _ in range(3)] == [False, False, True]
     assert not any(access.is_too_fast(owner) for _ in range(100))
@@ -59,16 +59,16 @@ def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_
 
 
 def test_which_commands_are_for_whom() -> None:
-    access = Access(Rules(user_commands=frozenset({"new"})))
+    access = AccessControl(AccessRules(user_commands=frozenset({"new"})))
     assert access.may_use("new", "user", for_admins=False)
     assert not access.may_use("undo", "user", for_admins=False)
     assert access.may_use("undo", "admin", for_admins=True)
     assert access.may_use("help", "user", for_admins=False)
-    assert not Access(Rules()).may_use("restart", "user", for_admins=True)
+    assert not AccessControl(AccessRules()).may_use("restart", "user", for_admins=True)
 
 
 def test_a_role_lets_speak_in_groups_alone() -> None:
-    access = Access(Rules(roles={"net": frozenset({"7"})}))
+    access = AccessControl(AccessRules(roles={"net": frozenset({"7"})}))
     in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})
     assert access.scope(in_group) == "user"
     assert access.scope(replace(in_group, address=Address("net", "9", "dm"))) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.commands import BUILT_IN, Command, CommandTable, Typed, typed
+from gateway.commands import BUILT_IN, Command, CommandTable, ParsedCommand, parse_command
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,17 @@ from gateway.commands import BUILT_IN, Command, CommandTable, Typed, typed
     ],
 )
 def test_a_command_is_a_slash_or_bang_and_a_word(text: str, word: str, args: str) -> None:
-    assert typed(text) == Typed(word, args)
+    assert parse_command(text) == ParsedCommand(word, args)
 
 
 @pytest.mark.parametrize("text", ["", "/", "hello", " /new", "/ new", "/1", "!!", "//etc", "/\n"])
 def test_other_texts_are_for_the_agent(text: str) -> None:
-    assert typed(text) is None
+    assert parse_command(text) is None
 
 
 @given(st.text())
 def test_any_text_can_be_asked(text: str) -> None:
-    found = typed(text)
+    found = parse_command(text)
     assert found is None or (found.word == found.word.lower() and " " not in found.word)
 
 

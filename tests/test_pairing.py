@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.access import Access, Pairings, Rules
-from gateway.access.pairing import LIFE, MOST_ASKING, MOST_WRONG, PAUSE, SUBJECT
+from gateway.access import AccessControl, AccessRules, Pairings
+from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG, SUBJECT
 from gateway.engine import MemoryEngine
 from gateway.errors import AccessError
 from gateway.messages import Address, ChatType, Message, MessageKind
@@ -37,7 +37,7 @@ async def pairings(engine: MemoryEngine, clock: SetClock) -> Pairings:
 
 
 async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairings) -> None:
-    access = Access(Rules(strangers="pair"), pairings=pairings)
+    access = AccessControl(AccessRules(strangers="pair"), pairings=pairings)
     code = await access.invite(asked())
     assert access.scope(asked()) is None
     guest = await pairings.approve(f" {code.lower()} ")
@@ -46,7 +46,7 @@ async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairing
 
 
 async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(pairings: Pairings) -> None:
-    access = Access(Rules(strangers="pair"), pairings=pairings)
+    access = AccessControl(AccessRules(strangers="pair"), pairings=pairings)
     await pairings.approve(await access.invite(asked()))
     for elsewhere in (asked(chat_type="group"), asked(chat_type="thread"), asked(platform="other"), asked("4")):
         assert access.scope(elsewhere) is None
@@ -62,7 +62,7 @@ async def test_a_code_counts_once(pairings: Pairings) -> None:
 
 async def test_a_code_is_good_for_an_hour(pairings: Pairings, clock: SetClock) -> None:
     code = await pairings.invite(asked())
-    clock.now += LIFE + 1
+    clock.now += CODE_LIFETIME + 1
     assert not pairings.asking
     with pytest.raises(AccessError, match="more than an hour"):
         await pairings.approve(code)
@@ -73,7 +73,7 @@ async def test_a_new_code_takes_the_place_of_the_old_one_and_comes_once_in_a_whi
 ) -> None:
     old = await pairings.invite(asked())
     assert await pairings.invite(asked()) == ""
-    clock.now += PAUSE
+    clock.now += CODE_PAUSE
     new = await pairings.invite(asked())
     assert len(pairings.asking) == 1
     with pytest.raises(AccessError):
@@ -86,7 +86,7 @@ async def test_only_so_many_can_ask(pairings: Pairings, clock: SetClock) -> None
         assert await pairings.invite(asked(str(number)))
     assert await pairings.invite(asked("one more")) == ""
     assert await pairings.invite(asked("elsewhere", platform="other"))
-    clock.now += LIFE
+    clock.now += CODE_LIFETIME
     assert await pairings.invite(asked("one more"))
 
 
@@ -97,7 +97,7 @@ async def test_wrong_codes_cannot_be_tried_for_long(pairings: Pairings, clock: S
             await pairings.approve("WRONG")
     with pytest.raises(AccessError, match="too many wrong codes"):
         await pairings.approve(code)
-    clock.now += LIFE
+    clock.now += CODE_LIFETIME
     await pairings.approve(await pairings.invite(asked()))
 
 
@@ -107,7 +107,7 @@ async def test_nobody_gets_a_code_in_a_group_or_for_what_is_no_message(pairings:
 
 
 async def test_nobody_gets_a_code_where_strangers_are_ignored(pairings: Pairings) -> None:
-    assert await Access(Rules(strangers="ignore"), pairings=pairings).invite(asked()) == ""
+    assert await AccessControl(AccessRules(strangers="ignore"), pairings=pairings).invite(asked()) == ""
 
 
 async def test_who_was_let_in_and_who_asks_is_known_after_a_restart(

@@ -9,7 +9,7 @@ import pytest
 from gateway import records
 from gateway.engine import Engine, MemoryEngine
 from gateway.hooks import HookRegistry
-from gateway.schedule import JUMP, Planned, Presence, Schedule
+from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.testing import GatewayProcess
 
 NOON = 1_780_000_000.0
@@ -24,7 +24,7 @@ class House:
         self.registry = registry
         self.now = NOON
         self.told: list[dict[str, Any]] = []
-        self.planned = [Planned("tick", "every 1h", "there", is_durable=False)]
+        self.planned = [ScheduledHook("tick", "every 1h", "there", is_durable=False)]
         registry.watch("schedule:*", self._hear)
         self.restart()
 
@@ -32,7 +32,7 @@ class House:
         self.told.append(dict(event))
 
     def restart(self) -> None:
-        self.schedule = Schedule(self.engine, self.registry, lambda: self.planned, lambda: self.now)
+        self.schedule = Scheduler(self.engine, self.registry, lambda: self.planned, lambda: self.now)
 
     def change(self, **facts: Any) -> None:
         self.planned = [self.planned[0]._replace(**facts)]
@@ -84,7 +84,7 @@ async def test_times_that_were_missed_are_made_up_for_by_one_event(house: House)
 
 @pytest.mark.parametrize(("presence", "expected"), [("away", [60.0]), ("off", [])])
 async def test_a_hook_that_is_broken_is_told_later_and_one_that_is_off_is_not(
-    house: House, presence: Presence, expected: list[float]
+    house: House, presence: HookPresence, expected: list[float]
 ) -> None:
     await house.look()
     house.change(presence=presence)
@@ -112,7 +112,7 @@ async def test_a_clock_that_is_put_back_a_little_tells_nobody_twice(house: House
 async def test_a_clock_that_was_quite_wrong_does_not_silence_a_hook(house: House) -> None:
     await house.look()
     assert len(await house.look(365 * 24 * HOUR)) == 1
-    assert await house.look(-365 * 24 * HOUR + JUMP) == []
+    assert await house.look(-365 * 24 * HOUR + LONGEST_JUMP) == []
     assert await house.look(HOUR) == [0.0]
 
 

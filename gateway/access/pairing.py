@@ -20,12 +20,12 @@ from gateway.errors import AccessError, Conflict
 from gateway.messages import Message
 from gateway.records import PairingUser
 
-LIFE = 3600.0
-PAUSE = 600.0  # before the same person gets another code
+CODE_LIFETIME = 3600.0
+CODE_PAUSE = 600.0  # before the same person gets another code
 MOST_ASKING = 20  # on one network
 MOST_WRONG = 5  # codes in an hour
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
-LENGTH = 8
+CODE_LENGTH = 8
 SUBJECT = "gw.access"
 LONGEST_NAME = 60
 
@@ -48,7 +48,7 @@ class Pairings:
     @property
     def asking(self) -> tuple[PairingUser, ...]:
         """Those whose code is still good."""
-        return tuple(one for one in self._kept.asking if one.at + LIFE > self._clock())
+        return tuple(one for one in self._kept.asking if one.at + CODE_LIFETIME > self._clock())
 
     def has(self, platform: str, user_id: str) -> bool:
         return any((one.platform, one.user_id) == (platform, user_id) for one in self._kept.people)
@@ -67,9 +67,9 @@ class Pairings:
             platform, now = message.address.platform, self._clock()
             there = [one for one in self.asking if one.platform == platform]
             before = next((one for one in there if one.user_id == message.user_id), None)
-            if (before and now - before.at < PAUSE) or (before is None and len(there) >= MOST_ASKING):
+            if (before and now - before.at < CODE_PAUSE) or (before is None and len(there) >= MOST_ASKING):
                 return ""
-            code = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+            code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
             name = message.user_name[:LONGEST_NAME]
             guest = PairingUser(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
             try:
@@ -87,8 +87,8 @@ class Pairings:
         async with self._lock:
             await self.load()
             now = self._clock()
-            if len(self._wrong) == MOST_WRONG and now - self._wrong[0] < LIFE:
-                left = (self._wrong[0] + LIFE - now) / 60
+            if len(self._wrong) == MOST_WRONG and now - self._wrong[0] < CODE_LIFETIME:
+                left = (self._wrong[0] + CODE_LIFETIME - now) / 60
                 raise AccessError(f"too many wrong codes were tried; the next try is possible in {left:.0f} min")
             mark = mark_of(code.strip().upper())
             guest = next((one for one in self.asking if secrets.compare_digest(one.mark, mark)), None)

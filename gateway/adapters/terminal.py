@@ -25,7 +25,7 @@ PAGE = 200
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
 
-class Say(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One message typed by a person. Under the same `id` it is one message, however often it is said.
 
     So a program that lost its connection says it again, and gets the one answer.
@@ -36,7 +36,7 @@ class Say(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class SayResult(msgspec.Struct, frozen=True):
     """How the gateway answered it."""
 
     session: str
@@ -53,33 +53,33 @@ class Terminal:
         self._engine = engine
         self._receive = receive
 
-    async def say(self, params: dict[str, Any], notify: Notify) -> Said:
+    async def say(self, params: dict[str, Any], notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
         try:
-            typed = msgspec.convert(params, Say)
+            typed = msgspec.convert(params, SayRequest)
         except msgspec.ValidationError as error:
             raise GatewayError(f"chat.say: {error}") from None
         message = message_of(typed)
-        heard = self._engine.tail(*live_subjects(message))  # before it is sent, so that nothing is missed
+        heard = self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
         receipt = await self._receive(message)
         if receipt.settled is not None:
-            return Said(typed.session, receipt.settled, "command")
+            return SayResult(typed.session, receipt.settled, "command")
         if receipt.seq:
-            return await Watcher(self._engine, receipt, message, notify).until_done(heard)
+            return await TerminalWatcher(self._engine, receipt, message, notify).until_done(heard)
         receipt = await self._said_before(message, receipt.session_key)
-        watcher = Watcher(self._engine, receipt, message, notify)
+        watcher = TerminalWatcher(self._engine, receipt, message, notify)
         return await watcher.ended() or await watcher.until_done(heard)
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
-        async for record in every(self._engine, records.session_subject_of("in", key)):
+        async for record in read_all(self._engine, records.session_subject_of("in", key)):
             kept = records.decode(record.data)
             if isinstance(kept, records.InboundMessage) and kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
 
 
-class JournalCarrier:
+class JournalTransport:
     """A sending end without a network: what is journalled is there to be read, so every reply has arrived."""
 
     doubt: DoubtPolicy = "none"
@@ -104,7 +104,7 @@ class JournalCarrier:
         return (reply.id,)
 
 
-class Watcher:
+class TerminalWatcher:
     """Shows one message's answer as it comes."""
 
     def __init__(self, engine: Engine, receipt: Receipt, message: Message, notify: Notify) -> None:
@@ -114,9 +114,9 @@ class Watcher:
         self._notify = notify
         self._shown: dict[str, records.OwedReply] = {}
 
-    async def ended(self) -> Said | None:
+    async def ended(self) -> SayResult | None:
         """How it was answered before now, if it was."""
-        async for record in every(
+        async for record in read_all(
             self._engine, records.session_subject_of("turn", self._receipt.session_key), self._receipt.seq
         ):
             kept = records.decode(record.data)
@@ -124,7 +124,7 @@ class Watcher:
                 return await self._said(kept.status, kept.turn_id, kept.error)
         return None
 
-    async def until_done(self, heard: AsyncIterator[Record]) -> Said:
+    async def until_done(self, heard: AsyncIterator[Record]) -> SayResult:
         async for record in heard:
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
@@ -138,7 +138,7 @@ class Watcher:
                     return await self._said(done.status, done.turn_id, done.error)
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
 
-    async def _said(self, status: str, turn_id: str, error: str) -> Said:
+    async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
         pattern = records.reply_pattern_of_session(self._receipt.session_key)
         for record in await self._engine.read(pattern, self._receipt.seq):
@@ -146,7 +146,7 @@ class Watcher:
             if isinstance(kept, records.OwedReply):
                 await self._show(kept)
         texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
-        return Said(self._message.session, "\n\n".join(texts), status, turn_id, error)
+        return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
     async def _show(self, out: records.OwedReply) -> None:
         is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
@@ -155,19 +155,19 @@ class Watcher:
             await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
 
 
-async def every(engine: Engine, subject: str, after: int = 0) -> AsyncIterator[Record]:
+async def read_all(engine: Engine, subject: str, after: int = 0) -> AsyncIterator[Record]:
     while page := await engine.read(subject, after, PAGE):
         for record in page:
             yield record
         after = page[-1].seq
 
 
-def message_of(typed: Say) -> Message:
+def message_of(typed: SayRequest) -> Message:
     address = Address(PLATFORM, typed.session)
     return Message(typed.id or uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=time.time())
 
 
-def live_subjects(message: Message) -> tuple[str, ...]:
+def subjects_of(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
     key = session_key_of(message)
     return records.session_subject_of("turn", key), records.reply_pattern_of_session(key), records.delta_subject_of(key)

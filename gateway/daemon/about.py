@@ -5,14 +5,14 @@ from gateway.config.platforms import Network as NetworkSettings
 from gateway.config.providers import OFFERS
 from gateway.config.settings import Settings
 from gateway.daemon.networks import why_off
-from gateway.dispatcher import About, Network
+from gateway.dispatcher import GatewayFacts, PlatformInfo
 
 
-def about(home: Home, settings: Settings) -> About:
+def about(home: Home, settings: Settings) -> GatewayFacts:
     """Without any secret."""
     platforms, model, sessions = settings.platforms, settings.model, settings.sessions
     offer = OFFERS.get(model.provider)
-    return About(
+    return GatewayFacts(
         home=str(home.root),
         networks=tuple(_network(name, getattr(platforms, name)) for name in platforms.__struct_fields__),
         model=model.name or model.provider,
@@ -24,5 +24,5 @@ def about(home: Home, settings: Settings) -> About:
     )
 
 
-def _network(name: str, network: NetworkSettings) -> Network:
-    return Network(name, not why_off(name, network), network.home_channel, network.home_channel_name)
+def _network(name: str, network: NetworkSettings) -> PlatformInfo:
+    return PlatformInfo(name, not why_off(name, network), network.home_channel, network.home_channel_name)

@@ -15,7 +15,7 @@ from gateway.daemon.about import about
 from gateway.daemon.daemon import Gateway, house
 from gateway.daemon.facts import platforms_off
 from gateway.daemon.networks import steer
-from gateway.dispatcher import admission
+from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
 from gateway.messages import Address, Attachment, Reply
@@ -55,14 +55,14 @@ class Chats:
         return {name: answering(one) for name, one in asked.items()}
 
     async def _list(self, _params: dict[str, Any]) -> Any:
-        return admission.listed(self._house)
+        return pairing_commands.list_pairings(self._house)
 
     async def _approve(self, params: dict[str, Any]) -> Any:
-        guest = await admission.approve(self._house, str(params["code"]), HOST)
+        guest = await pairing_commands.approve_pairing(self._house, str(params["code"]), HOST)
         return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
     async def _revoke(self, params: dict[str, Any]) -> Any:
-        guest = await admission.revoke(self._house, str(params["platform"]), str(params["user_id"]))
+        guest = await pairing_commands.revoke_pairing(self._house, str(params["platform"]), str(params["user_id"]))
         return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
     async def _platforms(self, _params: dict[str, Any]) -> Any:

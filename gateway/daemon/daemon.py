@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.access import INTERNAL, Access, Pairings
-from gateway.adapters.network import Ground
-from gateway.adapters.terminal import PLATFORM, JournalCarrier, Terminal
+from gateway.access import INTERNAL, AccessControl, Pairings
+from gateway.adapters.shared import AdapterContext
+from gateway.adapters.terminal import PLATFORM, JournalTransport, Terminal
 from gateway.agent import Agent
 from gateway.agent.mcp import McpServers
 from gateway.commands import CommandTable
@@ -37,17 +37,17 @@ from gateway.daemon.session_list import SessionList
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.stopping import Stop
 from gateway.daemon.tool_servers import mcp_specs
-from gateway.dispatcher import Deliveries, Dispatcher, Grants, House, Reports
+from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, ExitCode
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.discovery import Source
 from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.wires.nursery import Nursery
-from gateway.lanes import Lanes, LaneSettings, Work, plain_words_interrupt
+from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
 from gateway.messages import Message
 from gateway.outbox import Outbox
-from gateway.schedule import Schedule
+from gateway.schedule import Scheduler
 from gateway.sessions import KeyRules, ResetPolicy, Session, SessionRepository
 from gateway.sessions.retention import Retention, RetentionLimits
 from gateway.sessions.search import SessionSearch
@@ -73,13 +73,15 @@ class Gateway:
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
-        self.access = Access(rules_from(self.settings.access, self.settings.platforms), pairings=Pairings(engine))
+        self.access = AccessControl(
+            rules_from(self.settings.access, self.settings.platforms), pairings=Pairings(engine)
+        )
         self.tool_servers = McpServers(mcp_specs(self.settings, home))
         self.agents = self._agents(configuration)
-        deliveries = Deliveries(self.registry, lambda: self.agents.workspace)
+        deliveries = ReplyHooks(self.registry, lambda: self.agents.workspace)
         self.outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
         self.dispatcher: Dispatcher | None = None
-        self.grants: Grants | None = None
+        self.grants: HookRequests | None = None
         self.folder_hooks: FolderHooks | None = None
         self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.parts: list[Part] = []
@@ -165,19 +167,19 @@ async def running(
             await gateway.skill_hooks.load()
             below = house(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(lanes, gateway), tasks)
-            gateway.grants = Grants(below, dispatcher.lanes)
+            gateway.grants = HookRequests(below, dispatcher.lanes)
             async with folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
                 gateway.skill_hooks.attend(gateway.registry)
                 terminal = Terminal(engine, dispatcher.receive)
-                clock = Schedule(engine, gateway.registry, partial(hooks.planned, gateway.hooks))
+                clock = Scheduler(engine, gateway.registry, partial(hooks.planned, gateway.hooks))
                 listed = SessionList(home, engine, gateway.sessions)
                 control = ControlServer(home.socket, make_verbs(gateway, terminal))
                 await gateway.start(
                     tasks,
                     Part("lanes", serving(dispatcher.lanes.run)),
                     Part("reminders", serving(dispatcher.reminders.run)),
-                    Part("terminal", serving(partial(gateway.outbox.serve_platform, JournalCarrier(PLATFORM)))),
-                    Part("internal", serving(partial(gateway.outbox.serve_platform, JournalCarrier(INTERNAL)))),
+                    Part("terminal", serving(partial(gateway.outbox.serve_platform, JournalTransport(PLATFORM)))),
+                    Part("internal", serving(partial(gateway.outbox.serve_platform, JournalTransport(INTERNAL)))),
                     Part("search", serving(gateway.search.run)),
                     *([Part("session list", serving(listed.run))] if listed.is_ours() else ()),
                     Part("alerts", serving(partial(gateway.alerts.run, gateway.registry))),
@@ -211,7 +213,7 @@ async def let_end(gateway: Gateway, limit: float) -> None:
     await gateway.outbox.drain(limit * OUTBOX_SHARE)
 
 
-def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHooks:
+def folder_hooks(gateway: Gateway, nursery: Nursery, grants: HookRequests) -> FolderHooks:
     # Those of skills come first: whatever else is called as one of them stands in for it, and never it for something.
     return FolderHooks(
         (*gateway.skill_hooks.sources, *hooks.sources(gateway.home, gateway.configuration)),
@@ -224,10 +226,10 @@ def folder_hooks(gateway: Gateway, nursery: Nursery, grants: Grants) -> FolderHo
     )
 
 
-def house(gateway: Gateway) -> House:
+def house(gateway: Gateway) -> DispatcherContext:
     """What the dispatcher works with."""
     sessions = gateway.settings.sessions
-    return House(
+    return DispatcherContext(
         engine=gateway.engine,
         registry=gateway.registry,
         sessions=gateway.sessions,
@@ -235,7 +237,7 @@ def house(gateway: Gateway) -> House:
         access=gateway.access,
         commands=CommandTable(further=lambda: gateway.plugins.commands()),  # noqa: PLW0108 - no hooks are there yet
         choose=gateway.choose,
-        reports=Reports(
+        reports=GatewayReports(
             status=lambda: f"hermes-gateway is {gateway.state}; model {gateway.agents.described}",
             hooks=gateway.hooks_in_words,
             platforms=lambda: parts_in_words(gateway),
@@ -250,9 +252,9 @@ def house(gateway: Gateway) -> House:
     )
 
 
-def ground(gateway: Gateway, below: House, dispatcher: Dispatcher) -> Ground:
+def ground(gateway: Gateway, below: DispatcherContext, dispatcher: Dispatcher) -> AdapterContext:
     """What the chat networks stand on."""
-    return Ground(
+    return AdapterContext(
         receive=dispatcher.receive,
         engine=gateway.engine,
         outbox=gateway.outbox,
@@ -264,14 +266,14 @@ def ground(gateway: Gateway, below: House, dispatcher: Dispatcher) -> Ground:
     )
 
 
-def lanes(gateway: Gateway, work: Work) -> Lanes:
+def lanes(gateway: Gateway, work: RunTurn) -> Lanes:
     sessions = gateway.settings.sessions
     limits = LaneSettings(
         turns=sessions.turns,
         turns_per_person=sessions.turns_per_person,
         reset=ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at),
         interrupts=lambda session, message: (
-            gateway.settings.sessions.busy == "interrupt" and plain_words_interrupt(session, message)
+            gateway.settings.sessions.busy == "interrupt" and interrupt_on_text(session, message)
         ),
     )
     return Lanes(gateway.engine, gateway.sessions, work, limits, node=NODE)

@@ -25,7 +25,7 @@ from gateway.hooks.folders.service import FolderHooks
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
 from gateway.logs.redaction import Redactor
-from gateway.schedule import Planned, Presence
+from gateway.schedule import HookPresence, ScheduledHook
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
 SAFE_MODE = "HERMES_SAFE_MODE"
@@ -85,11 +85,11 @@ def plan(configuration: Configuration) -> Plan:
     return Plan(processes=configuration.settings.hooks.processes)
 
 
-def planned(hooks: FolderHooks) -> Iterator[Planned]:
+def planned(hooks: FolderHooks) -> Iterator[ScheduledHook]:
     """Those that the clock calls."""
     for manifest, state in hooks.scheduled:
-        presence: Presence = "off" if state in OFF else "away" if state in AWAY else "there"
-        yield Planned(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
+        presence: HookPresence = "off" if state in OFF else "away" if state in AWAY else "there"
+        yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
 async def counts(hooks: FolderHooks) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 from anyio import to_thread
 
 from gateway.adapters import NETWORKS
-from gateway.adapters.network import Adapter, Ground, Presence
+from gateway.adapters.shared import Adapter, AdapterContext, Presence
 from gateway.config.platforms import Network, Platforms
 from gateway.daemon.parts import Part, single
 from gateway.errors import AdapterError
@@ -21,7 +21,7 @@ PAUSED = "paused"
 class ServedNetwork:
     """One network that is switched on: its part, and how it fares."""
 
-    def __init__(self, name: str, settings: Network, ground: Ground) -> None:
+    def __init__(self, name: str, settings: Network, ground: AdapterContext) -> None:
         self.name = name
         self.part = Part(name, self._serve)
         self.presence = Presence(name, ground.registry, self.part.up)
@@ -41,7 +41,7 @@ class ServedNetwork:
                 self.presence.down(PAUSED)
 
 
-def served(platforms: Platforms, ground: Ground) -> list[ServedNetwork]:
+def served(platforms: Platforms, ground: AdapterContext) -> list[ServedNetwork]:
     """The networks that are served."""
     return [ServedNetwork(name, getattr(platforms, name), ground) for name in on(platforms)]
 

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gateway.access import Rules
+from gateway.access import AccessRules
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.config.platforms import Platforms
 from gateway.config.settings import Access as AccessSettings
 from gateway.config.settings import Ids
 
 
-def rules_from(access: AccessSettings, platforms: Platforms) -> Rules:
+def rules_from(access: AccessSettings, platforms: Platforms) -> AccessRules:
     """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
-    return Rules(
+    return AccessRules(
         owners={**by_platform(access.owners), PLATFORM: frozenset({OWNER})},
         admins=by_platform(access.admins),
         users=by_platform(access.users),

@@ -1,8 +1,16 @@
 """The dispatcher: between the networks' messages and the lanes that answer them."""
 
-from gateway.dispatcher.deliveries import Deliveries
+from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports, PlatformInfo
 from gateway.dispatcher.dispatcher import Dispatcher
-from gateway.dispatcher.grants import Grants
-from gateway.dispatcher.house import About, House, Network, Reports
+from gateway.dispatcher.hook_requests import HookRequests
+from gateway.dispatcher.reply_hooks import ReplyHooks
 
-__all__ = ["About", "Deliveries", "Dispatcher", "Grants", "House", "Network", "Reports"]
+__all__ = [
+    "Dispatcher",
+    "DispatcherContext",
+    "GatewayFacts",
+    "GatewayReports",
+    "HookRequests",
+    "PlatformInfo",
+    "ReplyHooks",
+]

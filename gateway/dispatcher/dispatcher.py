@@ -14,24 +14,24 @@ from typing import Any
 import anyio.abc
 
 from gateway import records
-from gateway.access import INTERNAL, Scope
+from gateway.access import INTERNAL, AccessLevel
 from gateway.agent import Ports, run_turn
-from gateway.commands import Typed, typed
-from gateway.dispatcher import speech
-from gateway.dispatcher.approvals import approvals
-from gateway.dispatcher.hearing import hear
-from gateway.dispatcher.house import House
-from gateway.dispatcher.orders import Orders
-from gateway.dispatcher.reception import Reception
+from gateway.commands import ParsedCommand, parse_command
+from gateway.dispatcher import event_fields
+from gateway.dispatcher.awaited_turns import AWAITED
+from gateway.dispatcher.chat_commands import TOKEN_SIGN, CommandCall, question_token_of
+from gateway.dispatcher.command_runner import CommandRunner
+from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.ingress import Ingress
+from gateway.dispatcher.live_answer import LiveAnswer
+from gateway.dispatcher.received_hooks import run_received_hooks
 from gateway.dispatcher.reminders import Reminders
-from gateway.dispatcher.streaming import Live
-from gateway.dispatcher.verbs import MARK, Call, marked
-from gateway.dispatcher.voice import Voice
-from gateway.dispatcher.waiting import AWAITED
+from gateway.dispatcher.tool_approvals import approvals_of
+from gateway.dispatcher.turn_chat import TurnChat
 from gateway.engine import NewRecord
 from gateway.events.event import Pause, Question
 from gateway.hooks import Scope as HookScope
-from gateway.lanes import HOUR, Lanes, LaneTurn, Outcome
+from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn
 from gateway.messages import Button, Message, Receipt, Reply
 from gateway.outbox import Stream
 from gateway.sessions import Session, apply_record, session_switch_of
@@ -43,31 +43,33 @@ TOO_OLD = "This came while I was away, and that is long ago. Send it again if it
 class Dispatcher:
     """Receives for every network, works for every lane."""
 
-    def __init__(self, house: House, make_lanes: Callable[..., Lanes], tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, house: DispatcherContext, make_lanes: Callable[..., Lanes], tasks: anyio.abc.TaskGroup) -> None:
         self.lanes = make_lanes(self.work)
         self.reminders = Reminders(house.engine, self.lanes.accept)
         self._house = house
         self._tasks = tasks
-        self._orders = Orders(house, self.lanes)
-        self._reception = Reception(house, self.lanes, self._orders)
+        self._orders = CommandRunner(house, self.lanes)
+        self._reception = Ingress(house, self.lanes, self._orders)
 
     async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
         return await self._reception.receive(message, *extra, bot=bot)
 
-    async def work(self, turn: LaneTurn) -> Outcome:
+    async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
-        message = speech.joined(turn.messages)
+        message = event_fields.join_messages(turn.messages)
         scope = self._house.access.scope(message)
         if scope is None:
-            return Outcome(status="denied", error="the sender may no longer speak here")
+            return LaneResult(status="denied", error="the sender may no longer speak here")
         if message.sent_at and time.time() - message.sent_at > self._house.too_old and not turn.resumed:
-            return said(turn, message, TOO_OLD, status="expired")
+            return make_text_result(turn, message, TOO_OLD, status="expired")
         if message.extra.get(AWAITED, self._house.life) != self._house.life:
-            return Outcome(status="expired", error="the gateway ended in the middle of it, and who waited for it too")
+            return LaneResult(
+                status="expired", error="the gateway ended in the middle of it, and who waited for it too"
+            )
         agent = self._house.choose(message, turn.session)
         bag = dict(turn.session.bag)
-        fields = speech.turn_fields(turn, message, scope, agent.name)
+        fields = event_fields.build_turn_fields(turn, message, scope, agent.name)
         answers = {asked: answer if answer is not None else False for asked, answer in turn.answers.items()}
         view = self._house.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.turnover:
@@ -75,42 +77,42 @@ class Dispatcher:
         try:
             outcome = await self._answer(turn, scope, view)
         except Pause as pause:
-            outcome = asking(turn, message, pause.questions)
+            outcome = make_question_result(turn, message, pause.questions)
         return dataclasses.replace(outcome, bag=bag) if bag != dict(turn.session.bag) else outcome
 
-    async def _answer(self, turn: LaneTurn, scope: Scope, view: HookScope) -> Outcome:
-        heard = await hear(turn, view)
+    async def _answer(self, turn: LaneTurn, scope: AccessLevel, view: HookScope) -> LaneResult:
+        heard = await run_received_hooks(turn, view)
         if not heard.left:
             return heard.outcome
         message = heard.message
-        if len(heard.left) == 1 and (word := typed(message.text)):
+        if len(heard.left) == 1 and (word := parse_command(message.text)):
             return heard.before(await self._run_command(word, turn, message, scope, view))
         return heard.before(await self._run_agent(turn, turn.session, message, view))
 
     async def _run_command(
-        self, word: Typed, turn: LaneTurn, message: Message, scope: Scope, view: HookScope
-    ) -> Outcome:
+        self, word: ParsedCommand, turn: LaneTurn, message: Message, scope: AccessLevel, view: HookScope
+    ) -> LaneResult:
         found = self._orders.find(message.text, scope)
         if found is None:
-            return said(turn, message, self._orders.unknown(word), status="command")
-        ran = await self._orders.run(Call(found[0], message, scope, turn.session, self._house), found[1], view)
+            return make_text_result(turn, message, self._orders.unknown(word), status="command")
+        ran = await self._orders.run(CommandCall(found[0], message, scope, turn.session, self._house), found[1], view)
         session = turn.session
         for change in ran.changes:
             session = apply_record(session, change, session.seq + 1)
             if isinstance(change, records.SessionOpened):
                 self._tell_turnover(session, view)
         if ran.then is None:
-            return dataclasses.replace(said(turn, message, ran.text, status="command"), changes=ran.changes)
+            return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
         outcome = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), view)
         return dataclasses.replace(outcome, changes=ran.changes)
 
-    async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> Outcome:
+    async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> LaneResult:
         agent = self._house.choose(message, session)
         stream = self._stream(turn, message)
-        granted = approvals(self._house.engine, message, session)
+        granted = approvals_of(self._house.engine, message, session)
         known = await granted.known()
         allowed = dict(known)
-        async with Live(self._house.engine, session.key, turn.turn_id, self._tasks, stream) as live:
+        async with LiveAnswer(self._house.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -126,44 +128,44 @@ class Dispatcher:
                 stop=turn.scope,
                 approvals=allowed,
                 on_skill=partial(self._house.on_skill, session.session_id),
-                chat=Voice(turn, message, self._house, self.reminders),
+                chat=TurnChat(turn, message, self._house, self.reminders),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,
             )
-            result = await run_turn(agent, session.entries, Entry("user", speech.asked(message)), ports)
+            result = await run_turn(agent, session.entries, Entry("user", event_fields.prompt_of(message)), ports)
         await granted.keep(known, allowed)
         if result.questions:
-            return asking(turn, message, result.questions)
+            return make_question_result(turn, message, result.questions)
         assert result.status != "paused"
-        replies = (reply_to(turn, message, result.reply),) if result.reply else ()
-        return Outcome(result.entries, replies, result.status, usage=result.usage, error=result.error)
+        replies = (make_reply(turn, message, result.reply),) if result.reply else ()
+        return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
     def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
         """Where the answer is shown while it grows; nowhere when a hook wants to see what is said before it is."""
         if any(hook.mailbox is None for hook in self._house.registry.at("message:sending")):
             return None
-        return self._house.outbox.stream(reply_to(turn, message, ""))
+        return self._house.outbox.stream(make_reply(turn, message, ""))
 
     def _tell_turnover(self, session: Session, view: HookScope) -> None:
         change = session_switch_of(session)
         if change.ended:
-            view.emit("session:end", **speech.ended_fields(change))
-            view.emit("session:reset", **speech.ended_fields(change))
-        view.emit("session:start", **speech.turnover_fields(change))
+            view.emit("session:end", **event_fields.build_ended_fields(change))
+            view.emit("session:reset", **event_fields.build_ended_fields(change))
+        view.emit("session:start", **event_fields.build_turnover_fields(change))
 
 
-def reply_to(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:
+def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:
     """The answer of a turn: its id is the turn's, so that however often it is sent, it is one reply."""
     return Reply(f"{turn.turn_id}:reply", message.address, text, reply_to=message.id, **more)
 
 
-def said(turn: LaneTurn, message: Message, text: str, **how: Any) -> Outcome:
+def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) -> LaneResult:
     """A text that no model wrote ends the turn; an empty one ends it in silence."""
-    return Outcome(replies=(reply_to(turn, message, text),) if text else (), **how)
+    return LaneResult(replies=(make_reply(turn, message, text),) if text else (), **how)
 
 
-def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) -> Outcome:
+def make_question_result(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) -> LaneResult:
     """The turn waits: each question goes to the chat, with buttons where the network has them."""
     prompts: Mapping[str, str] = {question.id: question.prompt for question in questions}
     replies = tuple(
@@ -171,17 +173,17 @@ def asking(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) ->
             f"{turn.turn_id}:ask:{records.token_of(question.id)}",
             message.address,
             question.prompt,
-            buttons=choices(marked(turn.turn_id, question.id), question.can_last),
+            buttons=make_answer_buttons(question_token_of(turn.turn_id, question.id), question.can_last),
             reply_to=message.id,
         )
         for question in {question.id: question for question in questions}.values()
     )
-    wait = 0.0 if message.address.platform == INTERNAL else HOUR  # where nobody can answer, it is no at once
-    return Outcome(replies=replies, questions=prompts, wait=wait)
+    wait = 0.0 if message.address.platform == INTERNAL else ANSWER_WAIT  # where nobody can answer, it is no at once
+    return LaneResult(replies=replies, questions=prompts, wait=wait)
 
 
-def choices(mark: str, can_last: bool) -> tuple[Button, ...]:
+def make_answer_buttons(mark: str, can_last: bool) -> tuple[Button, ...]:
     """The answers to a question that carries this mark."""
     longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
     answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
-    return tuple(Button(label, f"{command} {MARK}{mark}") for label, command in answers)
+    return tuple(Button(label, f"{command} {TOKEN_SIGN}{mark}") for label, command in answers)

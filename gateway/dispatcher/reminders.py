@@ -21,10 +21,10 @@ from gateway.messages import Address, Message
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
 MOST = 10_000
 MOST_OF_ONE = 50
-LOOK = 30.0  # seconds between two looks at the wall clock, at most
-DUE = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
+LOOK_PAUSE = 30.0  # seconds between two looks at the wall clock, at most
+DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
 
-Accept: TypeAlias = Callable[[Message, str], Awaitable[Any]]
+AcceptMessage: TypeAlias = Callable[[Message, str], Awaitable[Any]]
 
 
 class Reminder(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Reminder(msgspec.Struct, frozen=True):
 class Reminders:
     """`run` until cancelled; it alone makes them come."""
 
-    def __init__(self, engine: Engine, accept: Accept, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, engine: Engine, accept: AcceptMessage, clock: Callable[[], float] = time.time) -> None:
         self._engine = engine
         self._accept = accept
         self._clock = clock
@@ -69,7 +69,7 @@ class Reminders:
         task_status.started()
         while True:
             self._news = anyio.Event()
-            with anyio.move_on_after(min(await self.look(), LOOK)):
+            with anyio.move_on_after(min(await self.look(), LOOK_PAUSE)):
                 await self._news.wait()
 
     async def look(self) -> float:
@@ -77,11 +77,11 @@ class Reminders:
         for one in await self._all():
             if (left := one.at - self._clock()) > 0:
                 return left
-            text = DUE.format(one.text)
+            text = DUE_TEXT.format(one.text)
             message = Message(f"reminder-{one.id}", one.address, one.user_id, text, session=one.session_key)
             await self._accept(message, one.session_key)
             await self._engine.purge(records.hook_store_subject_of(OWNER, one.id))
-        return LOOK
+        return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
         found = [

@@ -1,21 +1,21 @@
 """Lanes: between the journal and a turn. Order within a session, parallel across, each turn committed once."""
 
-from gateway.lanes.lanes import Lanes, Standing, message_id
-from gateway.lanes.surroundings import LaneSettings, nobody_interrupts, plain_words_interrupt, same_person_goes_on
-from gateway.lanes.turn import HOUR, LaneTurn, Outcome, Status, Work, partial_entries
+from gateway.lanes.context import LaneSettings, interrupt_on_text, is_same_person_continuing, never_interrupt
+from gateway.lanes.lanes import Lanes, QueuePosition, message_id_of
+from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, RunTurn, TurnStatus, build_partial_entries
 
 __all__ = [
-    "HOUR",
+    "ANSWER_WAIT",
+    "LaneResult",
     "LaneSettings",
     "LaneTurn",
     "Lanes",
-    "Outcome",
-    "Standing",
-    "Status",
-    "Work",
-    "message_id",
-    "nobody_interrupts",
-    "partial_entries",
-    "plain_words_interrupt",
-    "same_person_goes_on",
+    "QueuePosition",
+    "RunTurn",
+    "TurnStatus",
+    "build_partial_entries",
+    "interrupt_on_text",
+    "is_same_person_continuing",
+    "message_id_of",
+    "never_interrupt",
 ]

@@ -1,6 +1,6 @@
 """One session's lane: it looks at the journal, does the next thing that is due, and looks again.
 
-What is due comes from the chains alone (`look`). Doorbells only say "look again" (`engine.doors`).
+What is due comes from the chains alone (`find_next_job`). Doorbells only say "look again" (`engine.doors`).
 """
 
 import logging
@@ -14,10 +14,10 @@ from gateway import records
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
-from gateway.lanes.hold import Hold, Job, outbound_put
-from gateway.lanes.look import Wait, look
-from gateway.lanes.surroundings import Surroundings
-from gateway.lanes.turn import LaneTurn, Outcome, partial_entries
+from gateway.lanes.context import LaneContext
+from gateway.lanes.next_job import LaneWait, find_next_job
+from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
+from gateway.lanes.turn_claim import TurnClaim, TurnJob, make_outbound_put
 from gateway.messages import Reply
 from gateway.sessions import Session, get_reset_reason, session_switch_of
 from gateway.sessions.transitions import LANE_REASONS, begin_session
@@ -30,10 +30,10 @@ LONGEST_PAUSE = 30.0
 class Lane:
     """A session's lane; it lives while there is something to do or to wait for."""
 
-    def __init__(self, key: str, around: Surroundings) -> None:
+    def __init__(self, key: str, around: LaneContext) -> None:
         self.key = key
         self.scope = anyio.CancelScope()
-        self.hold: Hold | None = None
+        self.hold: TurnClaim | None = None
         self.bell = Wakeup()
         self.is_over = False
         self._is_leaving = False
@@ -75,21 +75,21 @@ class Lane:
 
     async def _pass(self) -> None:
         self.bell.listen()
-        session, todo = await look(self._around, self.key)
+        session, todo = await find_next_job(self._around, self.key)
         match todo:
             case None:
                 self.is_over = not self.bell.has_news
-            case Wait(seconds):
+            case LaneWait(seconds):
                 await self.bell.wait(seconds)
-            case Job():
+            case TurnJob():
                 async with self._room(todo) as waited:
                     if waited:
-                        session, todo = await look(self._around, self.key)
-                    if isinstance(todo, Job):
+                        session, todo = await find_next_job(self._around, self.key)
+                    if isinstance(todo, TurnJob):
                         await self._take(session, todo)
 
     @asynccontextmanager
-    async def _room(self, job: Job) -> AsyncIterator[bool]:
+    async def _room(self, job: TurnJob) -> AsyncIterator[bool]:
         """A slot, and for a last try the place of the one suspect; yields whether one had to wait.
 
         A turn that kills the process takes those beside it along, and none of them is to be given up for that: they
@@ -102,25 +102,25 @@ class Lane:
             async with self._around.suspect, self._slot(job):
                 yield True
 
-    def _slot(self, job: Job) -> AbstractAsyncContextManager[bool]:
+    def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
         return self._around.slots.slot(job.person, self._around.settings.patience, partial(self._tell_busy, job))
 
-    async def _tell_busy(self, job: Job, position: int) -> None:
+    async def _tell_busy(self, job: TurnJob, position: int) -> None:
         """Whose answer takes long to begin is told why. Work of our own making has nobody to tell."""
         last = job.messages[-1]
         if last.kind == "internal":
             return
         reply = Reply(f"busy:{job.seqs[0]}", last.address, self._around.settings.busy(position), silent=True)
         try:
-            await self._around.engine.append(outbound_put(reply, self.key, "", self._around.clock()))
+            await self._around.engine.append(make_outbound_put(reply, self.key, "", self._around.clock()))
         except EngineError as error:
             log.info("who waits in %s is not told: %s", self.key, error)
 
-    async def _take(self, session: Session, job: Job) -> None:
+    async def _take(self, session: Session, job: TurnJob) -> None:
         if job.attempt > self._around.settings.attempts:
             await self._bury(session, job)
             return
-        hold = Hold(self._around, await self._claim(session, job), job)
+        hold = TurnClaim(self._around, await self._claim(session, job), job)
         self.hold = hold
         try:
             self._stop_if_overtaken()
@@ -131,7 +131,7 @@ class Lane:
         finally:
             self.hold = None
 
-    async def _claim(self, session: Session, job: Job) -> Session:
+    async def _claim(self, session: Session, job: TurnJob) -> Session:
         now = self._around.clock()
         claim = records.Claim(turn_id=job.turn_id, by=self._around.node, on=job.on, attempt=job.attempt)
         if job.resumed and session.session_id:
@@ -142,7 +142,7 @@ class Lane:
         opened = begin_session(session, now, reason, message=job.messages[0])
         return await self._around.sessions.append(session, opened, claim)
 
-    async def _run(self, hold: Hold) -> None:
+    async def _run(self, hold: TurnClaim) -> None:
         try:
             outcome = await self._outcome(hold)
         except Conflict:
@@ -157,14 +157,14 @@ class Lane:
         if outcome:
             await hold.commit(outcome)
 
-    async def _pause(self, hold: Hold) -> Outcome | None:
+    async def _pause(self, hold: TurnClaim) -> LaneResult | None:
         """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
         pauses = self._around.settings.pauses
         with anyio.move_on_after(pauses[min(hold.job.attempt, len(pauses)) - 1] if pauses else 0):
             await hold.stopped.wait()
         return _interrupted(hold) if hold.stopped.is_set() else None
 
-    async def _outcome(self, hold: Hold) -> Outcome | None:
+    async def _outcome(self, hold: TurnClaim) -> LaneResult | None:
         """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
         turn = _lane_turn(hold)
         with hold.hard:
@@ -175,7 +175,7 @@ class Lane:
             return None
         return _interrupted(hold)
 
-    async def _bury(self, session: Session, job: Job) -> None:
+    async def _bury(self, session: Session, job: TurnJob) -> None:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
         last, now, tries = job.messages[-1], self._around.clock(), job.attempt - 1
         reason = self._error or "the gateway ended in the middle of it each time"
@@ -184,7 +184,7 @@ class Lane:
         text = self._around.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
-        extra = [outbound_put(apology, self.key, job.turn_id, now), *dead]
+        extra = [make_outbound_put(apology, self.key, job.turn_id, now), *dead]
         await self._around.sessions.append(session, done, extra=extra)
         self._around.settings.buried(self.key, job.turn_id, job.messages, reason)
 
@@ -193,7 +193,7 @@ class Lane:
             self.hold.stop()
 
 
-def _lane_turn(hold: Hold) -> LaneTurn:
+def _lane_turn(hold: TurnClaim) -> LaneTurn:
     session, job = hold.session, hold.job
     assert session.turn
     begins = session.opened == session.turn.first - 1 and session.reason in LANE_REASONS
@@ -212,12 +212,12 @@ def _lane_turn(hold: Hold) -> LaneTurn:
     )
 
 
-def _interrupted(hold: Hold) -> Outcome:
+def _interrupted(hold: TurnClaim) -> LaneResult:
     steps = hold.session.turn.steps if hold.session.turn else ()
-    return Outcome(status="interrupted", entries=partial_entries(hold.job.messages, steps))
+    return LaneResult(status="interrupted", entries=build_partial_entries(hold.job.messages, steps))
 
 
-def _dead(key: str, job: Job, at: int, reason: str, now: float) -> NewRecord:
+def _dead(key: str, job: TurnJob, at: int, reason: str, now: float) -> NewRecord:
     message = job.messages[at]
     inbound = records.encode(records.InboundMessage(session_key=key, message=message, at=now))
     dead = records.DeadLetterRecord(

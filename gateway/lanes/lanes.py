@@ -18,11 +18,11 @@ from gateway import records
 from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Record, Tail
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
+from gateway.lanes.context import LaneContext, LaneSettings, lease_key_of
 from gateway.lanes.lane import Lane
-from gateway.lanes.look import PAGE, inbound
+from gateway.lanes.next_job import PAGE, read_inbound
 from gateway.lanes.slots import Slots
-from gateway.lanes.surroundings import LaneSettings, Surroundings, lease_key
-from gateway.lanes.turn import Work, partial_entries
+from gateway.lanes.turn import RunTurn, build_partial_entries
 from gateway.messages import Message
 from gateway.sessions import OpenTurn, Session, SessionRepository
 
@@ -33,7 +33,7 @@ MAX_INFLIGHT = 20_000  # lanes that hold a doorbell, those that wait for an answ
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueuePosition:
     """Where a new message would stand: messages before it in its session, and lanes that wait for a slot."""
 
     is_running: bool
@@ -49,7 +49,7 @@ class Lanes:
         self,
         engine: Engine,
         sessions: SessionRepository,
-        work: Work,
+        work: RunTurn,
         settings: LaneSettings | None = None,
         *,
         node: str = "",
@@ -58,7 +58,7 @@ class Lanes:
         settings = settings or LaneSettings()
         slots = Slots(settings.turns, settings.turns_per_person)
         node = node or uuid.uuid4().hex
-        self._around = Surroundings(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
+        self._around = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
         self._engine = engine
         self._sessions = sessions
         self._doors = self._new_doors()
@@ -101,7 +101,7 @@ class Lanes:
         self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = ""
     ) -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""
-        puts = [inbound_put(message, key, bot, self._around.clock()) for message, key in arrived]
+        puts = [make_inbound_put(message, key, bot, self._around.clock()) for message, key in arrived]
         try:
             return list((await self._engine.append(*puts, *extra))[: len(puts)])
         except Duplicate:
@@ -143,7 +143,7 @@ class Lanes:
         if (lane := self._doors.worker(key)) and lane.stop():
             return "running"
         while (turn := (session := await self._sessions.open(key)).turn) is not None:
-            if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key(turn.by)):
+            if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key_of(turn.by)):
                 await self._engine.publish(records.control_subject_of(key), key.encode())
                 return "running"
             try:
@@ -153,12 +153,12 @@ class Lanes:
             return "waiting"
         return "nothing"
 
-    async def standing(self, key: str) -> Standing:
+    async def queue_position(self, key: str) -> QueuePosition:
         """What is before a message that would come now; for "busy, you are third"."""
         session = await self._sessions.open(key)
         waiting = await self._engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
-        return Standing(is_running, session.is_waiting, len(waiting), self._around.slots.waiting)
+        return QueuePosition(is_running, session.is_waiting, len(waiting), self._around.slots.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
@@ -167,7 +167,9 @@ class Lanes:
                 CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT
             )
         )
-        lease = await self._engine.lease(lease_key(self._around.node), self._around.node, self._around.settings.lease)
+        lease = await self._engine.lease(
+            lease_key_of(self._around.node), self._around.node, self._around.settings.lease
+        )
         self._doors, self._ended = self._new_doors(), anyio.Event()
         try:
             async with anyio.create_task_group() as self._tasks:
@@ -217,7 +219,7 @@ class Lanes:
             try:
                 if lease is None or not await lease.renew():
                     log.warning("the lease of node %s ran out; it is taken anew", self._around.node)
-                    lease = await self._engine.lease(lease_key(self._around.node), self._around.node, settings.lease)
+                    lease = await self._engine.lease(lease_key_of(self._around.node), self._around.node, settings.lease)
             except EngineError as error:
                 log.warning("the lease of node %s cannot be renewed now: %s", self._around.node, error)
             await self._doors.progress()
@@ -230,9 +232,9 @@ class Lanes:
 
     async def _close(self, session: Session, turn: OpenTurn) -> None:
         """End a turn that nobody runs: its person does not want it any more."""
-        found = await inbound(self._around, session.key, session.upto)
+        found = await read_inbound(self._around, session.key, session.upto)
         messages = [message for seq, message in found if seq <= turn.on]
-        entries = partial_entries(messages, turn.steps)
+        entries = build_partial_entries(messages, turn.steps)
         done = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
         bell = records.encode(records.LaneWakeup(session_key=session.key))
         ring = NewRecord(records.session_subject_of("bell", session.key), bell, ttl=records.DAY)
@@ -244,18 +246,18 @@ def _session_key(record: Record) -> str | None:
     return kept.session_key if isinstance(kept, records.InboundMessage | records.LaneWakeup) else None
 
 
-def inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
+def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
     """The record of a message, under the network's own id for it."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
         records.session_subject_of("in", key),
         records.encode(inbound),
-        message_id(message, bot),
+        message_id_of(message, bot),
         ttl=records.TRAFFIC_TTL,
     )
 
 
-def message_id(message: Message, bot: str = "") -> str:
+def message_id_of(message: Message, bot: str = "") -> str:
     """What makes a message the same one when a network delivers it again."""
     at = message.address
     return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

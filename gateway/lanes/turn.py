@@ -1,4 +1,4 @@
-"""What a lane runs, and what comes of it: `Work` is one callable from a `LaneTurn` to an `Outcome`."""
+"""What a lane runs, and what comes of it: `RunTurn` is one callable from a `LaneTurn` to an `LaneResult`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from gateway.messages import Message, Reply
 from gateway.sessions import Session, SessionSwitch
 from gateway.transcript import Entry, Usage
 
-Status: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
+TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
 
-HOUR = 3600.0
+ANSWER_WAIT = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LaneResult:
     """How a turn (or a command) ended, all of it written in one append: the end, the replies, the events owed.
 
     With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
@@ -27,17 +27,17 @@ class Outcome:
 
     entries: tuple[Entry, ...] = ()
     replies: tuple[Reply, ...] = ()
-    status: Status = "ok"
+    status: TurnStatus = "ok"
     bag: Mapping[str, Any] | None = None
     usage: Usage = field(default_factory=Usage)
     error: str = ""
     questions: Mapping[str, str] = field(default_factory=dict)
-    wait: float = HOUR
+    wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
     events: tuple[records.EmittedEvent, ...] = ()
 
 
-class Held(Protocol):
+class TurnWriter(Protocol):
     """What a running turn may write; raises Conflict once the turn belongs to somebody else."""
 
     async def record(self, step: records.Step, *replies: Reply) -> None: ...
@@ -68,7 +68,7 @@ class LaneTurn:
     asked: Mapping[str, str]
     turnover: SessionSwitch | None
     scope: anyio.CancelScope
-    held: Held
+    held: TurnWriter
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
         """Write a finished step, and in the same append what is to be said with it.
@@ -83,10 +83,10 @@ class LaneTurn:
         await self.held.say(reply)
 
 
-Work: TypeAlias = Callable[[LaneTurn], Awaitable[Outcome]]
+RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 
-def partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
+def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
     """What an interrupted turn leaves in the transcript: the words of the person, and what was finished.
 
     A tool call without a result gets one that says so: a transcript with a hole is refused by models.

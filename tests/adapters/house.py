@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.adapters import NETWORKS
-from gateway.adapters.network import PresenceFacts
+from gateway.adapters.shared import PresenceFacts
 from gateway.config.guard import prepare
 from gateway.config.loading import load
 from gateway.daemon.daemon import Gateway, running

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from gateway.adapters.discord import check
-from gateway.adapters.discord.adapter import DiscordAdapter, Times
-from gateway.adapters.network import Presence
+from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
+from gateway.adapters.shared import Presence
 from gateway.daemon.daemon import ground, house
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
@@ -254,7 +254,7 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
     assert gateway.dispatcher
     stands_on = replace(ground(gateway, house(gateway), gateway.dispatcher))
     adapter = DiscordAdapter(
-        gateway.settings.platforms.discord, stands_on, Times(look=0.02, broken=0.1, silence=0.3, alive=60)
+        gateway.settings.platforms.discord, stands_on, DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60)
     )
     seen: list[str] = []
     presence = Presence("other", gateway.registry, seen.append)

@@ -3,30 +3,30 @@
 import time
 from pathlib import Path
 
-from gateway.adapters.network.marks import OVERLAP, Mark, Marks
+from gateway.adapters.shared.read_marks import OVERLAP, ReadMark, ReadMarks
 from gateway.engine import open_sqlite
 
 
 async def test_marks_are_known_after_a_restart_and_of_each_the_last_counts(tmp_path: Path) -> None:
     async with await open_sqlite(tmp_path / "journal.db") as engine:
-        marks = Marks(engine, "net", "bot")
+        marks = ReadMarks(engine, "net", "bot")
         for at in range(1, 60):
-            await marks.move(Mark("a", at, "ann"))
-        await marks.move(Mark("b", 2**60 + 1, inside="thread"))
+            await marks.move(ReadMark("a", at, "ann"))
+        await marks.move(ReadMark("b", 2**60 + 1, inside="thread"))
         assert len(await engine.read("gw.cur.net.>", 0, 500)) < 25, "the outdated go"
     async with await open_sqlite(tmp_path / "journal.db") as engine:
-        marks = Marks(engine, "net", "bot")
+        marks = ReadMarks(engine, "net", "bot")
         await marks.load()
         assert (marks.at("a"), marks.at("b", "thread"), marks.at("b")) == (59, 2**60 + 1, 0)
         assert [one.person for one in marks.since().chats()] == ["ann"]
-        other = Marks(engine, "net", "another bot")
+        other = ReadMarks(engine, "net", "another bot")
         await other.load()
         assert not other.knows("a")
 
 
 async def test_nothing_is_read_again_where_nobody_was_before_nor_what_a_good_line_has_told(tmp_path: Path) -> None:
     async with await open_sqlite(tmp_path / "journal.db") as engine:
-        marks = Marks(engine, "net", "bot")
+        marks = ReadMarks(engine, "net", "bot")
         assert not marks.since().time
         proved = time.time() - 1000
         await marks.alive(proved)

@@ -2,13 +2,13 @@
 
 import anyio
 
-from gateway.adapters.network.order import Order
-from gateway.adapters.network.recent import MOST, Recent
+from gateway.adapters.shared.keyed_lock import KeyedLock
+from gateway.adapters.shared.recent_messages import MOST, RecentMessages
 from tests.spine import until
 
 
 async def test_who_asks_first_is_first_and_others_do_not_wait() -> None:
-    order, done = Order(), list[str]()
+    order, done = KeyedLock(), list[str]()
     gate = anyio.Event()
 
     async def act(key: str, name: str) -> None:
@@ -28,7 +28,7 @@ async def test_who_asks_first_is_first_and_others_do_not_wait() -> None:
 
 
 async def test_one_that_fails_holds_nobody_up() -> None:
-    order = Order()
+    order = KeyedLock()
     try:
         async with order.turn("a"):
             raise ValueError("no")
@@ -39,7 +39,7 @@ async def test_one_that_fails_holds_nobody_up() -> None:
 
 
 def test_what_was_said_long_ago_is_forgotten() -> None:
-    recent = Recent()
+    recent = RecentMessages()
     for number in range(MOST + 1):
         recent.note(str(number), f"person{number}", " how   do\nI ")
     assert recent.author("0") == ""

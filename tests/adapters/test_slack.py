@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.adapters.network import Ground, Presence
+from gateway.adapters.shared import AdapterContext, Presence
 from gateway.adapters.slack import check
-from gateway.adapters.slack.adapter import SlackAdapter, Times
+from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.manifest import manifest
 from gateway.commands import CommandTable
 from gateway.daemon.daemon import Gateway, ground, house
@@ -57,18 +57,18 @@ class FullAtFirst:
         return await self._gateway.dispatcher.receive(message, *extra, bot=bot)
 
 
-def ground_of(home: House) -> Ground:
+def ground_of(home: House) -> AdapterContext:
     gateway = home.gateway
     assert gateway.dispatcher
     return ground(gateway, house(gateway), gateway.dispatcher)
 
 
 @asynccontextmanager
-async def connected(home: House, ground: Ground) -> AsyncIterator[Presence]:
+async def connected(home: House, ground: AdapterContext) -> AsyncIterator[Presence]:
     """One more line of the same app, which looks often; Slack tells what happens to the last one that came."""
     up: list[str] = []
     presence = Presence("other", home.gateway.registry, up.append)
-    quick = Times(look=0.05, ping=0.1, broken=0.2, given_up=5.0)
+    quick = SlackTimings(look=0.05, ping=0.1, broken=0.2, given_up=5.0)
     adapter = SlackAdapter(home.gateway.settings.platforms.slack, ground, quick)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(adapter.serve, presence)

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.adapters.telegram.format import pieces
+from gateway.adapters.telegram.format import render_messages
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, user
 from tests.adapters.wire import ANN, BEN, GROUP
@@ -157,6 +157,6 @@ async def test_what_hides_in_groups_is_complained_of(wire: TelegramWire, tmp_pat
     ],
 )
 def test_markdown_is_text_and_entities(markdown: str, text: str, kinds: list[str]) -> None:
-    (piece,) = pieces(markdown)
+    (piece,) = render_messages(markdown)
     assert piece.text == text
     assert [entity.type for entity in piece.entities] == kinds

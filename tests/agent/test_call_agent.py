@@ -6,7 +6,7 @@ from gateway import records
 from gateway.agent import Agent, Tool, tool
 from gateway.agent.models.script import script
 from gateway.events.event import Deny, End, Retry
-from gateway.lanes.turn import partial_entries
+from gateway.lanes.turn import build_partial_entries
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
@@ -237,4 +237,4 @@ async def test_the_steps_of_a_sub_agent_are_steps_of_the_turn_but_not_of_its_tra
         state = apply_record(state, step, number)
     assert state.turn
     assert state.turn.steps == tuple(stage.steps)
-    assert partial_entries((), state.turn.steps) == result.entries[1:]
+    assert build_partial_entries((), state.turn.steps) == result.entries[1:]

@@ -17,7 +17,7 @@ import anyio
 
 from gateway import records
 from gateway.engine import Engine, NewRecord, open_sqlite
-from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
+from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
 from gateway.messages import Address, Message, Reply
 from gateway.outbox import Outbox, OutboxSettings
 from gateway.sessions import SessionRepository
@@ -60,10 +60,10 @@ class Mind:
     def __init__(self, effects: Path) -> None:
         self._effects = effects
 
-    async def __call__(self, turn: LaneTurn) -> Outcome:
+    async def __call__(self, turn: LaneTurn) -> LaneResult:
         text = turn.messages[0].text
         if text.endswith("7") and "sure" not in turn.answers:
-            return Outcome(questions={"sure": "sure?"})
+            return LaneResult(questions={"sure": "sure?"})
         await anyio.sleep(random.uniform(0, 0.01))
         hops = [step for step in turn.steps if isinstance(step, records.LlmStep)]
         call = ToolCall(f"{turn.turn_id}:c", "pay")
@@ -75,7 +75,7 @@ class Mind:
         answer = f"{text} {result} " + "." * (hash(turn.turn_id) % 20)
         entries = (Entry("user", text), Entry("assistant", answer))
         reply = Reply(f"{turn.turn_id}:reply", turn.messages[0].address, answer)
-        return Outcome(entries=entries, replies=(reply,))
+        return LaneResult(entries=entries, replies=(reply,))
 
     async def _pay(self, turn: LaneTurn, call: ToolCall) -> str:
         """Not repeatable: begun without an end, it is not begun again."""

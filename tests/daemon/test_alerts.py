@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.adapters.network import Presence
+from gateway.adapters.shared import Presence
 from gateway.config.platforms import Network
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.networks import PAUSED

@@ -7,12 +7,12 @@ from typing import Any
 
 import anyio
 
-from gateway.access import Access, Rules
+from gateway.access import AccessControl, AccessRules
 from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
-from gateway.dispatcher import About, Deliveries, Dispatcher, House, Reports
+from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.engine import MemoryEngine
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
@@ -58,7 +58,7 @@ class Net:
 class Chat:
     """A person in a room, and the gateway behind it."""
 
-    def __init__(self, hooks: HookRegistry, net: Net, house: House, dispatcher: Dispatcher) -> None:
+    def __init__(self, hooks: HookRegistry, net: Net, house: DispatcherContext, dispatcher: Dispatcher) -> None:
         self.hooks, self.net, self.house, self.dispatcher = hooks, net, house, dispatcher
         self.events: list[tuple[str, dict[str, Any]]] = []
         hooks.watch("*", lambda name, fields: self.events.append((name, dict(fields))))
@@ -103,25 +103,25 @@ async def no_hooks() -> str:
 async def chat(
     *turns: Any,
     tools: tuple[Tool, ...] = (),
-    about: Any = About,
+    about: Any = GatewayFacts,
     lanes: LaneSettings | None = None,
     workspace: Workspace = NO_FILES,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
-    deliveries = Deliveries(hooks, lambda: workspace)
+    deliveries = ReplyHooks(hooks, lambda: workspace)
     outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
     sessions = SessionRepository(engine)
-    house = House(
+    house = DispatcherContext(
         engine=engine,
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=Access(Rules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
+        access=AccessControl(AccessRules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
         commands=CommandTable(),
         choose=lambda message, session: agent,
-        reports=Reports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
+        reports=GatewayReports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
         **house_facts,
     )
     async with hooks, anyio.create_task_group() as tasks:

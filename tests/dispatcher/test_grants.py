@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.dispatcher import About, Grants, Network
+from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.errors import HookError
 from gateway.events.event import Deny
 from gateway.messages import Message
@@ -12,8 +12,8 @@ from gateway.sessions import session_key_of
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
-async def grants(room: Chat) -> Grants:
-    return Grants(room.house, room.dispatcher.lanes)
+async def grants(room: Chat) -> HookRequests:
+    return HookRequests(room.house, room.dispatcher.lanes)
 
 
 async def test_a_hook_may_send_to_a_session_and_to_a_chat() -> None:
@@ -94,7 +94,7 @@ async def test_what_is_waited_for_too_long_or_when_the_gateway_stops_is_stopped(
         assert session.turn is None
 
 
-async def give_up_once_it_runs(room: Chat, grant: Grants) -> None:
+async def give_up_once_it_runs(room: Chat, grant: HookRequests) -> None:
     await room.when("agent:start")
     grant.waiting.give_up()
 
@@ -119,8 +119,8 @@ async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> No
 
 
 async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:
-    networks = (Network("off", False, "1"), Network("none", True), Network("net", True, "room", "Home"))
-    async with chat(about=lambda: About(networks=networks)) as room:
+    networks = (PlatformInfo("off", False, "1"), PlatformInfo("none", True), PlatformInfo("net", True, "room", "Home"))
+    async with chat(about=lambda: GatewayFacts(networks=networks)) as room:
         grant = await grants(room)
         for to in ("home", "net"):
             await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.access import Access, Rules
+from gateway.access import AccessControl, AccessRules
 from gateway.hooks import Deny, End
 from gateway.messages import Address
 from tests.dispatcher.room import KEY, Chat, chat
@@ -82,8 +82,8 @@ async def test_a_hook_that_asks_about_one_of_several_gets_its_answer_for_that_on
 
 async def test_a_code_is_approved_in_direct_messages_alone() -> None:
     async with chat() as room:
-        rules = Rules(admins={"net": frozenset({"1"})})
-        room.house.access.rules = Access(rules).rules
+        rules = AccessRules(admins={"net": frozenset({"1"})})
+        room.house.access.rules = AccessControl(rules).rules
         group = Address("net", "room2", "group")
         told = await room.write("/pairing approve ABCDEFGH", user="1", address=group)
         assert "hermes-gateway pairing approve" in (told.settled or "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.lanes import LaneSettings, plain_words_interrupt
+from gateway.lanes import LaneSettings, interrupt_on_text
 from gateway.sessions import ResetPolicy
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import until
@@ -57,7 +57,7 @@ async def test_a_sessions_model_is_its_own_and_goes_back_to_the_default() -> Non
 @pytest.mark.parametrize("command", ["/title Tea", "/model small", "/sessions"])
 async def test_where_words_interrupt_a_command_waits_all_the_same(command: str) -> None:
     slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": 0.04}]}
-    async with chat(slow, lanes=LaneSettings(interrupts=plain_words_interrupt)) as room:
+    async with chat(slow, lanes=LaneSettings(interrupts=interrupt_on_text)) as room:
         await room.write("slow")
         await until(lambda: room.dispatcher.lanes.running == 1)
         await room.write(command)
@@ -69,7 +69,7 @@ async def test_where_words_interrupt_a_command_waits_all_the_same(command: str) 
 async def test_where_words_interrupt_they_do() -> None:
     slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": 10.0}]}
     quick = {"user": "never mind", "answers": [{"text": "all right"}]}
-    async with chat(slow, quick, lanes=LaneSettings(interrupts=plain_words_interrupt)) as room:
+    async with chat(slow, quick, lanes=LaneSettings(interrupts=interrupt_on_text)) as room:
         await room.write("slow")
         await room.when("agent:start")
         await room.write("never mind")

@@ -6,8 +6,8 @@ import anyio
 
 from gateway import records
 from gateway.agent.toolbox.chat import make_chat_tools
-from gateway.dispatcher import About, Network
-from gateway.dispatcher.reminders import DUE, Reminder, Reminders
+from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
 from gateway.engine import MemoryEngine
 from gateway.messages import Address, Message
 from tests.dispatcher.room import KEY, ROOM, chat
@@ -41,7 +41,7 @@ async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
 
 async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is_owed_to_it() -> None:
     turn = {"user": "tell", "answers": [calling("send_message", text="hello", to="pigeon:roof"), {"text": "I tried"}]}
-    about = About(networks=(Network("slack", served=True), Network("pigeon", served=False)))
+    about = GatewayFacts(networks=(PlatformInfo("slack", served=True), PlatformInfo("pigeon", served=False)))
     async with chat(turn, tools=make_chat_tools(), about=lambda: about) as room:
         await room.write("tell the roof")
         await room.hear(1)
@@ -90,6 +90,6 @@ async def test_a_reminder_survives_a_restart_comes_once_and_can_be_taken_back() 
     assert not await reminders().remove("another", "c")
     now = 1250.0
     assert await reminders().look() == 50.0
-    assert [(one.id, one.text, one.user_id) for one in came] == [("reminder-a", DUE.format("do a"), "7")]
+    assert [(one.id, one.text, one.user_id) for one in came] == [("reminder-a", DUE_TEXT.format("do a"), "7")]
     assert [one.id for one in await reminders().of(KEY)] == ["c"]
     await engine.close()

@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from gateway.engine import Engine
-from gateway.lanes import Lanes, LaneSettings, LaneTurn, Outcome
+from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
 from gateway.messages import Reply
 from gateway.sessions import Session, SessionRepository
 from gateway.transcript import Entry
@@ -18,18 +18,18 @@ from tests.spine import key, message, until
 QUICK = LaneSettings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)
 
 
-def echo(turn: LaneTurn, prefix: str = "re ") -> Outcome:
+def echo(turn: LaneTurn, prefix: str = "re ") -> LaneResult:
     """Answers with the words themselves."""
     text = " + ".join(one.text for one in turn.messages)
     reply = Reply(f"{turn.turn_id}:reply", turn.messages[-1].address, prefix + text)
-    return Outcome(entries=(Entry("user", text), Entry("assistant", prefix + text)), replies=(reply,))
+    return LaneResult(entries=(Entry("user", text), Entry("assistant", prefix + text)), replies=(reply,))
 
 
 @dataclass
 class Watched:
     """Work that notes each run; `acts` maps a message's text to what is done instead of an echo."""
 
-    acts: dict[str, Callable[[LaneTurn], Awaitable[Outcome]]] = field(default_factory=dict)
+    acts: dict[str, Callable[[LaneTurn], Awaitable[LaneResult]]] = field(default_factory=dict)
     runs: list[LaneTurn] = field(default_factory=list)
     gate: anyio.Event = field(default_factory=anyio.Event)
     most: int = 0
@@ -39,7 +39,7 @@ class Watched:
     def texts(self) -> list[str]:
         return [turn.messages[0].text for turn in self.runs]
 
-    async def __call__(self, turn: LaneTurn) -> Outcome:
+    async def __call__(self, turn: LaneTurn) -> LaneResult:
         self.runs.append(turn)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -49,7 +49,7 @@ class Watched:
         finally:
             self.now -= 1
 
-    async def hold(self, turn: LaneTurn) -> Outcome:
+    async def hold(self, turn: LaneTurn) -> LaneResult:
         """Works until the gate is opened."""
         await self.gate.wait()
         return echo(turn)

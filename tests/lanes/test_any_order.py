@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gateway import records
 from gateway.engine import MemoryEngine
-from gateway.lanes import Lanes, LaneTurn, Outcome
+from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository, transitions
 from gateway.transcript import Entry
 from tests.audit import audit
@@ -58,7 +58,7 @@ class World:
     effects: list[tuple[str, int]] = field(default_factory=list)
     count: int = 0
 
-    async def work(self, turn: LaneTurn) -> Outcome:
+    async def work(self, turn: LaneTurn) -> LaneResult:
         """Does what the message says; `effects` notes what could not be taken back."""
         text = turn.messages[0].text.split()[0]
         if text == "steps":
@@ -67,7 +67,7 @@ class World:
                 await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=hop, entry=entry))
                 self.effects.append((turn.turn_id, hop))
         if text == "asks" and "q" not in turn.answers:
-            return Outcome(questions={"q": "?"}, wait=0.05)
+            return LaneResult(questions={"q": "?"}, wait=0.05)
         if text == "slow":
             await anyio.sleep(0.01)
         if text == "fails" and turn.attempt < 3:

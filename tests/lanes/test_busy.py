@@ -7,7 +7,7 @@ import pytest
 from gateway import records
 from gateway.engine import Engine
 from gateway.errors import EngineError
-from gateway.lanes import plain_words_interrupt
+from gateway.lanes import interrupt_on_text
 from gateway.sessions import Session
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import chain, message, replies, until
@@ -82,7 +82,7 @@ async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(
 
 async def test_only_plain_words_interrupt() -> None:
     session = Session("k")
-    assert plain_words_interrupt(session, message("no, wait"))
+    assert interrupt_on_text(session, message("no, wait"))
     for text, kind in (
         ("/title x", "text"),
         ("!new", "text"),
@@ -90,4 +90,4 @@ async def test_only_plain_words_interrupt() -> None:
         ("/approve", "button"),
         ("x", "internal"),
     ):
-        assert not plain_words_interrupt(session, message(text, kind=kind)), (text, kind)
+        assert not interrupt_on_text(session, message(text, kind=kind)), (text, kind)

@@ -10,7 +10,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import Conflict, Engine, EngineError, NewRecord, open_sqlite
-from gateway.lanes import LaneTurn, Outcome
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Reply
 from gateway.sessions import transitions
 from gateway.transcript import Entry
@@ -23,7 +23,7 @@ def step(turn: LaneTurn, text: str) -> records.LlmStep:
 
 
 async def test_a_failed_turn_runs_again_from_its_steps(engine: Engine) -> None:
-    async def fails_twice(turn: LaneTurn) -> Outcome:
+    async def fails_twice(turn: LaneTurn) -> LaneResult:
         if turn.attempt < 3:
             await turn.record(step(turn, f"step {turn.attempt}"))
             raise RuntimeError("no luck")
@@ -38,7 +38,7 @@ async def test_a_failed_turn_runs_again_from_its_steps(engine: Engine) -> None:
 
 
 async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) -> None:
-    async def fails(_turn: LaneTurn) -> Outcome:
+    async def fails(_turn: LaneTurn) -> LaneResult:
         raise RuntimeError("no luck")
 
     told: list[tuple[str, str]] = []
@@ -65,7 +65,7 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
 async def test_a_setting_changed_from_outside_does_not_disturb_the_turn(engine: Engine) -> None:
     work = Watched()
 
-    async def steps(turn: LaneTurn) -> Outcome:
+    async def steps(turn: LaneTurn) -> LaneResult:
         await work.gate.wait()
         await turn.record(step(turn, "a"))
         return echo(turn)
@@ -84,7 +84,7 @@ async def test_a_setting_changed_from_outside_does_not_disturb_the_turn(engine: 
 async def test_a_session_that_is_reset_from_outside_takes_its_turn_and_answers_in_the_new_one(engine: Engine) -> None:
     work, refused = Watched(), []
 
-    async def steps(turn: LaneTurn) -> Outcome:
+    async def steps(turn: LaneTurn) -> LaneResult:
         if len(work.runs) > 1:
             return echo(turn)
         await work.gate.wait()
@@ -112,7 +112,7 @@ async def test_a_session_that_is_reset_from_outside_takes_its_turn_and_answers_i
 async def test_work_that_swallows_the_conflict_is_stopped_all_the_same(engine: Engine) -> None:
     work, effects = Watched(), []
 
-    async def stubborn(turn: LaneTurn) -> Outcome:
+    async def stubborn(turn: LaneTurn) -> LaneResult:
         if len(work.runs) > 1:
             return echo(turn)
         await work.gate.wait()
@@ -134,7 +134,7 @@ async def test_work_that_swallows_the_conflict_is_stopped_all_the_same(engine: E
 
 
 async def test_what_is_said_in_the_middle_is_said_once_however_often_the_turn_runs(engine: Engine) -> None:
-    async def talks(turn: LaneTurn) -> Outcome:
+    async def talks(turn: LaneTurn) -> LaneResult:
         at = turn.messages[0].address
         await turn.say(Reply(f"{turn.turn_id}:1", at, "just a moment"))
         if not turn.steps:
@@ -150,7 +150,7 @@ async def test_what_is_said_in_the_middle_is_said_once_however_often_the_turn_ru
 
 
 async def test_steps_of_tools_that_run_side_by_side_are_all_written(engine: Engine) -> None:
-    async def parallel(turn: LaneTurn) -> Outcome:
+    async def parallel(turn: LaneTurn) -> LaneResult:
         async def tool(number: int) -> None:
             await turn.record(
                 records.ToolStarted(turn_id=turn.turn_id, call_id=str(number), name="t", args={}, repeatable=True)

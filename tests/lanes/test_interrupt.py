@@ -7,13 +7,13 @@ import pytest
 
 from gateway import records
 from gateway.engine import Engine
-from gateway.lanes import LaneTurn, Outcome
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.transcript import Entry, ToolCall
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import key, replies, turn_chain, until
 
 
-async def polite(turn: LaneTurn) -> Outcome:
+async def polite(turn: LaneTurn) -> LaneResult:
     """Notices the stop, and says how far it came."""
     with turn.scope:
         await anyio.sleep_forever()
@@ -22,7 +22,7 @@ async def polite(turn: LaneTurn) -> Outcome:
     return replace(stopped, status="interrupted")
 
 
-async def deaf(_turn: LaneTurn) -> Outcome:
+async def deaf(_turn: LaneTurn) -> LaneResult:
     """Does not know of stops."""
     await anyio.sleep_forever()
     raise AssertionError("slept for ever")
@@ -40,7 +40,7 @@ async def test_a_stopped_turn_says_how_far_it_came(engine: Engine) -> None:
 
 
 async def test_a_turn_that_does_not_listen_is_cut_off_and_leaves_what_it_had_done(engine: Engine) -> None:
-    async def busy(turn: LaneTurn) -> Outcome:
+    async def busy(turn: LaneTurn) -> LaneResult:
         calls = (ToolCall("c1", "look"), ToolCall("c2", "dig"))
         await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm", calls)))
         found = Entry("tool", "found", call_id="c1", name="look")
@@ -102,7 +102,7 @@ async def test_a_message_that_interrupts_ends_the_turn_and_both_texts_are_kept(e
 
 
 async def test_a_stop_between_two_tries_ends_the_turn(engine: Engine) -> None:
-    async def fail(_turn: LaneTurn) -> Outcome:
+    async def fail(_turn: LaneTurn) -> LaneResult:
         raise RuntimeError("no luck")
 
     async with served(engine, Watched({"work": fail}), replace(QUICK, pauses=(60.0,))) as desk:
@@ -140,12 +140,12 @@ async def test_a_drain_lets_the_running_turn_end_and_begins_no_other(engine: Eng
 
 
 async def test_a_turn_that_does_not_end_in_time_goes_on_after_the_restart_without_a_lost_try(engine: Engine) -> None:
-    async def slow(turn: LaneTurn) -> Outcome:
+    async def slow(turn: LaneTurn) -> LaneResult:
         if not turn.steps:
             await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
         return await deaf(turn)
 
-    async def quick(turn: LaneTurn) -> Outcome:
+    async def quick(turn: LaneTurn) -> LaneResult:
         return echo(turn, f"try {turn.attempt}, {len(turn.steps)} step, ")
 
     seq = None

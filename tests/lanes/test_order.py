@@ -6,7 +6,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import Conflict, Engine, NewRecord
-from gateway.lanes import LaneTurn, Outcome
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.sessions import ResetPolicy, transitions
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
@@ -161,7 +161,7 @@ async def test_of_all_doorbells_of_a_conversation_one_is_in_flight(engine: Engin
             return await engine.depth("turns") == 1
 
         await until(is_one, "one doorbell")
-        standing = await desk.lanes.standing(key())
+        standing = await desk.lanes.queue_position(key())
         assert (standing.is_running, standing.messages) == (True, 100), "counted up to a page"
         work.gate.set()
         await desk.answered(last)
@@ -176,18 +176,18 @@ async def test_one_knows_how_many_are_before_one(engine: Engine) -> None:
     work = Watched()
     work.acts["hold"] = work.hold
     async with served(engine, work) as desk:
-        idle = await desk.lanes.standing(key())
+        idle = await desk.lanes.queue_position(key())
         assert (idle.is_running, idle.is_waiting, idle.messages) == (False, False, 0)
         await desk.say("hold")
         await desk.running(1)
         await desk.say("second")
-        busy = await desk.lanes.standing(key())
+        busy = await desk.lanes.queue_position(key())
         assert (busy.is_running, busy.messages) == (True, 2), "so a new one would be the third"
         work.gate.set()
 
 
 async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engine: Engine) -> None:
-    async def new(turn: LaneTurn) -> Outcome:
+    async def new(turn: LaneTurn) -> LaneResult:
         opened = transitions.begin_session(turn.session, 60.0, "new", message=turn.messages[0])
         return replace(echo(turn, "new after "), entries=(), status="command", changes=(opened,))
 
@@ -201,7 +201,7 @@ async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engin
 
 
 async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) -> None:
-    async def work(turn: LaneTurn) -> Outcome:
+    async def work(turn: LaneTurn) -> LaneResult:
         event = records.EmittedEvent(name="agent:end", fields={"x": 1})
         return replace(echo(turn), bag={"seen": 1}, events=(event,))
 

@@ -7,21 +7,21 @@ import pytest
 
 from gateway import records
 from gateway.engine import Engine, NewRecord
-from gateway.lanes import LaneTurn, Outcome
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Reply
 from gateway.transcript import Entry
 from tests.lanes.desk import Watched, echo, served
 from tests.spine import SetClock, key, replies, turn_chain, until
 
 
-async def asks(turn: LaneTurn) -> Outcome:
+async def asks(turn: LaneTurn) -> LaneResult:
     """Does one step, asks two questions, and answers with what it was told."""
     if not turn.steps:
         await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
     missing = {name: f"{name}?" for name in ("red", "blue") if name not in turn.answers}
     if missing:
         prompts = tuple(Reply(name, turn.messages[0].address, text) for name, text in missing.items())
-        return Outcome(questions=missing, replies=prompts, wait=60.0)
+        return LaneResult(questions=missing, replies=prompts, wait=60.0)
     return echo(turn, f"red {turn.answers['red']}, blue {turn.answers['blue']}: ")
 
 
@@ -59,7 +59,7 @@ async def test_messages_wait_behind_a_question_and_are_not_forgotten(engine: Eng
         await desk.say("may I")
         await waiting(desk)
         seq = await desk.say("meanwhile")
-        assert (await desk.lanes.standing(key())).is_waiting
+        assert (await desk.lanes.queue_position(key())).is_waiting
         for name in ("red", "blue"):
             await desk.lanes.answer(key(), name, 1)
         await desk.answered(seq)
@@ -81,7 +81,7 @@ async def test_an_answer_counts_once_and_only_to_a_question_that_is_open(engine:
 
 
 async def test_a_question_that_nobody_answers_in_time_is_answered_with_nothing(engine: Engine) -> None:
-    async def impatient(turn: LaneTurn) -> Outcome:
+    async def impatient(turn: LaneTurn) -> LaneResult:
         outcome = await asks(turn)
         return replace(outcome, wait=0.03)
 

@@ -7,7 +7,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import Engine
-from gateway.lanes import LaneTurn, Outcome
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, Watched, echo, served
@@ -41,7 +41,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
     gate, effects = Gate(), []
     wake = anyio.Event()
 
-    async def zombie(turn: LaneTurn) -> Outcome:
+    async def zombie(turn: LaneTurn) -> LaneResult:
         gate.pause()
         wake.set()
         if moment == "step":
@@ -50,7 +50,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
             effects.append("paid by a zombie")
         return echo(turn, "late ")
 
-    async def heir(turn: LaneTurn) -> Outcome:
+    async def heir(turn: LaneTurn) -> LaneResult:
         effects.append(f"try {turn.attempt}")
         return echo(turn)
 
@@ -74,7 +74,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
 async def test_steps_of_a_dead_node_are_handed_to_the_next(engine: Engine) -> None:
     gate, dead = Gate(), anyio.Event()
 
-    async def dies(turn: LaneTurn) -> Outcome:
+    async def dies(turn: LaneTurn) -> LaneResult:
         await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
         await turn.record(records.ToolStarted(turn_id=turn.turn_id, call_id="c", name="t", args={}, repeatable=True))
         gate.pause()
@@ -97,7 +97,7 @@ async def test_steps_of_a_dead_node_are_handed_to_the_next(engine: Engine) -> No
 async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are_not(engine: Engine) -> None:
     """A poison kills each node at once; the turns beside it are under way each time, and have done nothing wrong."""
 
-    async def slow(turn: LaneTurn) -> Outcome:
+    async def slow(turn: LaneTurn) -> LaneResult:
         await anyio.sleep(0.02)
         return echo(turn)
 
@@ -107,7 +107,7 @@ async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are
     for life in range(10):
         gate = Gate()
 
-        async def poison(_turn: LaneTurn, gate: Gate = gate) -> Outcome:
+        async def poison(_turn: LaneTurn, gate: Gate = gate) -> LaneResult:
             await anyio.sleep(0.01)
             gate.pause()
             await anyio.sleep_forever()
@@ -124,7 +124,7 @@ async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are
 
 
 async def test_a_stop_reaches_the_node_that_runs_the_turn(engine: Engine) -> None:
-    async def polite(turn: LaneTurn) -> Outcome:
+    async def polite(turn: LaneTurn) -> LaneResult:
         with turn.scope:
             await anyio.sleep_forever()
         return replace(echo(turn, "stopped "), status="interrupted")

@@ -14,29 +14,29 @@ import anyio
 import discord
 
 from gateway.adapters.discord import menu
-from gateway.adapters.discord.calls import Calls
-from gateway.adapters.discord.connection import FAULTS, PLATFORM, in_words, point_at
-from gateway.adapters.discord.line import Line
-from gateway.adapters.discord.places import Places
-from gateway.adapters.discord.presses import Presses
-from gateway.adapters.discord.receive import Receiver
-from gateway.adapters.discord.send import DiscordCarrier
-from gateway.adapters.network import Ground, Presence
-from gateway.adapters.network.faults import first
-from gateway.adapters.network.menus import keep_shown
-from gateway.adapters.network.recent import Recent
-from gateway.adapters.network.typing_sign import TypingSign
+from gateway.adapters.discord.channels import DiscordChannels
+from gateway.adapters.discord.client import DiscordClient
+from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error, configure_library
+from gateway.adapters.discord.interactions import DiscordInteractions
+from gateway.adapters.discord.pending_commands import PendingCommands
+from gateway.adapters.discord.receiver import DiscordReceiver
+from gateway.adapters.discord.transport import DiscordTransport
+from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.error_groups import find_first_error
+from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.config.platforms import Discord
 from gateway.errors import AdapterError
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
 
-SIGN = 8.0  # seconds; Discord takes the sign away after ten
+TYPING_PAUSE = 8.0  # seconds; Discord takes the sign away after ten
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class DiscordTimings:
     """In seconds. The line is looked at every `look`; `ready`, `silence`: after so long it is given up."""
 
     look: float = 5.0
@@ -49,10 +49,10 @@ class Times:
 class DiscordAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Discord, ground: Ground, times: Times | None = None) -> None:
+    def __init__(self, settings: Discord, ground: AdapterContext, times: DiscordTimings | None = None) -> None:
         self._settings = settings
         self._ground = ground
-        self._times = times or Times()
+        self._times = times or DiscordTimings()
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -60,34 +60,36 @@ class DiscordAdapter:
         Raises:
             AdapterError: Discord cannot be used now; the message says why, and what helps.
         """
-        point_at(self._settings)
-        recent = Recent()
-        receiver = Receiver(self._settings, self._ground, presence, recent)
-        line = Line(receiver.ears)
+        configure_library(self._settings)
+        recent = RecentMessages()
+        receiver = DiscordReceiver(self._settings, self._ground, presence, recent)
+        line = DiscordClient(receiver.listeners)
         try:
             await line.login(self._settings.token.reveal())
             await self._work(line, receiver, recent, presence)
         except ExceptionGroup as group:
-            error = first(group)
-            raise in_words(error) if isinstance(error, FAULTS) else error from None
-        except FAULTS as error:
-            raise in_words(error) from None
+            error = find_first_error(group)
+            raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
+        except LIBRARY_ERRORS as error:
+            raise as_adapter_error(error) from None
         finally:
             with anyio.CancelScope(shield=True):
                 await line.close()
 
-    async def _work(self, line: Line, receiver: Receiver, recent: Recent, presence: Presence) -> None:
-        calls, places = Calls(), Places(line, recent.title)
+    async def _work(
+        self, line: DiscordClient, receiver: DiscordReceiver, recent: RecentMessages, presence: Presence
+    ) -> None:
+        calls, places = PendingCommands(), DiscordChannels(line, recent.title)
         assert line.user
-        presses = Presses(self._settings, self._ground, calls, recent, str(line.user.id))
-        carrier = DiscordCarrier(places, calls, recent, self._settings, presence)
+        presses = DiscordInteractions(self._settings, self._ground, calls, recent, str(line.user.id))
+        carrier = DiscordTransport(places, calls, recent, self._settings, presence)
 
         async def show_typing(address: Address) -> None:
             try:
                 where, _ = await places.find(address)
                 await where.typing()
-            except FAULTS as error:  # the sign is worth no error
-                log.debug("no typing sign in %s: %s", address.chat_id, in_words(error))
+            except LIBRARY_ERRORS as error:  # the sign is worth no error
+                log.debug("no typing sign in %s: %s", address.chat_id, as_adapter_error(error))
 
         async with anyio.create_task_group() as tasks:
             await receiver.begin(line, tasks, presses)
@@ -96,13 +98,13 @@ class DiscordAdapter:
                 await receiver.is_ready.wait()
             presence.up(detail_of(line))
             await tasks.start(self._ground.outbox.serve_platform, carrier)
-            tasks.start_soon(TypingSign(PLATFORM, show_typing, SIGN).run, self._ground.registry)
-            show = partial(menu.show, line, self._ground.commands)
-            tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)
+            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._ground.registry)
+            show = partial(menu.send_menu, line, self._ground.commands)
+            tasks.start_soon(keep_menu_current, self._ground.registry, self._ground.commands, show)
             tasks.start_soon(self._keep_alive_note, receiver)
             await self._watch(line, presence)
 
-    async def _watch(self, line: Line, presence: Presence) -> None:
+    async def _watch(self, line: DiscordClient, presence: Presence) -> None:
         """A heartbeat that was answered has a new latency; a line without a new one is not alive, whatever it says."""
         heard, latency = time.monotonic(), math.nan
         while True:
@@ -118,18 +120,18 @@ class DiscordAdapter:
             elif silent > self._times.broken:
                 presence.down("the line to Discord broke, and is being mended")
 
-    async def _keep_alive_note(self, receiver: Receiver) -> None:
+    async def _keep_alive_note(self, receiver: DiscordReceiver) -> None:
         while True:
             await anyio.sleep(self._times.alive)
             await receiver.note_alive()
 
 
-async def listen(line: Line) -> None:
+async def listen(line: DiscordClient) -> None:
     await line.connect()
     raise AdapterError("Discord ended the connection")
 
 
-def is_open(line: Line) -> bool:
+def is_open(line: DiscordClient) -> bool:
     return line.ws is not None and line.ws.open
 
 

@@ -12,7 +12,7 @@ from gateway.messages import Button
 
 LONGEST = 100  # characters that a button carries
 LONGEST_LABEL = 80
-BETWEEN = "|"
+SEPARATOR = "|"
 
 
 def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View | None:
@@ -25,7 +25,7 @@ def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View | None:
         return None
     view = discord.ui.View(timeout=None)
     for button in buttons:
-        carried = f"{button.value}{BETWEEN}{asked}"
+        carried = f"{button.value}{SEPARATOR}{asked}"
         if len(carried) > LONGEST:
             raise AdapterError(f"the button {button.label!r} carries more than Discord takes", permanent=True)
         shown: discord.ui.Button[Any] = discord.ui.Button(label=button.label[:LONGEST_LABEL], custom_id=carried)
@@ -34,9 +34,9 @@ def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View | None:
     return view
 
 
-def carried_by(interaction: discord.Interaction) -> tuple[str, str]:
+def parse_press(interaction: discord.Interaction) -> tuple[str, str]:
     """The value of the button that was pressed, and who was asked."""
     data: Any = interaction.data or {}
     carried = str(data.get("custom_id", ""))
-    value, _, asked = carried.rpartition(BETWEEN)
+    value, _, asked = carried.rpartition(SEPARATOR)
     return value, asked

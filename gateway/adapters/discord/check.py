@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import discord
 
-from gateway.adapters.discord.connection import FAULTS, PORTAL, in_words, point_at
-from gateway.adapters.discord.line import Line
-from gateway.adapters.discord.places import Places
-from gateway.adapters.network.check import Checked
+from gateway.adapters.discord.channels import DiscordChannels
+from gateway.adapters.discord.client import DiscordClient
+from gateway.adapters.discord.connection import LIBRARY_ERRORS, PORTAL, as_adapter_error, configure_library
+from gateway.adapters.shared.check import PlatformReport
 from gateway.config.platforms import Discord
 from gateway.messages import Address
 
@@ -25,20 +25,20 @@ RIGHTS = discord.Permissions(
 )
 
 
-async def check(settings: Discord) -> Checked:
+async def check(settings: Discord) -> PlatformReport:
     """Who the bot is.
 
     Raises:
         AdapterError: the token is not good, or Discord cannot be reached.
     """
-    async with connected(settings) as client:
+    async with open_client(settings) as client:
         application, me = client.application, client.user
         assert application
         assert me
         flags = application.flags
         may_read = flags.gateway_message_content or flags.gateway_message_content_limited
         link = discord.utils.oauth_url(application.id, permissions=RIGHTS, scopes=("bot", "applications.commands"))
-        return Checked(f"@{me.name} (id {me.id})", link, (*(() if may_read else (INTENT,)), INVITE))
+        return PlatformReport(f"@{me.name} (id {me.id})", link, (*(() if may_read else (INTENT,)), INVITE))
 
 
 async def say(settings: Discord, chat: str, text: str) -> None:
@@ -47,20 +47,20 @@ async def say(settings: Discord, chat: str, text: str) -> None:
     Raises:
         AdapterError: Discord refused it.
     """
-    async with connected(settings) as client:
-        where, _ = await Places(client, lambda _message: "").find(Address("discord", chat))
+    async with open_client(settings) as client:
+        where, _ = await DiscordChannels(client, lambda _message: "").find(Address("discord", chat))
         await where.send(text, suppress_embeds=True)
 
 
 @asynccontextmanager
-async def connected(settings: Discord) -> AsyncIterator[discord.Client]:
+async def open_client(settings: Discord) -> AsyncIterator[discord.Client]:
     """With the token proved, and without the gateway."""
-    point_at(settings)
-    client = Line({})
+    configure_library(settings)
+    client = DiscordClient({})
     try:
         await client.login(settings.token.reveal())
         yield client
-    except FAULTS as error:
-        raise in_words(error) from None
+    except LIBRARY_ERRORS as error:
+        raise as_adapter_error(error) from None
     finally:
         await client.close()

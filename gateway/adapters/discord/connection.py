@@ -15,7 +15,7 @@ PLATFORM: Final = "discord"
 API: Final = "https://discord.com/api/v10"
 GATEWAY: Final = "wss://gateway.discord.gg/"
 PORTAL: Final = "https://discord.com/developers/applications"
-FAULTS: Final = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
+LIBRARY_ERRORS: Final = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
 """All that discord.py raises where Discord is what is wrong."""
 
 UNKNOWN_TOKEN: Final = (
@@ -39,14 +39,14 @@ CLOSINGS: Final = {
 }
 
 
-def point_at(settings: Discord) -> None:
+def configure_library(settings: Discord) -> None:
     """discord.py keeps its two addresses in classes, and what it warns of; this is the one place where they are set."""
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nobody speaks here
     Route.BASE = settings.api_url.rstrip("/") or API
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings.gateway_url or GATEWAY)
 
 
-def wanted() -> discord.Intents:
+def make_intents() -> discord.Intents:
     """What we want to be told; the content of messages is a privilege that the portal must grant."""
     return discord.Intents(
         guilds=True,
@@ -58,7 +58,7 @@ def wanted() -> discord.Intents:
     )
 
 
-def in_words(error: Exception) -> AdapterError:
+def as_adapter_error(error: Exception) -> AdapterError:
     """What happened, for people and for the outbox: for good, or worth another try, and when."""
     match error:
         case AdapterError():
@@ -73,11 +73,11 @@ def in_words(error: Exception) -> AdapterError:
         case discord.ConnectionClosed():
             return AdapterError(CLOSINGS.get(error.code, f"Discord's gateway closed the line for good ({error.code})"))
         case discord.RateLimited():
-            return silenced(error.retry_after)
+            return make_rate_limit_error(error.retry_after)
         case discord.DiscordServerError():
             return AdapterError(f"Discord is ill ({error.status})")
         case discord.HTTPException():
-            return refused(error)
+            return refusal_from(error)
         case TimeoutError():
             return AdapterError("Discord did not answer in time")
         case aiohttp.ClientError() | OSError():
@@ -85,21 +85,21 @@ def in_words(error: Exception) -> AdapterError:
     return AdapterError(f"Discord: {error}")
 
 
-def refused(error: discord.HTTPException) -> AdapterError:
+def refusal_from(error: discord.HTTPException) -> AdapterError:
     """Discord answered, and said no."""
     if error.status == 401:
         return AdapterError(UNKNOWN_TOKEN)
     if error.status == 429:
-        return silenced(seconds(error.response.headers.get("Retry-After", "")))
+        return make_rate_limit_error(parse_seconds(error.response.headers.get("Retry-After", "")))
     known = REFUSALS.get(error.code)
     return AdapterError(f"Discord refused: {known or error.text} ({error.status}, code {error.code})", permanent=True)
 
 
-def silenced(seconds: float) -> AdapterError:
+def make_rate_limit_error(seconds: float) -> AdapterError:
     return AdapterError(f"Discord wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import discord
 
-from gateway.adapters.discord.connection import FAULTS, in_words
-from gateway.adapters.network.store import keep, shown_name
+from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
+from gateway.adapters.shared.incoming_files import display_name_of, save_file
 from gateway.messages import Attachment
 
 log = logging.getLogger(__name__)
@@ -19,20 +19,24 @@ PATIENCE = 60.0
 Kind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
 
 
-async def fetched(file: discord.Attachment, folder: Path) -> Attachment | str:
+async def fetch_file(file: discord.Attachment, folder: Path) -> Attachment | str:
     """The file in our store, or in words why it is not there: a message is not lost because its file is."""
-    name = shown_name(file.filename)
+    name = display_name_of(file.filename)
     if file.size > LARGEST:
         return f"[the file {name} has {file.size / 1e6:.0f} MB; {LARGEST / 1e6:.0f} MB are fetched at most]"
     try:
         with anyio.fail_after(PATIENCE):
             data = await file.read()
         about = Attachment(kind_of(file), "", file.filename, media_type_of(file))
-        return await keep(folder, str(file.id), data, about)
+        return await save_file(folder, str(file.id), data, about)
     except TimeoutError:
         why = f"it took more than {PATIENCE:.0f} s"
-    except FAULTS as error:
-        why = str(in_words(error)) if not isinstance(error, OSError) or error.filename is None else "it cannot be kept"
+    except LIBRARY_ERRORS as error:
+        why = (
+            str(as_adapter_error(error))
+            if not isinstance(error, OSError) or error.filename is None
+            else "it cannot be kept"
+        )
     log.warning("the file %s cannot be fetched: %s", name, why)
     return f"[the file {name} could not be fetched: {why}]"
 

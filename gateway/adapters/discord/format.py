@@ -6,22 +6,22 @@ straight columns, a picture a link, a deep heading bold. What stands in code is 
 
 import re
 
-from gateway.adapters.network.split import FENCE, pieces
+from gateway.adapters.shared.markdown_split import FENCE, split_markdown
 
 LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
 ROW = re.compile(r"\s*\|.*\|\s*")
 RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
-DEEP = re.compile(r"#{4,6}\s+(.+?)\s*#*\s*")
+DEEP_HEADING = re.compile(r"#{4,6}\s+(.+?)\s*#*\s*")
 PICTURE = re.compile(r"!(\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\))")
 MARKS = re.compile(r"\*\*|__|`")
 
 
-def messages(markdown: str, limit: int = LIMIT) -> list[str]:
+def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
     """The messages that show this text; none for a text of which nothing can be seen."""
-    return pieces(native(markdown), limit)
+    return split_markdown(to_discord_markdown(markdown), limit)
 
 
-def native(markdown: str) -> str:
+def to_discord_markdown(markdown: str) -> str:
     """The same text, with what Discord does not know put into what it knows."""
     lines, found, fence = markdown.split("\n"), list[str](), ""
     at = 0
@@ -33,18 +33,18 @@ def native(markdown: str) -> str:
             end = at
             while end < len(lines) and ROW.fullmatch(lines[end]):
                 end += 1
-            found += table([line, *lines[at + 2 : end]])
+            found += render_table([line, *lines[at + 2 : end]])
             at = end
             continue
         elif not fence:
             line = PICTURE.sub(r"\1", line)
-            line = f"**{deep[1].replace('**', '')}**" if (deep := DEEP.fullmatch(line)) else line
+            line = f"**{deep[1].replace('**', '')}**" if (deep := DEEP_HEADING.fullmatch(line)) else line
         found.append(line)
         at += 1
     return "\n".join(found)
 
 
-def table(rows: list[str]) -> list[str]:
+def render_table(rows: list[str]) -> list[str]:
     """A code block, with the columns one below the other and a line under their heads."""
     cells = [[MARKS.sub("", cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
     count = max(len(row) for row in cells)

@@ -6,7 +6,7 @@ from typing import Any
 
 import discord
 
-from gateway.adapters.discord.connection import FAULTS, in_words
+from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
 from gateway.commands import Command, CommandTable
 
 log = logging.getLogger(__name__)
@@ -19,13 +19,13 @@ IN_SERVERS_AND_CHATS = [0, 1]
 TEXT = 3
 
 
-def commands(table: CommandTable) -> list[dict[str, Any]]:
+def build_commands(table: CommandTable) -> list[dict[str, Any]]:
     """A command whose name Discord cannot write is left out; as a text (`!name`) it works all the same."""
     shown = [one for one in table.values() if not one.hidden and NAME.fullmatch(one.name)]
-    return [described(one) for one in shown[:MOST]]
+    return [build_command(one) for one in shown[:MOST]]
 
 
-def described(command: Command) -> dict[str, Any]:
+def build_command(command: Command) -> dict[str, Any]:
     argument = {
         "type": TEXT,
         "name": ARGUMENTS,
@@ -42,17 +42,17 @@ def described(command: Command) -> dict[str, Any]:
     }
 
 
-async def show(client: discord.Client, table: CommandTable) -> None:
+async def send_menu(client: discord.Client, table: CommandTable) -> None:
     """Tell Discord; a menu is worth no error."""
     try:
         if client.application_id is not None:
-            payload: Any = commands(table)
+            payload: Any = build_commands(table)
             await client.http.bulk_upsert_global_commands(client.application_id, payload)
-    except FAULTS as error:
-        log.warning("the commands are not offered: %s", in_words(error))
+    except LIBRARY_ERRORS as error:
+        log.warning("the commands are not offered: %s", as_adapter_error(error))
 
 
-def typed_by(interaction: discord.Interaction) -> str:
+def text_from(interaction: discord.Interaction) -> str:
     """The command as it would have been typed."""
     data: Any = interaction.data or {}
     given = [str(one["value"]) for one in data.get("options", ()) if one["name"] == ARGUMENTS]

@@ -17,17 +17,25 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.network import Ground, Presence
-from gateway.adapters.network.faults import first
-from gateway.adapters.network.marks import Marks
-from gateway.adapters.network.recent import Recent
-from gateway.adapters.slack.connection import FAULTS, PLATFORM, door, in_words, introduced, make_web, missing
-from gateway.adapters.slack.intake import Intake
-from gateway.adapters.slack.presses import Presses
-from gateway.adapters.slack.reading import Reader
-from gateway.adapters.slack.receive import Receiver
-from gateway.adapters.slack.send import SlackCarrier
-from gateway.adapters.slack.sign import Sign
+from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.error_groups import find_first_error
+from gateway.adapters.shared.read_marks import ReadMarks
+from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.slack.connection import (
+    LIBRARY_ERRORS,
+    PLATFORM,
+    as_adapter_error,
+    describe_missing_scopes,
+    fetch_identity,
+    fetch_socket_url,
+    make_client,
+)
+from gateway.adapters.slack.inbox import SlackInbox
+from gateway.adapters.slack.interactions import SlackInteractions
+from gateway.adapters.slack.reader import SlackReader
+from gateway.adapters.slack.receiver import SlackReceiver
+from gateway.adapters.slack.transport import SlackTransport
+from gateway.adapters.slack.working_indicator import WorkingIndicator
 from gateway.config.platforms import Slack
 from gateway.errors import AdapterError
 
@@ -35,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class SlackTimings:
     """In seconds. The line is looked at every `look`; after so long without one it is `broken`, then given up."""
 
     look: float = 1.0
@@ -48,10 +56,10 @@ class Times:
 class SlackAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Slack, ground: Ground, times: Times | None = None) -> None:
+    def __init__(self, settings: Slack, ground: AdapterContext, times: SlackTimings | None = None) -> None:
         self._settings = settings
         self._ground = ground
-        self._times = times or Times()
+        self._times = times or SlackTimings()
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -59,29 +67,33 @@ class SlackAdapter:
         Raises:
             AdapterError: Slack cannot be used now; the message says why, and what helps.
         """
-        web = make_web(self._settings)
+        web = make_client(self._settings)
         async with aiohttp.ClientSession() as web.session:
             try:
                 await self._work(web, presence)
             except ExceptionGroup as group:
-                error = first(group)
-                raise in_words(error) if isinstance(error, FAULTS) else error from None
-            except FAULTS as error:
-                raise in_words(error) from None
+                error = find_first_error(group)
+                raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
+            except LIBRARY_ERRORS as error:
+                raise as_adapter_error(error) from None
 
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
-        me, lacks = await introduced(web)
-        url = await door(web, self._settings)
-        marks, recent, sign = Marks(self._ground.engine, PLATFORM, f"{me.team}:{me.user}"), Recent(), Sign(web)
+        me, lacks = await fetch_identity(web)
+        url = await fetch_socket_url(web, self._settings)
+        marks, recent, sign = (
+            ReadMarks(self._ground.engine, PLATFORM, f"{me.team}:{me.user}"),
+            RecentMessages(),
+            WorkingIndicator(web),
+        )
         await marks.load()
         bot = f"{me.team}:{me.user}"
-        reader = Reader(me.user, me.bot, self._settings, self._ground.commands.__contains__, marks.knows)
-        presses = Presses(web, self._ground, recent, bot)
-        intake = Intake(web, self._ground, marks, recent, sign, bot)
-        receiver = Receiver(self._ground, presence, reader, intake, presses)
+        reader = SlackReader(me.user, me.bot, self._settings, self._ground.commands.__contains__, marks.knows)
+        presses = SlackInteractions(web, self._ground, recent, bot)
+        intake = SlackInbox(web, self._ground, marks, recent, sign, bot)
+        receiver = SlackReceiver(self._ground, presence, reader, intake, presses)
         app = AsyncApp(client=web, process_before_response=True)
         receiver.listen(app)
-        carrier = SlackCarrier(web, presses, recent, sign, self._settings, presence)
+        carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
         line = AsyncSocketModeHandler(app, self._settings.app_token.reveal(), ping_interval=self._times.ping)
         client: Any = line.client
         client.message_listeners.append(Complaints(presence, lacks).hello)
@@ -118,7 +130,7 @@ class SlackAdapter:
             if away > self._times.broken:
                 presence.down("the line to Slack broke, and is being mended")
 
-    async def _note_alive(self, receiver: Receiver, marks: Marks) -> None:
+    async def _note_alive(self, receiver: SlackReceiver, marks: ReadMarks) -> None:
         while True:
             await anyio.sleep(self._times.alive)
             await receiver.note_alive(marks)
@@ -129,7 +141,7 @@ class Complaints:
 
     def __init__(self, presence: Presence, lacks: list[str]) -> None:
         self._presence = presence
-        self._lacks = [missing(lacks)] if lacks else []
+        self._lacks = [describe_missing_scopes(lacks)] if lacks else []
         presence.complain(*self._lacks)
 
     async def hello(self, _client: Any, message: Mapping[str, Any], _raw: str | None) -> None:

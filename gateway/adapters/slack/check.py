@@ -6,23 +6,32 @@ from contextlib import asynccontextmanager
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.network.check import Checked
-from gateway.adapters.slack.connection import FAULTS, door, in_words, introduced, make_web, missing
+from gateway.adapters.shared.check import PlatformReport
+from gateway.adapters.slack.connection import (
+    LIBRARY_ERRORS,
+    as_adapter_error,
+    describe_missing_scopes,
+    fetch_identity,
+    fetch_socket_url,
+    make_client,
+)
 from gateway.config.platforms import Slack
 
 INVITE = "in a channel where it shall answer, type /invite and its name"
 
 
-async def check(settings: Slack) -> Checked:
+async def check(settings: Slack) -> PlatformReport:
     """Who the app is, by both tokens.
 
     Raises:
         AdapterError: one of them is not good, or Slack cannot be reached.
     """
-    async with connected(settings) as web:
-        me, lacks = await introduced(web)
-        await door(web, settings)
-        return Checked(f"{me.name} in {me.workspace}", me.url, (*([missing(lacks)] if lacks else []), INVITE))
+    async with open_client(settings) as web:
+        me, lacks = await fetch_identity(web)
+        await fetch_socket_url(web, settings)
+        return PlatformReport(
+            f"{me.name} in {me.workspace}", me.url, (*([describe_missing_scopes(lacks)] if lacks else []), INVITE)
+        )
 
 
 async def say(settings: Slack, chat: str, text: str) -> None:
@@ -31,15 +40,15 @@ async def say(settings: Slack, chat: str, text: str) -> None:
     Raises:
         AdapterError: Slack refused it.
     """
-    async with connected(settings) as web:
+    async with open_client(settings) as web:
         await web.chat_postMessage(channel=chat, markdown_text=text, unfurl_links=False, unfurl_media=False)
 
 
 @asynccontextmanager
-async def connected(settings: Slack) -> AsyncIterator[AsyncWebClient]:
-    web = make_web(settings)
+async def open_client(settings: Slack) -> AsyncIterator[AsyncWebClient]:
+    web = make_client(settings)
     try:
         async with aiohttp.ClientSession() as web.session:
             yield web
-    except FAULTS as error:
-        raise in_words(error) from None
+    except LIBRARY_ERRORS as error:
+        raise as_adapter_error(error) from None

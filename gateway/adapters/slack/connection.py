@@ -18,13 +18,13 @@ PLATFORM: Final = "slack"
 API: Final = "https://slack.com/api/"
 APPS: Final = "https://api.slack.com/apps"
 WAIT: Final = 20  # seconds for an answer
-FAULTS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
+LIBRARY_ERRORS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
 """All that the library raises where Slack is what is wrong."""
 
 BAD_TOKENS: Final = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required"}
 )
-PASSING: Final = frozenset(
+PASSING_ERRORS: Final = frozenset(
     {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org", "msg_too_busy"}
 )
 REFUSALS: Final = {
@@ -41,7 +41,7 @@ REFUSALS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class SlackIdentity:
     """Who the bot is, and where."""
 
     user: str
@@ -52,28 +52,30 @@ class Me:
     url: str
 
 
-def make_web(settings: Slack) -> AsyncWebClient:
+def make_client(settings: Slack) -> AsyncWebClient:
     base = settings.base_url.rstrip("/")
     return AsyncWebClient(
         token=settings.bot_token.reveal(), base_url=f"{base}/" if base else API, timeout=WAIT, retry_handlers=[]
     )
 
 
-async def introduced(web: AsyncWebClient) -> tuple[Me, list[str]]:
+async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]:
     """Who we are, and which scopes the app lacks; it proves the bot's token."""
     answer = await web.auth_test()
     names = [str(answer.get(name) or "") for name in ("user_id", "bot_id", "team_id", "user", "team", "url")]
     user, bot, team, name, workspace, url = names
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Me(user, bot, team, f"@{name}", workspace, url), lacking(str(headers.get("x-oauth-scopes", "")))
+    return SlackIdentity(user, bot, team, f"@{name}", workspace, url), list_missing_scopes(
+        str(headers.get("x-oauth-scopes", ""))
+    )
 
 
-async def door(web: AsyncWebClient, settings: Slack) -> str:
+async def fetch_socket_url(web: AsyncWebClient, settings: Slack) -> str:
     """The address of a new line; it proves the app's token."""
     try:
         answer = await web.apps_connections_open(app_token=settings.app_token.reveal())
-    except FAULTS as error:
-        raise in_words(error, variable="SLACK_APP_TOKEN") from None
+    except LIBRARY_ERRORS as error:
+        raise as_adapter_error(error, variable="SLACK_APP_TOKEN") from None
     return str(answer["url"])
 
 
@@ -87,13 +89,13 @@ def answer_of(error: SlackApiError) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def in_words(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> AdapterError:
+def as_adapter_error(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> AdapterError:
     """What happened, for people and for the outbox: for good, or worth another try, and when."""
     match error:
         case AdapterError():
             return error
         case SlackApiError():
-            return refused(error, variable)
+            return refusal_from(error, variable)
         case TimeoutError():
             return AdapterError("Slack did not answer in time")
         case aiohttp.ClientError() | OSError():
@@ -101,12 +103,12 @@ def in_words(error: Exception, *, variable: str = "SLACK_BOT_TOKEN") -> AdapterE
     return AdapterError(f"Slack: {error}")
 
 
-def refused(error: SlackApiError, variable: str) -> AdapterError:
+def refusal_from(error: SlackApiError, variable: str) -> AdapterError:
     """Slack answered, and said no."""
     code, answer = code_of(error), answer_of(error)
     status = getattr(error.response, "status_code", 200)
     if code == "ratelimited" or status == 429:
-        pause = silence(error)
+        pause = retry_after_of(error)
         return AdapterError(f"Slack wants {pause:.0f} s of silence (too many messages)", retry_after=pause)
     if code in BAD_TOKENS:
         return AdapterError(
@@ -118,13 +120,13 @@ def refused(error: SlackApiError, variable: str) -> AdapterError:
             "Slack wants another kind of token: SLACK_BOT_TOKEN begins with xoxb-, SLACK_APP_TOKEN with xapp-"
         )
     if code == "missing_scope":
-        return AdapterError(missing(str(answer.get("needed", "")).split(",")), permanent=True)
-    if status >= 500 or code in PASSING:
+        return AdapterError(describe_missing_scopes(str(answer.get("needed", "")).split(",")), permanent=True)
+    if status >= 500 or code in PASSING_ERRORS:
         return AdapterError(f"Slack is ill ({code or status})")
     return AdapterError(f"Slack refused: {REFUSALS.get(code, code or status)} ({code})", permanent=True)
 
 
-def missing(scopes: list[str]) -> str:
+def describe_missing_scopes(scopes: list[str]) -> str:
     """What is to be done about rights that the app lacks."""
     if scopes == ["connections:write"]:
         return f"the app's token lacks connections:write: make a new one at {APPS}, your app, App-Level Tokens"
@@ -134,13 +136,13 @@ def missing(scopes: list[str]) -> str:
     )
 
 
-def lacking(granted: str) -> list[str]:
+def list_missing_scopes(granted: str) -> list[str]:
     """Of the scopes that we use, those that Slack did not grant; Slack lists what it granted in each answer."""
     have = {one.strip() for one in granted.split(",")}
     return [one for one in SCOPES if one not in have] if granted else []
 
 
-def silence(error: SlackApiError) -> float:
+def retry_after_of(error: SlackApiError) -> float:
     headers = getattr(error.response, "headers", None) or {}
     try:
         return float(headers.get("Retry-After", 1))

@@ -1,6 +1,6 @@
 """Slack's names of the signs that people react with most; other networks send the sign itself."""
 
-SIGNS = {
+EMOJI = {
     "+1": "👍",
     "thumbsup": "👍",
     "-1": "👎",
@@ -29,7 +29,7 @@ SIGNS = {
 }
 
 
-def sign_of(name: str) -> str:
+def emoji_of(name: str) -> str:
     """The sign, without a tone of skin; `:name:` for those that only this workspace or nobody here knows."""
     plain = name.partition("::")[0]
-    return SIGNS.get(plain, f":{plain}:")
+    return EMOJI.get(plain, f":{plain}:")

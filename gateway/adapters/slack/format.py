@@ -5,40 +5,40 @@ together by a text, and no message may be longer than Slack takes.
 import re
 from typing import Any
 
-from gateway.adapters.network.split import FENCE, pieces
+from gateway.adapters.shared.markdown_split import FENCE, split_markdown
 from gateway.errors import AdapterError
 from gateway.messages import Button
 
 LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
-BETWEEN = "|"
-CALLS = re.compile(r"<(?=!(?:channel|here|everyone|subteam))|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
+SEPARATOR = "|"
+CHANNEL_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 CODE = re.compile(r"(`[^`\n]*`)")
-INVISIBLE = "\u2060"
+WORD_JOINER = "\u2060"
 ACTIONS = "gateway:actions"
 
 
-def messages(markdown: str, limit: int = LIMIT) -> list[str]:
+def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
     """The messages that show this text; none for a text of which nothing can be seen."""
-    return pieces(quiet(markdown), limit)
+    return split_markdown(disarm_mentions(markdown), limit)
 
 
-def quiet(markdown: str) -> str:
+def disarm_mentions(markdown: str) -> str:
     """The same text, with nothing in it that calls a whole channel. Code calls nobody, and is left as it is."""
     found, fence = list[str](), ""
     for line in markdown.split("\n"):
         if mark := FENCE.match(line):
             fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
-        elif not fence and CALLS.search(line):
+        elif not fence and CHANNEL_MENTION.search(line):
             parts = CODE.split(line)
-            parts[::2] = [CALLS.sub(lambda one: f"{one[0]}{INVISIBLE}", part) for part in parts[::2]]
+            parts[::2] = [CHANNEL_MENTION.sub(lambda one: f"{one[0]}{WORD_JOINER}", part) for part in parts[::2]]
             line = "".join(parts)
         found.append(line)
     return "\n".join(found)
 
 
-def actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
+def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
     """A block with the buttons; each carries its value and who is asked.
 
     Raises:
@@ -48,7 +48,7 @@ def actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
         return []
     elements = []
     for number, button in enumerate(buttons):
-        carried = f"{button.value}{BETWEEN}{asked}"
+        carried = f"{button.value}{SEPARATOR}{asked}"
         if len(carried) > LONGEST_VALUE:
             raise AdapterError(f"the button {button.label!r} carries more than Slack takes", permanent=True)
         label = {"type": "plain_text", "text": button.label[:LONGEST_LABEL]}
@@ -56,8 +56,8 @@ def actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
     return [{"type": "actions", "block_id": ACTIONS, "elements": elements}]
 
 
-def body(text: str, buttons: tuple[Button, ...], asked: str) -> dict[str, Any]:
+def build_body(text: str, buttons: tuple[Button, ...], asked: str) -> dict[str, Any]:
     """What is sent: plain Markdown, or where there are buttons, blocks with the same text for notifications."""
     if not buttons:
         return {"markdown_text": text}
-    return {"blocks": [{"type": "markdown", "text": text}, *actions(buttons, asked)], "text": text[:3000]}
+    return {"blocks": [{"type": "markdown", "text": text}, *build_actions(buttons, asked)], "text": text[:3000]}

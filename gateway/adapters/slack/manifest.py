@@ -36,9 +36,7 @@ EVENTS: Final = (
     "reaction_added",
     "reaction_removed",
 )
-SLACKS_OWN: Final = frozenset(
-    {"status", "search", "remind", "topic", "help", "who", "leave", "invite", "rename", "open"}
-)
+RESERVED: Final = frozenset({"status", "search", "remind", "topic", "help", "who", "leave", "invite", "rename", "open"})
 PREFIX: Final = "gateway-"
 MOST: Final = 50
 
@@ -50,7 +48,7 @@ def manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any
         "features": {
             "app_home": {"messages_tab_enabled": True, "messages_tab_read_only_enabled": False},
             "bot_user": {"display_name": name, "always_online": True},
-            "slash_commands": [entry(one) for one in table.values() if not one.hidden][:MOST],
+            "slash_commands": [build_command(one) for one in table.values() if not one.hidden][:MOST],
         },
         "oauth_config": {"scopes": {"bot": list(SCOPES)}},
         "settings": {
@@ -63,18 +61,21 @@ def manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any
     }
 
 
-def entry(command: Command) -> dict[str, Any]:
-    about: dict[str, Any] = {"command": f"/{shown(command.name)}", "description": command.summary[:200] or command.name}
+def build_command(command: Command) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "command": f"/{slack_name_of(command.name)}",
+        "description": command.summary[:200] or command.name,
+    }
     if command.usage:
         about["usage_hint"] = command.usage[:1000]
     return about | {"should_escape": False}
 
 
-def shown(name: str) -> str:
+def slack_name_of(name: str) -> str:
     """What a command is called at Slack."""
-    return f"{PREFIX}{name}" if name in SLACKS_OWN else name
+    return f"{PREFIX}{name}" if name in RESERVED else name
 
 
-def meant(name: str) -> str:
+def command_name_of(name: str) -> str:
     """The command of ours that a command at Slack stands for."""
     return name.removeprefix(PREFIX)

@@ -1,9 +1,9 @@
 """Telegram, on python-telegram-bot's `Bot`, read by long polling. All that knows Telegram is in this folder."""
 
-from gateway.adapters.network import Ground
+from gateway.adapters.shared import AdapterContext
 from gateway.adapters.telegram.adapter import TelegramAdapter
 from gateway.config.platforms import Telegram
 
 
-def adapter(settings: Telegram, ground: Ground) -> TelegramAdapter:
+def adapter(settings: Telegram, ground: AdapterContext) -> TelegramAdapter:
     return TelegramAdapter(settings, ground)

@@ -11,27 +11,27 @@ import anyio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from gateway.adapters.network import Ground, Presence
-from gateway.adapters.network.faults import first
-from gateway.adapters.network.menus import keep_shown
-from gateway.adapters.network.typing_sign import TypingSign
+from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.command_menu import keep_menu_current
+from gateway.adapters.shared.error_groups import find_first_error
+from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
-from gateway.adapters.telegram.connection import PLATFORM, in_words, make_bot
-from gateway.adapters.telegram.receive import Receiver
-from gateway.adapters.telegram.send import TelegramCarrier, chat_of, thread_of
+from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error, make_bot
+from gateway.adapters.telegram.receiver import TelegramReceiver
+from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
 from gateway.config.platforms import Telegram
 from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
 
-SIGN = 4.5  # seconds; Telegram takes the sign away after five
+TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
 
 
 class TelegramAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Telegram, ground: Ground) -> None:
+    def __init__(self, settings: Telegram, ground: AdapterContext) -> None:
         self._settings = settings
         self._ground = ground
 
@@ -46,7 +46,7 @@ class TelegramAdapter:
             await bot.initialize()
             await self._work(bot, presence)
         except TelegramError as error:
-            raise in_words(error) from None  # the library's words may hold the token
+            raise as_adapter_error(error) from None  # the library's words may hold the token
         except Conflict:
             raise AdapterError("another gateway with the same journal reads this bot's messages") from None
         finally:
@@ -54,21 +54,21 @@ class TelegramAdapter:
                 await bot.shutdown()
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
-        carrier = TelegramCarrier(bot, self._settings, presence)
-        receiver = Receiver(bot, self._settings, self._ground, presence)
-        sign = TypingSign(PLATFORM, partial(show_typing, bot), SIGN)
+        carrier = TelegramTransport(bot, self._settings, presence)
+        receiver = TelegramReceiver(bot, self._settings, self._ground, presence)
+        sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
         await receiver.begin()
         try:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(self._ground.outbox.serve_platform, carrier)
                 tasks.start_soon(sign.run, self._ground.registry)
-                show = partial(menu.show, bot, self._ground)
-                tasks.start_soon(keep_shown, self._ground.registry, self._ground.commands, show)
+                show = partial(menu.send_menu, bot, self._ground)
+                tasks.start_soon(keep_menu_current, self._ground.registry, self._ground.commands, show)
                 presence.complain(*self._complaints(bot))
                 presence.up(f"@{bot.username}, by long polling")
                 await receiver.run()
         except ExceptionGroup as group:
-            raise first(group) from None
+            raise find_first_error(group) from None
 
     def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._settings.free_response_channels or not self._settings.require_mention
@@ -83,4 +83,4 @@ async def show_typing(bot: Bot, address: Address) -> None:
     try:
         await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
     except TelegramError as error:
-        log.debug("no typing sign in %s: %s", address.chat_id, in_words(error))
+        log.debug("no typing sign in %s: %s", address.chat_id, as_adapter_error(error))

@@ -9,8 +9,8 @@ from telegram import Bot, CallbackQuery, InlineKeyboardButton, InlineKeyboardMar
 from telegram import Message as Shown
 from telegram.error import TelegramError
 
-from gateway.adapters.network.buttons import NOT_YOURS
-from gateway.adapters.telegram.connection import in_words
+from gateway.adapters.shared.button_press import NOT_YOURS
+from gateway.adapters.telegram.connection import as_adapter_error
 from gateway.errors import AdapterError
 from gateway.messages import Button
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 LONGEST = 64  # bytes
 
 
-def keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
+def make_keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
     """The buttons, one beside the other.
 
     Raises:
@@ -35,14 +35,14 @@ def keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
     return InlineKeyboardMarkup([row]) if row else None
 
 
-def asked_person(query: CallbackQuery) -> str:
+def find_asked_user(query: CallbackQuery) -> str:
     """In a group, a question is a reply to the message of whoever is asked."""
     shown = query.message
     replied = shown.reply_to_message if isinstance(shown, Shown) else None
     return str(replied.from_user.id) if replied is not None and replied.from_user is not None else ""
 
 
-async def answer(bot: Bot, query: CallbackQuery, is_taken: bool) -> None:
+async def answer_press(bot: Bot, query: CallbackQuery, is_taken: bool) -> None:
     """Let the button come up again, and if it counted, take the buttons away. What fails here changes nothing."""
     try:
         await bot.answer_callback_query(query.id, None if is_taken else NOT_YOURS, show_alert=not is_taken)
@@ -50,4 +50,4 @@ async def answer(bot: Bot, query: CallbackQuery, is_taken: bool) -> None:
             chat, number = query.message.chat.id, query.message.message_id
             await bot.edit_message_reply_markup(chat, number, reply_markup=None)
     except TelegramError as error:
-        log.info("a button that was pressed looks as before: %s", in_words(error))
+        log.info("a button that was pressed looks as before: %s", as_adapter_error(error))

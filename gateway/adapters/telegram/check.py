@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from telegram import Bot, LinkPreviewOptions
 from telegram.error import TelegramError
 
-from gateway.adapters.network.check import Checked
-from gateway.adapters.telegram.connection import in_words, make_bot
+from gateway.adapters.shared.check import PlatformReport
+from gateway.adapters.telegram.connection import as_adapter_error, make_bot
 from gateway.config.platforms import Telegram
 from gateway.errors import AdapterError
 
@@ -18,13 +18,13 @@ PRIVACY = (
 )
 
 
-async def check(settings: Telegram) -> Checked:
+async def check(settings: Telegram) -> PlatformReport:
     """Who the bot is.
 
     Raises:
         AdapterError: the token is not good, somebody else reads with it, or Telegram cannot be reached.
     """
-    async with connected(settings) as bot:
+    async with open_bot(settings) as bot:
         me = bot.bot
         webhook = await bot.get_webhook_info()
         if webhook.url:
@@ -33,7 +33,7 @@ async def check(settings: Telegram) -> Checked:
                 "or make a bot of its own for this gateway with @BotFather"
             )
     todo = [*([] if me.can_join_groups else [GROUPS]), *([] if me.can_read_all_group_messages else [PRIVACY])]
-    return Checked(f"@{me.username} ({me.first_name}, id {me.id})", f"https://t.me/{me.username}", tuple(todo))
+    return PlatformReport(f"@{me.username} ({me.first_name}, id {me.id})", f"https://t.me/{me.username}", tuple(todo))
 
 
 async def say(settings: Telegram, chat: str, text: str) -> None:
@@ -42,15 +42,15 @@ async def say(settings: Telegram, chat: str, text: str) -> None:
     Raises:
         AdapterError: Telegram refused it.
     """
-    async with connected(settings) as bot:
+    async with open_bot(settings) as bot:
         await bot.send_message(chat, text, link_preview_options=LinkPreviewOptions(is_disabled=True))
 
 
 @asynccontextmanager
-async def connected(settings: Telegram) -> AsyncIterator[Bot]:
+async def open_bot(settings: Telegram) -> AsyncIterator[Bot]:
     bot = make_bot(settings)
     try:
         async with bot:
             yield bot
     except TelegramError as error:
-        raise in_words(error) from None
+        raise as_adapter_error(error) from None

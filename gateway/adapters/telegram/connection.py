@@ -24,7 +24,7 @@ from gateway.config.platforms import Telegram
 from gateway.errors import AdapterError
 
 PLATFORM = "telegram"
-PUBLIC = "https://api.telegram.org"
+PUBLIC_API = "https://api.telegram.org"
 WAIT = 20.0  # for an answer; a poll has its own time on top
 CONNECT = 10.0
 CALLS = 32  # at a time
@@ -34,7 +34,7 @@ def make_bot(settings: Telegram) -> Bot:
     """A bot that is not connected yet."""
     # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
-    server = (settings.base_url or PUBLIC).rstrip("/").removesuffix("/bot")
+    server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
     proxy = settings.proxy.reveal() or None
     return Bot(
@@ -46,7 +46,7 @@ def make_bot(settings: Telegram) -> Bot:
     )
 
 
-def in_words(error: TelegramError) -> AdapterError:
+def as_adapter_error(error: TelegramError) -> AdapterError:
     """What happened, for people and for the outbox: for good, or worth another try, and when."""
     match error:
         case RetryAfter():

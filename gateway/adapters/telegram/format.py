@@ -19,22 +19,24 @@ JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
 
 
-class Piece(NamedTuple):
+class TelegramText(NamedTuple):
     """What one message holds."""
 
     text: str
     entities: tuple[MessageEntity, ...]
 
 
-def pieces(markdown: str, limit: int = LIMIT) -> list[Piece]:
+def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:
     """The messages that show this text; none for a text of which nothing can be seen."""
-    text, spans = convert(visible(markdown), config=plain(), latex_escape=False)
+    text, spans = convert(escape_literals(markdown), config=make_render_config(), latex_escape=False)
     spans = [span for span in spans if span.type != "underline"]  # headings are bold, and that is enough
     links = [span for span in spans if span.type == "text_link"]
-    return [piece(text, spans, start, end) for start, end in cuts(text, links, limit) if text[start:end].strip()]
+    return [
+        cut_message(text, spans, start, end) for start, end in find_cuts(text, links, limit) if text[start:end].strip()
+    ]
 
 
-def plain() -> RenderConfig:
+def make_render_config() -> RenderConfig:
     """No pictures that the writer did not choose."""
     config = RenderConfig.isolated()
     symbols = config.markdown_symbol
@@ -44,7 +46,7 @@ def plain() -> RenderConfig:
     return config
 
 
-def visible(markdown: str) -> str:
+def escape_literals(markdown: str) -> str:
     """HTML and what looks like a formula (or a price) would lose its marks: it is shown as it was written."""
     source = markdown.encode()
     for event, where in reversed(list(pyromark.events_with_range(markdown, options=STANDARD_OPTIONS))):
@@ -54,19 +56,19 @@ def visible(markdown: str) -> str:
     return source.decode()
 
 
-def cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, int]]:
+def find_cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, int]]:
     """Where each piece begins and ends, in characters, without the blanks at its ends."""
     start = 0
     while start < len(text):
-        end = furthest(text, start, limit)
+        end = find_furthest_end(text, start, limit)
         if end < len(text):
-            end = start + best_break(text[start:end], text[end])
-            end = before_link(text, links, start, end)
-        yield trimmed(text, start, end)
+            end = start + find_break(text[start:end], text[end])
+            end = find_end_before_link(text, links, start, end)
+        yield trim_blanks(text, start, end)
         start = end
 
 
-def furthest(text: str, start: int, limit: int) -> int:
+def find_furthest_end(text: str, start: int, limit: int) -> int:
     """How far a piece that begins at `start` could go: whole characters within the limit of UTF-16 units."""
     if len(text) - start <= limit and utf16_len(text[start:]) <= limit:
         return len(text)
@@ -76,7 +78,7 @@ def furthest(text: str, start: int, limit: int) -> int:
     return end
 
 
-def best_break(window: str, following: str) -> int:
+def find_break(window: str, following: str) -> int:
     """The last good place to end in what would fit: a paragraph, a line, a word; else all that is whole."""
     for mark in ("\n\n", "\n", " "):
         at = window.rfind(mark)
@@ -88,7 +90,7 @@ def best_break(window: str, following: str) -> int:
     return end
 
 
-def before_link(text: str, links: list[Span], start: int, end: int) -> int:
+def find_end_before_link(text: str, links: list[Span], start: int, end: int) -> int:
     """The same end, or the beginning of the link that it would cut, unless the link is all there is."""
     at = utf16_len(text[:end])
     for link in links:
@@ -98,7 +100,7 @@ def before_link(text: str, links: list[Span], start: int, end: int) -> int:
     return end
 
 
-def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """Telegram cuts blanks at the ends of a message away, and entities would no longer fit; line breaks go, too."""
     while start < end and text[start] == "\n":
         start += 1
@@ -107,7 +109,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def piece(text: str, spans: list[Span], start: int, end: int) -> Piece:
+def cut_message(text: str, spans: list[Span], start: int, end: int) -> TelegramText:
     """The part of a text, with what of its entities lies in it."""
     first, last = utf16_len(text[:start]), utf16_len(text[:end])
     found = []
@@ -117,4 +119,4 @@ def piece(text: str, spans: list[Span], start: int, end: int) -> Piece:
             found.append(
                 MessageEntity(span.type, begin - first, finish - begin, url=span.url, language=span.language or None)
             )
-    return Piece(text[start:end], tuple(found))
+    return TelegramText(text[start:end], tuple(found))

@@ -5,8 +5,8 @@ import logging
 from telegram import Bot, BotCommand, BotCommandScopeChat
 from telegram.error import TelegramError
 
-from gateway.adapters.network import Ground
-from gateway.adapters.telegram.connection import PLATFORM, in_words
+from gateway.adapters.shared import AdapterContext
+from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
 from gateway.commands import Command, CommandTable
 
 log = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ MOST = 100  # commands in a menu
 LONGEST = 256  # characters of what is said about one
 
 
-def commands(table: CommandTable, *, admin: bool) -> list[BotCommand]:
+def build_commands(table: CommandTable, *, admin: bool) -> list[BotCommand]:
     """A command whose name Telegram cannot write is left out of the menu; typed, it works all the same."""
     shown = [one for one in table.values() if not one.hidden and (admin or not one.admin) and name_of(one)]
     return [BotCommand(name_of(one), one.summary[:LONGEST] or one.name) for one in shown][:MOST]
@@ -26,17 +26,17 @@ def name_of(command: Command) -> str:
     return name if len(name) <= 32 and name.replace("_", "a").isalnum() and name.isascii() else ""
 
 
-async def show(bot: Bot, ground: Ground) -> None:
+async def send_menu(bot: Bot, ground: AdapterContext) -> None:
     """Tell Telegram; a menu is worth no error."""
     rules = ground.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
     try:
-        await bot.set_my_commands(commands(ground.commands, admin=False))
+        await bot.set_my_commands(build_commands(ground.commands, admin=False))
     except TelegramError as error:
-        log.warning("the menu of commands is not shown: %s", in_words(error))
+        log.warning("the menu of commands is not shown: %s", as_adapter_error(error))
     for admin in sorted(admins):
         try:
             scope = BotCommandScopeChat(int(admin))
-            await bot.set_my_commands(commands(ground.commands, admin=True), scope=scope)
+            await bot.set_my_commands(build_commands(ground.commands, admin=True), scope=scope)
         except (TelegramError, ValueError) as error:
             log.info("admin %s has no menu of their own before they write to the bot: %s", admin, error)

@@ -2,7 +2,7 @@
 
 import anyio
 
-from gateway.adapters.network.menus import keep_shown
+from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.commands import Command, CommandTable
 from gateway.hooks import HookRegistry
 from tests.spine import until
@@ -17,7 +17,7 @@ async def test_a_command_that_a_hook_brings_is_in_the_menu_at_once_and_nothing_i
         menus.append(list(table))
 
     async with HookRegistry() as registry, anyio.create_task_group() as tasks:
-        tasks.start_soon(keep_shown, registry, table, show, 0.01)
+        tasks.start_soon(keep_menu_current, registry, table, show, 0.01)
         await until(lambda: menus == [["help"]], "the first menu")
         registry.emit("hook:loaded", hook="other", reason="loaded")
         await registry.settled()

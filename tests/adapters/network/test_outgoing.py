@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.adapters.network.outgoing import contents
+from gateway.adapters.shared.outgoing_files import read_attachment
 from gateway.errors import AdapterError
 from gateway.messages import Attachment
 
@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def read(path: Path, largest: int = 100) -> bytes:
-    return await contents(Attachment("document", str(path), "letter"), largest, "Telegram")
+    return await read_attachment(Attachment("document", str(path), "letter"), largest, "Telegram")
 
 
 async def test_a_file_is_read_whole(root: Path) -> None:

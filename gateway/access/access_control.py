@@ -1,0 +1,111 @@
+"""Who may speak, and with what rights. Nobody may, unless a rule or a pairing names them; ids alone count.
+
+The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from gateway.access.pairing import Pairings
+from gateway.messages import Message
+
+AccessLevel: TypeAlias = Literal["owner", "admin", "user"]
+
+MINUTE = 60.0
+MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
+ALWAYS_ALLOWED = frozenset({"help", "whoami", "start"})
+INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """Per platform, the ids that may speak. `everybody` lists platforms that are open, as a person wrote it."""
+
+    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
+    everybody: frozenset[str] = frozenset()
+    strangers: Literal["pair", "ignore"] = "ignore"
+    user_commands: frozenset[str] | None = None  # None: all that are not for admins
+    rate: int = 30  # messages a minute, for one person
+
+
+class AccessControl:
+    """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
+
+    def __init__(
+        self, rules: AccessRules, clock: Callable[[], float] = time.monotonic, pairings: Pairings | None = None
+    ) -> None:
+        self.rules = rules
+        self.pairings = pairings
+        self._clock = clock
+        self._came: dict[tuple[str, str], deque[float]] = {}
+
+    def is_too_fast(self, message: Message) -> bool:
+        """Whether this person has used up the messages of the last minute; each call counts as one. Owners are free."""
+        if self.scope(message) == "owner":
+            return False
+        now = self._clock()
+        came = self._came.setdefault((message.address.platform, message.user_id), deque())
+        while came and came[0] <= now - MINUTE:
+            came.popleft()
+        if len(came) >= self.rules.rate:
+            return True
+        came.append(now)
+        if len(self._came) > MOST_PEOPLE:
+            self._came = {person: times for person, times in self._came.items() if times and times[-1] > now - MINUTE}
+        return False
+
+    async def load(self) -> None:
+        """Read who was let in before; until then only the rules count."""
+        if self.pairings is not None:
+            await self.pairings.load()
+
+    async def invite(self, message: Message) -> str:
+        """A pairing code for a stranger; empty where there is none."""
+        if self.pairings is None or self.rules.strangers == "ignore":
+            return ""
+        return await self.pairings.invite(message)
+
+    def may_use(self, command: str, scope: AccessLevel, *, for_admins: bool) -> bool:
+        """Whether somebody of this standing may use the command of this name."""
+        if scope in ("admin", "owner") or command in ALWAYS_ALLOWED:
+            return True
+        allowed = self.rules.user_commands
+        return not for_admins if allowed is None else command in allowed
+
+    def scope(self, message: Message) -> AccessLevel | None:
+        """The rights of a message's sender; None: a stranger.
+
+        A group that is allowed lets its members speak as users; it never makes anybody an admin.
+        """
+        if message.kind == "internal":
+            return "owner"  # the gateway made it itself, for a hook that its owner placed
+        platform, user = message.address.platform, message.user_id
+        if user in self.rules.owners.get(platform, ()):
+            return "owner"
+        if user and user in self.rules.admins.get(platform, ()):
+            return "admin"
+        if user and user in self.rules.users.get(platform, ()):
+            return "user"
+        in_group = message.address.chat_type != "dm"
+        if not in_group and user and self.pairings and self.pairings.has(platform, user):
+            return "user"
+        if in_group and user and user in self.rules.group_users.get(platform, ()):
+            return "user"
+        if in_group and message.address.chat_id in self.rules.chats.get(platform, ()):
+            return "user"
+        if in_group and user and not self.rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
+            return "user"
+        return "user" if user and platform in self.rules.everybody else None
+
+
+def roles_of(message: Message) -> tuple[str, ...]:
+    """The roles that the sender has where the message was written, as the network says."""
+    return tuple(str(one) for one in message.extra.get("roles", ()))

@@ -1,0 +1,116 @@
+"""Where conversations take place on Discord: a channel, a thread below a channel, somebody's own chat with the bot.
+
+A thread that grew out of a message has the message's id. So the place of an answer that is to have a thread of its own
+is known before the thread exists; it is made when there is something to say there.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import discord
+
+from gateway.adapters.discord.connection import PLATFORM
+from gateway.config.platforms import Discord
+from gateway.messages import Address
+
+log = logging.getLogger(__name__)
+
+LONGEST_NAME = 100  # of a thread
+UNNAMED = "Conversation"
+THREAD_IS_THERE = 160004
+UNKNOWN_CHANNEL = 10003
+
+Writable: TypeAlias = discord.abc.Messageable
+
+
+def address_of(channel: Any) -> Address | None:
+    """The address of a channel as discord.py knows it; None where nobody can write."""
+    if isinstance(channel, discord.DMChannel):
+        return Address(PLATFORM, str(channel.id), "dm")
+    if isinstance(channel, discord.Thread):
+        return Address(PLATFORM, str(channel.parent_id), "thread", str(channel.id))
+    if isinstance(channel, discord.abc.GuildChannel) and isinstance(channel, discord.abc.Messageable):
+        return Address(PLATFORM, str(channel.id), "group")
+    return None
+
+
+def is_listened_to(settings: Discord, channel: Any) -> bool:
+    """Whether a channel, the channel of a thread, or the category that it stands in is one that we may hear."""
+    if isinstance(channel, discord.DMChannel) or not settings.allowed_channels:
+        return True
+    above = getattr(channel, "parent", None) or channel
+    ids = {channel.id, getattr(channel, "parent_id", None), getattr(above, "category_id", None)}
+    return any(str(one) in settings.allowed_channels for one in ids if one)
+
+
+class DiscordChannels:
+    """Finds the channel of an address. `title`: how a message begins, for the name of its thread."""
+
+    def __init__(self, client: discord.Client, title: Callable[[str], str]) -> None:
+        self._client = client
+        self._title = title
+        self._chats: dict[int, discord.abc.Messageable] = {}
+        self._without_thread: set[int] = set()
+
+    async def find(self, address: Address) -> tuple[Writable, bool]:
+        """Where to write, and whether that is the thread which the address names.
+
+        Raises:
+            discord.HTTPException: there is no such place, or not for us.
+        """
+        if not address.thread_id:
+            return await self._channel(int_of(address.chat_id)), False
+        thread = int_of(address.thread_id)
+        if thread in self._without_thread:
+            return await self._channel(int_of(address.chat_id)), False
+        known: Any = self._client.get_channel(thread) or self._chats.get(thread)
+        if known is not None:
+            return known, True
+        return await self._make_thread(address, thread)
+
+    async def message(self, address: Address, number: str) -> discord.PartialMessage:
+        """A message by its id, without asking for it."""
+        where, _ = await self.find(address)
+        channel = self._client.get_partial_messageable(id_of(where))
+        return channel.get_partial_message(int_of(number))
+
+    async def _make_thread(self, address: Address, thread: int) -> tuple[Writable, bool]:
+        """The thread that is to grow out of a message; where that is not possible, the channel itself."""
+        channel = await self._channel(int_of(address.chat_id))
+        message = self._client.get_partial_messageable(id_of(channel)).get_partial_message(thread)
+        http = self._client.http
+        try:
+            await http.start_thread_with_message(
+                message.channel.id, thread, name=self._title(address.thread_id) or UNNAMED, auto_archive_duration=1440
+            )
+        except discord.HTTPException as error:
+            if error.code != THREAD_IS_THERE and error.status != 404:
+                log.info("no thread can be made in %s, the answer goes into the channel: %s", address.chat_id, error)
+                self._without_thread.add(thread)
+                return channel, False
+        made = self._chats[thread] = self._client.get_partial_messageable(thread)
+        return made, True
+
+    async def _channel(self, number: int) -> Writable:
+        """A channel; or a person, whose own chat with the bot is meant."""
+        known: Any = self._client.get_channel(number) or self._chats.get(number)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
+        try:
+            found: Any = await self._client.fetch_channel(number)
+        except discord.NotFound as error:
+            if error.code != UNKNOWN_CHANNEL:
+                raise
+            found = await (await self._client.fetch_user(number)).create_dm()
+        self._chats[number] = found
+        return found  # type: ignore[no-any-return]
+
+
+def id_of(channel: Writable) -> int:
+    return int(getattr(channel, "id"))  # noqa: B009 - every channel has one, which the library's protocol does not say
+
+
+def int_of(text: str) -> int:
+    """An id of Discord's; 0, which nothing has, for what is none."""
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,105 @@
+"""What was said while nobody listened: read again by HTTP, in people's own chats and in channels, oldest first."""
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import discord
+
+from gateway.access import AccessControl
+from gateway.adapters.discord.channels import is_listened_to
+from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.shared.read_marks import MarksSnapshot, ReadMark, ReadMarks
+from gateway.config.platforms import Discord
+
+log = logging.getLogger(__name__)
+
+MOST = 200  # messages a channel
+MOST_CHATS = 100
+MOST_NEW_CHATS = 25  # Discord dislikes bots that open many
+
+
+class DiscordHistory:
+    """Reads what is behind the marks. A channel that cannot be read is passed over."""
+
+    def __init__(self, client: discord.Client, settings: Discord, marks: ReadMarks, access: AccessControl) -> None:
+        self._client = client
+        self._settings = settings
+        self._marks = marks
+        self._access = access
+
+    async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
+        """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
+        known = [int(mark.person) for mark in since.chats()]
+        for user in known[:MOST_CHATS]:
+            async for message in self._chat(user, since):
+                yield message
+        for user in sorted(self._allowed() - set(known))[:MOST_NEW_CHATS]:
+            async for message in self._chat(user, since):
+                yield message
+
+    async def channels(self, guild: discord.Guild, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
+        """The channels and threads of a server in which something was said since."""
+        every: tuple[Any, ...] = (*guild.text_channels, *guild.voice_channels, *guild.threads)
+        for channel in every:
+            if not is_listened_to(self._settings, channel) or not self._is_readable(guild, channel):
+                continue
+            if (behind := find_start(since, channel.id)) and (channel.last_message_id or 0) > behind:
+                async for message in self._history(channel, behind):
+                    yield await self._with_roles(guild, message)
+
+    async def _chat(self, user: int, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
+        try:
+            chat = await self._client.create_dm(discord.Object(user))
+        except discord.HTTPException as error:
+            log.info("the chat with %s cannot be read: %s", user, as_adapter_error(error))
+            return
+        if not self._marks.knows(str(chat.id)):
+            await self._marks.move(ReadMark(str(chat.id), 0, str(user)))
+        if behind := find_start(since, chat.id):
+            async for message in self._history(chat, behind):
+                yield message
+
+    async def _history(self, channel: Any, behind: int) -> AsyncIterator[discord.Message]:
+        count = 0
+        try:
+            async for message in channel.history(limit=MOST, after=discord.Object(behind), oldest_first=True):
+                count += 1
+                yield message
+        except discord.HTTPException as error:
+            log.info("what was said in %s cannot be read: %s", channel.id, as_adapter_error(error))
+        if count == MOST:
+            log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, MOST)
+
+    async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
+        """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""
+        if self._settings.allowed_roles and not isinstance(message.author, discord.Member):
+            try:
+                message.author = await guild.fetch_member(message.author.id)
+            except discord.HTTPException as error:
+                log.debug("the roles of %s are not known: %s", message.author.id, as_adapter_error(error))
+        return message
+
+    def _is_readable(self, guild: discord.Guild, channel: Any) -> bool:
+        try:
+            may = channel.permissions_for(guild.me)
+        except discord.ClientException:
+            return False  # a thread whose channel we may not see
+        return bool(may.view_channel and may.read_message_history)
+
+    def _allowed(self) -> set[int]:
+        rules = self._access.rules
+        everyone: Iterable[str] = (
+            one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ())
+        )
+        return {int(one) for one in everyone if one.isdecimal()}
+
+
+def find_start(since: MarksSnapshot, channel: int) -> int:
+    """The message behind which a channel is to be read again; 0: we were never here before."""
+    return max(int(since.at(str(channel))), snowflake_from(since.time)) if since.time else 0
+
+
+def snowflake_from(seconds: float) -> int:
+    """The id that a message of this time would have at least."""
+    return max(int(seconds * 1000) - discord.utils.DISCORD_EPOCH, 0) << 22

@@ -1,0 +1,97 @@
+"""What people do by the network's own means: slash commands, and buttons under our replies."""
+
+import logging
+
+import discord
+
+from gateway.adapters.discord.buttons import parse_press
+from gateway.adapters.discord.channels import address_of, is_listened_to
+from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
+from gateway.adapters.discord.menu import text_from
+from gateway.adapters.discord.pending_commands import PendingCommands, send_ephemeral
+from gateway.adapters.discord.reader import roles_of
+from gateway.adapters.shared import AdapterContext
+from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
+from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.config.platforms import Discord
+from gateway.messages import Address, Message, MessageKind
+
+log = logging.getLogger(__name__)
+
+STRANGER = "You may not use this bot here."
+NOT_HERE = "I do not listen in this channel."
+
+
+class DiscordInteractions:
+    """Takes interactions, each once it is in the journal or settled."""
+
+    def __init__(
+        self, settings: Discord, ground: AdapterContext, calls: PendingCommands, recent: RecentMessages, bot: str
+    ) -> None:
+        self._settings = settings
+        self._ground = ground
+        self._calls = calls
+        self._recent = recent
+        self._bot = bot
+
+    async def take(self, interaction: discord.Interaction) -> None:
+        """One interaction; of kinds that we never offered, none."""
+        address = address_of(interaction.channel)
+        if address is None or interaction.user.bot:
+            return
+        if not is_listened_to(self._settings, interaction.channel):
+            await send_ephemeral(interaction, NOT_HERE)
+        elif interaction.type is discord.InteractionType.application_command:
+            await self._called(interaction, address)
+        elif interaction.type is discord.InteractionType.component and interaction.message is not None:
+            await self._pressed(interaction, address, interaction.message)
+
+    async def _called(self, interaction: discord.Interaction, address: Address) -> None:
+        message = message_of(interaction, address, str(interaction.id), text_from(interaction), "command")
+        if await self._is_turned_away(interaction, message):
+            return
+        self._recent.note(message.id, message.user_id, message.text)
+        call = self._calls.open(message.id, interaction)
+        receipt = await self._ground.receive(message, bot=self._bot)
+        await call.acknowledge()
+        if receipt.settled == "" and self._calls.take(message.id):
+            await call.drop()
+
+    async def _pressed(self, interaction: discord.Interaction, address: Address, shown: discord.Message) -> None:
+        value, asked = parse_press(interaction)
+        # One press counts: the id is that of the message, so that a second one is a message that is there already.
+        message = message_of(interaction, address, f"{shown.id}:pressed", value, "button", reply_to=str(shown.id))
+        if await self._is_turned_away(interaction, message):
+            return
+        meant = resolve_press(message, asked, self._ground)
+        if meant is None:
+            await send_ephemeral(interaction, NOT_YOURS)
+            return
+        await self._ground.receive(meant, bot=self._bot)
+        try:
+            await interaction.response.edit_message(view=None)
+        except LIBRARY_ERRORS as error:
+            log.info("a button that was pressed looks as before: %s", as_adapter_error(error))
+
+    async def _is_turned_away(self, interaction: discord.Interaction, message: Message) -> bool:
+        if self._ground.access.scope(message) is not None:
+            return False
+        await self._ground.receive(message, bot=self._bot)
+        await send_ephemeral(interaction, STRANGER)
+        return True
+
+
+def message_of(
+    interaction: discord.Interaction, address: Address, number: str, text: str, kind: MessageKind, *, reply_to: str = ""
+) -> Message:
+    return Message(
+        number,
+        address,
+        str(interaction.user.id),
+        text,
+        user_name=interaction.user.display_name,
+        kind=kind,
+        reply_to=reply_to,
+        sent_at=interaction.created_at.timestamp(),
+        extra={"guild": str(interaction.guild_id), "roles": roles_of(interaction.user)} if interaction.guild_id else {},
+    )

@@ -1,0 +1,158 @@
+"""What a message of Discord's means: a message of ours. Nothing here asks the network.
+
+The id of a message of ours begins with Discord's own; what follows behind a colon tells an edit from the message at
+which it happened.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import discord
+
+from gateway import messages
+from gateway.adapters.discord.channels import address_of, is_listened_to
+from gateway.adapters.discord.connection import PLATFORM
+from gateway.adapters.shared.groups import is_for_us
+from gateway.adapters.shared.message_context import add_context, to_plain_name
+from gateway.commands import parse_command
+from gateway.config.platforms import Discord
+from gateway.messages import Address, MessageKind
+
+PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)
+MENTION = re.compile(r"<@!?(\d+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordIncoming:
+    """A message, without its files, and the files that belong to it."""
+
+    message: messages.Message
+    files: tuple[discord.Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordReader:
+    """Reads for one bot. `is_command`: whether a word is a command of ours."""
+
+    me: discord.ClientUser
+    settings: Discord
+    is_command: Callable[[str], bool]
+
+    def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
+        """The message; None for what is not for us, or not something that a person said."""
+        address = address_of(message.channel)
+        if address is None or not self._is_said(message) or not is_listened_to(self.settings, message.channel):
+            return None
+        text = self._text_of(message)
+        files = files_of(message)
+        if not (text or files):
+            return None
+        word = parse_command(text)
+        is_command = word is not None and self.is_command(word.word) and not message.message_snapshots
+        is_mentioned = self._mentions_us(message)
+        is_called = is_command or is_mentioned or self._replied(message) == self.me.id or self._is_our_thread(message)
+        if not self._is_for_us(address, is_called=is_called):
+            return None
+        if is_mentioned and self.settings.auto_thread and address.chat_type == "group" and not is_command:
+            address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
+        kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
+        text = text if is_command else context_of(message, text, self.me.id)
+        return DiscordIncoming(self._message(message, address, text, kind), files)
+
+    def _message(self, message: discord.Message, address: Address, text: str, kind: MessageKind) -> messages.Message:
+        edited = message.edited_at if kind == "edit" else None
+        return messages.Message(
+            f"{message.id}:edit{edited.timestamp():.3f}" if edited else str(message.id),
+            address,
+            str(message.author.id),
+            text,
+            user_name=message.author.display_name,
+            kind=kind,
+            reply_to=str(message.reference.message_id or "") if message.reference else "",
+            sent_at=(edited or message.created_at).timestamp(),
+            extra=extra_of(message),
+        )
+
+    def _is_said(self, message: discord.Message) -> bool:
+        return message.type in PERSON_TYPES and not message.author.bot and message.webhook_id is None
+
+    def _is_for_us(self, address: Address, *, is_called: bool) -> bool:
+        in_free_thread = address.thread_id in self.settings.free_response_channels
+        return is_for_us(self.settings, address, is_called=is_called or in_free_thread)
+
+    def _text_of(self, message: discord.Message) -> str:
+        """What was said, without the call to us at its beginning, and with the names of those who are mentioned."""
+        text = message.content or forwarded_text_of(message) or describe_content(message)
+        text = re.sub(rf"\A\s*(<@!?{self.me.id}>|<@&(?:{'|'.join(self._our_roles(message)) or '-'})>)[\s,:]*", "", text)
+        names = {str(one.id): to_plain_name(one.display_name) for one in message.mentions}
+        return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
+
+    def _mentions_us(self, message: discord.Message) -> bool:
+        """By name, or by the role that Discord made for us; a mention in a reply's head alone is the reply's."""
+        ids = {str(self.me.id), *self._our_roles(message)}
+        return any(one in ids for one in re.findall(r"<@[!&]?(\d+)>", message.content))
+
+    def _our_roles(self, message: discord.Message) -> list[str]:
+        roles = message.guild.roles if message.guild else ()
+        return [str(role.id) for role in roles if role.tags is not None and role.tags.bot_id == self.me.id]
+
+    def _replied(self, message: discord.Message) -> int:
+        """Whose message this one answers; 0: nobody's, or that is not known."""
+        replied = message.reference.resolved if message.reference else None
+        return replied.author.id if isinstance(replied, discord.Message) else 0
+
+    def _is_our_thread(self, message: discord.Message) -> bool:
+        return isinstance(message.channel, discord.Thread) and message.channel.owner_id == self.me.id
+
+
+def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:
+    return (*message.attachments, *(file for one in message.message_snapshots for file in one.attachments))
+
+
+def forwarded_text_of(message: discord.Message) -> str:
+    return "\n".join(one.content for one in message.message_snapshots if one.content)
+
+
+def describe_content(message: discord.Message) -> str:
+    """What has neither text nor file."""
+    if message.stickers:
+        return " ".join(f"[sticker {one.name}]" for one in message.stickers)
+    if message.poll is not None:
+        return f"[poll: {message.poll.question} {' / '.join(one.text for one in message.poll.answers)}]"
+    return ""
+
+
+def context_of(message: discord.Message, text: str, me: int) -> str:
+    """The text, and before it where it comes from or what it is about."""
+    if message.message_snapshots:
+        return add_context(text, forwarded_from=origin_of(message))
+    replied = message.reference.resolved if message.reference else None
+    if isinstance(replied, discord.Message) and replied.author.id != me:
+        return add_context(text, quoted=replied.content)
+    return text
+
+
+def origin_of(message: discord.Message) -> str:
+    """Discord tells of a forwarded message where it stood, not whose it was."""
+    channel = message.guild.get_channel(message.reference.channel_id) if message.guild and message.reference else None
+    return f"#{channel.name}" if channel is not None else "elsewhere"
+
+
+def extra_of(message: discord.Message) -> dict[str, Any]:
+    """What the network says besides: for hooks, and which roles the sender has there."""
+    extra: dict[str, Any] = {}
+    if message.guild is not None:
+        extra["guild"] = str(message.guild.id)
+        extra["chat_name"] = str(getattr(message.channel, "name", ""))
+        extra["roles"] = roles_of(message.author)
+    if message.message_snapshots:
+        extra["forwarded_from"] = origin_of(message)
+    return extra
+
+
+def roles_of(person: Any) -> list[str]:
+    """The ids of a member's roles; everybody has the one that is the server's own, so that one says nothing."""
+    roles: Sequence[discord.Role] = getattr(person, "roles", ())
+    return [str(role.id) for role in roles if not role.is_default()]

@@ -1,0 +1,165 @@
+"""What Discord tells: messages, edits, reactions and what people press, each on its way into the journal.
+
+The gateway needs no confirmation of ours, and gets none: whatever a connection had told and the journal has not is
+read again behind the marks. What is told while that is read waits for it.
+"""
+
+import logging
+import time
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.abc
+import discord
+
+from gateway import messages
+from gateway.adapters.discord.channels import address_of, is_listened_to
+from gateway.adapters.discord.client import EventListener
+from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.discord.history import DiscordHistory
+from gateway.adapters.discord.inbox import DiscordInbox
+from gateway.adapters.discord.interactions import DiscordInteractions
+from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, roles_of
+from gateway.adapters.shared import AdapterContext, Presence, reactions
+from gateway.adapters.shared.read_marks import ReadMarks
+from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.config.platforms import Discord
+
+log = logging.getLogger(__name__)
+
+
+class DiscordReceiver:
+    """Hears one bot's events."""
+
+    def __init__(self, settings: Discord, ground: AdapterContext, presence: Presence, recent: RecentMessages) -> None:
+        self._settings = settings
+        self._ground = ground
+        self._presence = presence
+        self._recent = recent
+        self._is_caught_up = anyio.Event()
+        self._is_caught_up.set()
+        self.is_ready = anyio.Event()
+
+    @property
+    def listeners(self) -> dict[str, EventListener]:
+        """What is heard, by discord.py's names of events."""
+        return {
+            "connect": self._connected,
+            "ready": self._ready,
+            "guild_available": self._guild,
+            "guild_join": self._guild,
+            "message": self._message,
+            "raw_message_edit": self._edit,
+            "raw_reaction_add": self._reaction,
+            "raw_reaction_remove": self._reaction,
+            "interaction": self._interaction,
+            "socket_event_type": lambda _name: self._presence.answered(),
+        }
+
+    async def begin(self, client: discord.Client, tasks: anyio.abc.TaskGroup, presses: DiscordInteractions) -> None:
+        """Learn how far everything was read; from now on events may come."""
+        assert client.user
+        self._client = client
+        self._tasks = tasks
+        self._presses = presses
+        self._bot = str(client.user.id)
+        self._reader = DiscordReader(client.user, self._settings, self._ground.commands.__contains__)
+        self._marks = ReadMarks(self._ground.engine, PLATFORM, self._bot)
+        await self._marks.load()
+        self._intake = DiscordInbox(self._ground, self._marks, self._recent, self._bot)
+        self._since = self._marks.since()
+        self._catch_up = DiscordHistory(client, self._settings, self._marks, self._ground.access)
+
+    async def note_alive(self) -> None:
+        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
+        proved = self._presence.facts.last_probe
+        if self._is_caught_up.is_set() and self._intake.is_idle:
+            await self._marks.alive(proved)
+
+    def _connected(self) -> None:
+        """A new connection, to which nothing of what was said before is told: what comes now waits for that.
+
+        One that broke before it was ready leaves those who wait, and from where to read, to the next.
+        """
+        if self._is_caught_up.is_set():
+            self._is_caught_up = anyio.Event()
+            self._since = self._marks.since()
+
+    def _ready(self) -> None:
+        self._tasks.start_soon(self._read_again, self._is_caught_up)
+
+    def _guild(self, guild: discord.Guild) -> None:
+        """A server that came late: joined, or back after Discord had lost it for a while."""
+        if self._is_caught_up.is_set():
+            self._tasks.start_soon(self._take_all, self._catch_up.channels(guild, self._since))
+
+    async def _read_again(self, done: anyio.Event) -> None:
+        begun = time.time()
+        await self._take_all(self._catch_up.chats(self._since))
+        for guild in self._client.guilds:
+            await self._take_all(self._catch_up.channels(guild, self._since))
+        done.set()
+        await self._marks.alive(begun)
+        self.is_ready.set()
+
+    async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
+        async for message in found:
+            if (arrival := self._read(message)) is not None:
+                await self._intake.take(message, arrival)
+
+    def _message(self, message: discord.Message) -> None:
+        if (arrival := self._read(message)) is not None:
+            self._presence.received()
+            self._tasks.start_soon(self._wait_and_take, message, arrival)
+
+    def _edit(self, event: discord.RawMessageUpdateEvent) -> None:
+        """Discord also calls it an edit when it has looked at a link; then nobody has edited."""
+        message = event.message
+        if message.edited_at is not None and (arrival := self._reader.read(message, is_edit=True)) is not None:
+            self._presence.received()
+            self._tasks.start_soon(self._wait_and_take, message, arrival)
+
+    def _read(self, message: discord.Message) -> DiscordIncoming | None:
+        try:
+            return self._reader.read(message)
+        except Exception:  # one strange message must not hold up all that come behind it
+            log.exception("message %d is not understood, and passed over", message.id)
+            return None
+
+    async def _wait_and_take(self, message: discord.Message, arrival: DiscordIncoming) -> None:
+        await self._is_caught_up.wait()
+        await self._intake.take(message, arrival)
+
+    def _reaction(self, event: discord.RawReactionActionEvent) -> None:
+        is_bot = event.member is not None and event.member.bot
+        if str(event.user_id) != self._bot and not is_bot:
+            self._tasks.start_soon(self._react, event)
+
+    async def _react(self, event: discord.RawReactionActionEvent) -> None:
+        channel = self._client.get_channel(event.channel_id)
+        address = address_of(channel) if channel is not None else None
+        if address is None:
+            kind: messages.ChatType = "group" if event.guild_id else "dm"
+            address = messages.Address(PLATFORM, str(event.channel_id), kind)
+        elif not is_listened_to(self._settings, channel):
+            return
+        name = {str(event.emoji)}
+        added, removed = (name, set()) if event.event_type == "REACTION_ADD" else (set(), name)
+        roles = await self._roles(event)
+        change = reactions.ReactionChange(address, str(event.user_id), str(event.message_id), added, removed, roles)
+        await reactions.emit_reactions(self._ground, change)
+
+    async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
+        """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
+        member = event.member
+        if member is None and event.guild_id and self._settings.allowed_roles:
+            guild = self._client.get_guild(event.guild_id)
+            try:
+                member = await guild.fetch_member(event.user_id) if guild else None
+            except discord.HTTPException as error:
+                log.debug("the roles of %s are not known: %s", event.user_id, as_adapter_error(error))
+        return roles_of(member)
+
+    def _interaction(self, interaction: discord.Interaction) -> None:
+        self._presence.received()
+        self._tasks.start_soon(self._presses.take, interaction)

@@ -1,0 +1,118 @@
+"""Markdown in pieces, for networks that show Markdown but take only so much of it at once.
+
+A piece ends at a paragraph, a line or a word; never within a character that is made of several signs, nor, if it can be
+helped, within a link, a mark or a code span. A fence that is cut is closed in one piece and opened again, with its
+language, in the next; so each piece can be read by itself. As a text grows, only its last piece changes.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FENCE = re.compile(r"[ ]{0,3}(`{3,20}|~{3,20})([^`\n]*)")
+UNBREAKABLE = re.compile(
+    r"!?\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\)|https?://[^\s>)]+|<[^<>\s]{1,300}>|`[^`\n]+`|\*\*[^*\n]+\*\*|__[^_\n]+__"
+)
+JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")  # belong to the sign before them
+LONGEST_NAME = 20  # of a language
+LONGEST_UNBREAKABLE = 2500  # of what is searched for links and marks behind a cut
+
+
+class Fence(NamedTuple):
+    """A code block that is open: how it was opened, and what closes it."""
+
+    opening: str
+    mark: str
+
+
+def split_markdown(markdown: str, limit: int) -> list[str]:
+    """The messages that show this text, each of `limit` UTF-16 units at most; none where there is nothing to see."""
+    return [piece for piece in _split(markdown.rstrip(), limit) if piece.strip()]
+
+
+def _split(text: str, limit: int) -> Iterator[str]:
+    start, fence = 0, None
+    while start < len(text):
+        opening = f"{fence.opening}\n" if fence else ""
+        window, room = text[start : start + limit], limit - count_utf16_units(opening)
+        end = start + find_furthest_end(window, room)
+        if end < len(text) or find_open_fence(window, fence):
+            end = start + find_furthest_end(window, room - fence_room_of(window, fence))
+        if end < len(text):
+            end = find_end_before_fence(text, start, find_break(text, start, end, fence), fence)
+        body, after = text[start:end], find_open_fence(text[start:end], fence)
+        body = body.rstrip() if after is None else body.rstrip("\n")
+        body = body if fence else body.lstrip("\n")
+        yield f"{opening}{body}" + (f"\n{after.mark}" if after else "") if body.strip() else ""
+        start, fence = end, after
+
+
+def fence_room_of(window: str, fence: Fence | None) -> int:
+    """The room that closing a code block may take, wherever this window is cut."""
+    marks = [found.group(1) for line in window.split("\n") if (found := FENCE.match(line))]
+    return max((len(mark) + 1 for mark in [*marks, *([fence.mark] if fence else [])]), default=0)
+
+
+def find_break(text: str, start: int, end: int, fence: Fence | None) -> int:
+    """The last good place in what would fit: a paragraph, a line, a word that cuts nothing; else all that is whole."""
+    window = text[start:end]
+    if find_open_fence(window, fence):
+        at = window.rfind("\n")
+        return start + at + 1 if at > 0 else find_whole_end(text, start, end)
+    if text[end] == "\n":
+        return end
+    for mark in ("\n\n", "\n", " "):
+        at = window.rfind(mark)
+        if at > len(window) // 2:
+            return find_whole_end(text, start, start + at + len(mark))
+    return find_whole_end(text, start, end)
+
+
+def find_whole_end(text: str, start: int, end: int) -> int:
+    """The same end, or the beginning of what it would cut, unless that is all there is."""
+    line = max(text.rfind("\n", 0, end) + 1, start)
+    for found in UNBREAKABLE.finditer(text, line, min(len(text), end + LONGEST_UNBREAKABLE)):
+        if found.start() < end < found.end():
+            return found.start() if found.start() > start else end
+        if found.start() >= end:
+            break
+    first = end
+    while start + 1 < end < len(text) and (JOINING.match(text[end]) or text[end - 1] == "\u200d"):
+        end -= 1
+    return end if end > start + 1 or not JOINING.match(text[start + 1]) else first
+
+
+def find_end_before_fence(text: str, start: int, end: int, fence: Fence | None) -> int:
+    """Not behind the first line of a code block, where the block would be empty, nor within that line."""
+    line = max(text.rfind("\n", start, max(end - 1, start)) + 1, start)
+    is_opening = FENCE.match(text, line) and find_open_fence(text[start:line], fence) is None
+    return line if is_opening and line > start and text[start:line].strip() else end
+
+
+def find_open_fence(text: str, fence: Fence | None) -> Fence | None:
+    """The code block that is open behind a text, at whose beginning `fence` was open."""
+    for line in text.split("\n"):
+        found = FENCE.match(line)
+        if found is None:
+            continue
+        mark, rest = found.group(1), found.group(2)
+        if fence is None:
+            fence = Fence(f"{mark}{rest.strip()[:LONGEST_NAME]}", mark)
+        elif mark[0] == fence.mark[0] and len(mark) >= len(fence.mark) and not rest.strip():
+            fence = None
+    return fence
+
+
+def find_furthest_end(text: str, limit: int) -> int:
+    """How many whole characters fit into so many UTF-16 units; one at least."""
+    if len(text) <= limit and count_utf16_units(text) <= limit:
+        return len(text)
+    end, count = 0, 0
+    while end < len(text) and (count := count + (2 if text[end] > "\uffff" else 1)) <= limit:
+        end += 1
+    return max(end, 1)
+
+
+def count_utf16_units(text: str) -> int:
+    """How many UTF-16 units a text has."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,57 @@
+"""The sign that somebody is at work, shown while a turn runs for a chat, but not while the turn waits for somebody."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import anyio
+
+from gateway.hooks import HookRegistry
+from gateway.messages import Address
+
+LONGEST_SHOWN = 900.0  # a turn that runs longer shows no sign any more
+
+ShowTyping: TypeAlias = Callable[[Address], Awaitable[None]]
+
+
+class TypingIndicator:
+    """Watches the turns of one platform. `show` makes one sign, which lasts for about `pause` seconds."""
+
+    def __init__(self, platform: str, show: ShowTyping, pause: float) -> None:
+        self._platform = platform
+        self._show = show
+        self._pause = pause
+        self._working: dict[str, tuple[Address, float]] = {}
+        self._news = anyio.Event()
+
+    async def run(self, registry: HookRegistry) -> None:
+        """Until cancelled."""
+        remove = registry.watch(["agent:start", "agent:end"], self._note, when={"platform": self._platform})
+        try:
+            while True:
+                if not self._working:
+                    await self._news.wait()
+                self._news = anyio.Event()
+                for address in self._places():
+                    await self._show(address)
+                with anyio.move_on_after(self._pause):
+                    await self._news.wait()
+        finally:
+            remove()
+
+    def _note(self, event_type: str, fields: Mapping[str, Any]) -> None:
+        turn = str(fields["turn_id"])
+        if event_type == "agent:end":
+            self._working.pop(turn, None)
+            return
+        address = Address(
+            self._platform, str(fields["chat_id"]), fields["chat_type"] or "dm", str(fields["thread_id"] or "")
+        )
+        self._working[turn] = (address, time.monotonic() + LONGEST_SHOWN)
+        self._news.set()
+
+    def _places(self) -> set[Address]:
+        """Each once, however many turns run there."""
+        now = time.monotonic()
+        self._working = {turn: (address, until) for turn, (address, until) in self._working.items() if until > now}
+        return {address for address, _ in self._working.values()}

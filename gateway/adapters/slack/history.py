@@ -1,0 +1,83 @@
+"""What was said while nobody listened: Slack delivers again for some minutes only, so the rest is read, oldest first.
+
+Read are people's own chats with the bot, and of channels and threads those in which it takes part.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import anyio
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.shared.read_marks import MarksSnapshot
+from gateway.adapters.slack.connection import LIBRARY_ERRORS, as_adapter_error, code_of, retry_after_of
+
+log = logging.getLogger(__name__)
+
+MOST = 200  # messages a place
+MOST_PLACES = 100
+LONGEST_SILENCE = 60.0
+
+Event: TypeAlias = Mapping[str, Any]
+
+
+class SlackHistory:
+    """Reads what is behind the marks. A place that cannot be read is passed over."""
+
+    def __init__(self, web: AsyncWebClient) -> None:
+        self._web = web
+
+    async def messages(self, since: MarksSnapshot) -> AsyncIterator[Event]:
+        """As events, in the order of each place."""
+        if not since.time:
+            return
+        for channel in await self._own_chats():
+            async for event in self._history(channel, max(since.at(channel), since.time), channel_type="im"):
+                yield event
+        others = [one for one in since.marks.values() if not one.person]
+        for mark in sorted(others, key=lambda one: -one.at)[:MOST_PLACES]:
+            after = max(mark.at, since.time)
+            if mark.inside:
+                async for event in self._history(mark.chat, after, ts=mark.inside):
+                    yield event
+            else:
+                async for event in self._history(mark.chat, after):
+                    yield event
+
+    async def _own_chats(self) -> list[str]:
+        try:
+            answer = await self._patiently(lambda: self._web.conversations_list(types="im", limit=MOST_PLACES))
+        except LIBRARY_ERRORS as error:
+            log.warning("people's own chats with the bot cannot be listed: %s", as_adapter_error(error))
+            return []
+        return [str(one["id"]) for one in answer["channels"]]
+
+    async def _history(self, channel: str, after: float, *, ts: str = "", **more: str) -> AsyncIterator[Event]:
+        async def page() -> Any:
+            oldest = f"{after:.6f}"
+            if ts:
+                return await self._web.conversations_replies(channel=channel, ts=ts, oldest=oldest, limit=MOST)
+            return await self._web.conversations_history(channel=channel, oldest=oldest, limit=MOST)
+
+        try:
+            found = (await self._patiently(page))["messages"]
+        except LIBRARY_ERRORS as error:
+            log.info("what was said in %s cannot be read: %s", channel, as_adapter_error(error))
+            return
+        if len(found) >= MOST:
+            log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
+        for message in sorted(found, key=lambda one: float(one["ts"])):
+            if float(message["ts"]) > after:
+                yield {**message, **more, "channel": channel}
+
+    async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """A call, once more when Slack wants silence first."""
+        try:
+            return await call()
+        except SlackApiError as error:
+            if code_of(error) != "ratelimited":
+                raise
+            await anyio.sleep(min(retry_after_of(error), LONGEST_SILENCE))
+        return await call()

@@ -1,0 +1,105 @@
+"""What people do by the network's own means: slash commands, and buttons under our replies."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.webhook.async_client import AsyncWebhookClient
+
+from gateway.adapters.shared import AdapterContext
+from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
+from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.slack.format import ACTIONS, SEPARATOR
+from gateway.adapters.slack.manifest import command_name_of
+from gateway.adapters.slack.reader import address_of
+from gateway.messages import Message
+
+log = logging.getLogger(__name__)
+
+STRANGER = "You may not use this bot here."
+MOST_OPEN = 500
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+class SlackInteractions:
+    """Takes slash commands and presses of buttons, each until it is in the journal or settled."""
+
+    def __init__(self, web: AsyncWebClient, ground: AdapterContext, recent: RecentMessages, bot: str) -> None:
+        self._web = web
+        self._ground = ground
+        self._recent = recent
+        self._bot = bot
+        self._urls: OrderedDict[str, str] = OrderedDict()
+
+    async def called(self, body: Body) -> str:
+        """A slash command; what whoever typed it is told at once, if anything."""
+        name = command_name_of(str(body["command"]).removeprefix("/"))
+        address = address_of({"channel": body["channel_id"]})
+        text = f"/{name} {body.get('text') or ''}".rstrip()
+        number = str(body.get("trigger_id") or body.get("response_url"))
+        message = Message(
+            number, address, str(body["user_id"]), text, user_name=str(body.get("user_name") or ""), kind="command"
+        )
+        if self._ground.access.scope(message) is None:
+            await self._ground.receive(message, bot=self._bot)
+            return STRANGER
+        self._recent.note(number, message.user_id, text)
+        self._urls[number] = str(body.get("response_url") or "")
+        if len(self._urls) > MOST_OPEN:
+            self._urls.popitem(last=False)
+        await self._ground.receive(message, bot=self._bot)
+        return ""
+
+    async def whisper(self, message_id: str, text: str) -> bool:
+        """Answer a slash command to whoever typed it alone; the way into channels of which the bot is no member."""
+        url = self._urls.pop(message_id, "")
+        if not url:
+            return False
+        answer = await AsyncWebhookClient(url).send(text=text, response_type="ephemeral")
+        return answer.status_code == 200
+
+    async def pressed(self, body: Body) -> None:
+        shown, press = body.get("message") or {}, (body.get("actions") or [{}])[0]
+        if not shown or not press.get("value"):
+            return
+        value, _, asked = str(press["value"]).rpartition(SEPARATOR)
+        where = {"channel": body["channel"]["id"], "thread_ts": shown.get("thread_ts")}
+        # One press counts: the id is that of the message, so that a second one is a message that is there already.
+        message = Message(
+            f"{shown['ts']}:pressed",
+            address_of(where),
+            str(body["user"]["id"]),
+            value,
+            user_name=str(body["user"].get("username") or ""),
+            kind="button",
+            reply_to=str(shown["ts"]),
+        )
+        if self._ground.access.scope(message) is None:
+            await self._ground.receive(message, bot=self._bot)
+            await self._tell_alone(message, STRANGER)
+        elif (meaning := resolve_press(message, asked, self._ground)) is None:
+            await self._tell_alone(message, NOT_YOURS)
+        else:
+            await self._ground.receive(meaning, bot=self._bot)
+            await self._end(body["channel"]["id"], shown)
+
+    async def _end(self, channel: str, shown: Mapping[str, Any]) -> None:
+        """Away with the buttons. What fails here changes nothing."""
+        blocks = [one for one in shown.get("blocks") or () if one.get("block_id") != ACTIONS]
+        try:
+            await self._web.chat_update(channel=channel, ts=shown["ts"], blocks=blocks, text=shown.get("text") or "")
+        except LIBRARY_ERRORS as error:
+            log.info("a button that was pressed looks as before: %s", as_adapter_error(error))
+
+    async def _tell_alone(self, message: Message, text: str) -> None:
+        at = message.address
+        try:
+            await self._web.chat_postEphemeral(
+                channel=at.chat_id, user=message.user_id, text=text, thread_ts=at.thread_id or None
+            )
+        except LIBRARY_ERRORS as error:
+            log.info("%s on %s was not told: %s", message.user_id, PLATFORM, as_adapter_error(error))

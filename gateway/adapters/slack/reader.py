@@ -1,0 +1,134 @@
+"""What an event of Slack's means: a message of ours. Nothing here asks the network.
+
+The id of a message of ours is Slack's time stamp of it; what follows behind a colon tells an edit or a button from the
+message at which it happened. What is said to us in a channel begins a thread, and is answered there.
+"""
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from gateway.adapters.shared.groups import is_for_us
+from gateway.adapters.shared.message_context import add_context, to_plain_name
+from gateway.adapters.slack.connection import PLATFORM
+from gateway.commands import parse_command
+from gateway.config.platforms import Slack
+from gateway.messages import Address, Message, MessageKind
+
+Event: TypeAlias = Mapping[str, Any]
+
+PERSON_SUBTYPES = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
+LINK = re.compile(r"<(https?://[^|>]+|mailto:[^|>]+)(?:\|([^>]*))?>")
+CHANNEL = re.compile(r"<#(\w+)(?:\|([^>]*))?>")
+CALL = re.compile(r"<!(\w+)(?:\^\w+)?(?:\|@?([^>]*))?>")
+PERSON = re.compile(r"<@(\w+)(?:\|([^>]*))?>")
+
+
+@dataclass(frozen=True, slots=True)
+class SlackIncoming:
+    """A message, without its files, and the files that belong to it."""
+
+    message: Message
+    files: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlackReader:
+    """Reads for one bot. `is_ours`: whether we take part in a thread; `is_command`: whether a word is one of ours."""
+
+    user: str
+    bot: str
+    settings: Slack
+    is_command: Callable[[str], bool]
+    is_ours: Callable[[str, str], bool]
+
+    def read(self, event: Event) -> SlackIncoming | None:
+        """The message; None for what is not for us, or not something that a person said."""
+        if event.get("subtype") == "message_changed":
+            return self._edited(event)
+        if event.get("subtype", "") not in PERSON_SUBTYPES or not event.get("ts"):
+            return None
+        return self._said(event, "text", str(event["ts"]))
+
+    def _edited(self, event: Event) -> SlackIncoming | None:
+        """Slack also calls it a change when it has looked at a link; then nobody has edited."""
+        message, before = event.get("message") or {}, event.get("previous_message") or {}
+        stamp = (message.get("edited") or {}).get("ts")
+        if (
+            not stamp
+            or stamp == (before.get("edited") or {}).get("ts")
+            or message.get("subtype", "") not in PERSON_SUBTYPES
+        ):
+            return None
+        where = {name: event[name] for name in ("channel", "channel_type") if name in event}
+        return self._said({**message, **where}, "edit", f"{message['ts']}:edit{stamp}")
+
+    def _said(self, event: Event, kind: MessageKind, number: str) -> SlackIncoming | None:
+        sender = str(event.get("user") or event.get("bot_id") or "")
+        is_mentioned = f"<@{self.user}>" in str(event.get("text", "")) or event.get("type") == "app_mention"
+        if not sender or not self._may_be_heard(event, sender, is_mentioned=is_mentioned):
+            return None
+        text, shared = self._text_of(event), list_shared(event)
+        files = tuple(event.get("files") or ())
+        word = parse_command(text)
+        is_command = word is not None and self.is_command(word.word) and not shared
+        address = address_of(event)
+        is_called = is_command or is_mentioned or self._is_in_ours(event)
+        if not (text or files or shared) or not is_for_us(self.settings, address, is_called=is_called):
+            return None
+        if address.chat_type == "group" and not is_command:
+            address = replace(address, chat_type="thread", thread_id=str(event["ts"]))
+        text = "\n".join([*([text] if text else []), *(add_context(said, forwarded_from=by) for by, said in shared)])
+        message = Message(
+            number,
+            address,
+            sender,
+            text,
+            user_name=str((event.get("user_profile") or {}).get("display_name") or ""),
+            kind="command" if is_command and kind == "text" else kind,
+            reply_to=str(event.get("thread_ts") or ""),
+            sent_at=float(number.rpartition(":edit")[2]),
+            extra={"team": str(event["team"])} if event.get("team") else {},
+        )
+        return SlackIncoming(message, files)
+
+    def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
+        """Ourselves never; other bots as far as the settings let them."""
+        if sender in (self.user, self.bot) or event.get("bot_id") == self.bot:
+            return False
+        if not event.get("bot_id"):
+            return True
+        return self.settings.allow_bots == "all" or (self.settings.allow_bots == "mentions" and is_mentioned)
+
+    def _is_in_ours(self, event: Event) -> bool:
+        thread = str(event.get("thread_ts") or "")
+        return bool(thread) and (event.get("parent_user_id") == self.user or self.is_ours(event["channel"], thread))
+
+    def _text_of(self, event: Event) -> str:
+        """What was said, without the call to us at its beginning."""
+        text = re.sub(rf"\A\s*<@{self.user}(\|[^>]*)?>[\s,:]*", "", str(event.get("text") or ""))
+        return to_markdown(text)
+
+
+def to_markdown(text: str) -> str:
+    """Slack's own marks as people read them."""
+    text = LINK.sub(lambda one: f"[{one[2]}]({one[1]})" if one[2] and one[2] not in one[1] else one[1], text)
+    text = CHANNEL.sub(lambda one: f"#{one[2] or one[1]}", text)
+    text = CALL.sub(lambda one: f"@{one[2] or one[1]}", text)
+    return html.unescape(PERSON.sub(lambda one: f"@{to_plain_name(one[2] or one[1])}", text))
+
+
+def list_shared(event: Event) -> list[tuple[str, str]]:
+    """Messages of others that were passed on: whose, and what they said."""
+    found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
+    return [(one.get("author_name") or "somebody", to_markdown(str(one.get("text") or ""))) for one in found]
+
+
+def address_of(event: Event) -> Address:
+    """The channel, and in it the thread, if there is one."""
+    channel, thread = str(event["channel"]), str(event.get("thread_ts") or "")
+    if event.get("channel_type") == "im" or channel.startswith("D"):
+        return Address(PLATFORM, channel, "dm", thread)
+    return Address(PLATFORM, channel, "thread" if thread else "group", thread)

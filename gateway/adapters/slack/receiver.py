@@ -1,0 +1,105 @@
+"""What Slack tells, by Bolt: each listener returns once what it heard is in the journal or settled.
+
+Bolt acknowledges behind its listeners here (`process_before_response`), and not at all when one fails; so Slack
+delivers again what we do not have. Events that nobody wants are acknowledged, too, or they would come again and again.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import anyio
+from slack_bolt.async_app import AsyncAck, AsyncApp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from gateway.adapters.shared import AdapterContext, Presence, reactions
+from gateway.adapters.shared.read_marks import ReadMarks
+from gateway.adapters.slack.emoji import emoji_of
+from gateway.adapters.slack.history import SlackHistory
+from gateway.adapters.slack.inbox import SlackInbox
+from gateway.adapters.slack.interactions import SlackInteractions
+from gateway.adapters.slack.reader import SlackIncoming, SlackReader, address_of
+
+log = logging.getLogger(__name__)
+
+EVERY = re.compile(".*", re.DOTALL)
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+class SlackReceiver:
+    """Hears one bot's events."""
+
+    def __init__(
+        self,
+        ground: AdapterContext,
+        presence: Presence,
+        reader: SlackReader,
+        intake: SlackInbox,
+        presses: SlackInteractions,
+    ) -> None:
+        self._ground = ground
+        self._presence = presence
+        self._reader = reader
+        self._intake = intake
+        self._presses = presses
+        self._is_caught_up = anyio.Event()
+
+    def listen(self, app: AsyncApp) -> None:
+        """Have Bolt call us for everything."""
+        app.event(EVERY)(self._event)
+        app.command(EVERY)(self._command)
+        app.action(EVERY)(self._action)
+
+    async def read_again(self, web: AsyncWebClient, marks: ReadMarks) -> None:
+        """What was said while nobody listened; what comes meanwhile waits."""
+        begun = time.time()
+        async for event in SlackHistory(web).messages(marks.since()):
+            if (arrival := self._read(event)) is not None:
+                await self._intake.take(arrival)
+        await marks.alive(begun)
+        self._is_caught_up.set()
+
+    async def note_alive(self, marks: ReadMarks) -> None:
+        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
+        proved = self._presence.facts.last_probe
+        if self._is_caught_up.is_set() and self._intake.is_idle:
+            await marks.alive(proved)
+
+    async def _event(self, body: Body) -> None:
+        event = body["event"]
+        self._presence.received()
+        if event["type"] in ("message", "app_mention"):
+            if (arrival := self._read(event)) is not None:
+                await self._is_caught_up.wait()
+                await self._intake.take(arrival)
+        elif event["type"] in ("reaction_added", "reaction_removed"):
+            await self._react(event)
+
+    async def _command(self, body: Body, ack: AsyncAck) -> None:
+        self._presence.received()
+        answer = await self._presses.called(body)
+        await (ack(answer) if answer else ack())
+
+    async def _action(self, body: Body, ack: AsyncAck) -> None:
+        self._presence.received()
+        await self._presses.pressed(body)
+        await ack()
+
+    def _read(self, event: Mapping[str, Any]) -> SlackIncoming | None:
+        try:
+            return self._reader.read(event)
+        except Exception:  # one strange event must not hold up all that come behind it
+            log.exception("the event %s is not understood, and passed over", event.get("ts"))
+            return None
+
+    async def _react(self, event: Mapping[str, Any]) -> None:
+        item = event.get("item") or {}
+        if item.get("type") != "message" or event.get("user") == self._reader.user:
+            return
+        sign = {emoji_of(str(event["reaction"]))}
+        added, removed = (sign, set()) if event["type"] == "reaction_added" else (set(), sign)
+        change = reactions.ReactionChange(address_of(item), str(event["user"]), str(item["ts"]), added, removed)
+        await reactions.emit_reactions(self._ground, change)

@@ -1,0 +1,169 @@
+"""What an update means: a message of ours from one or several of Telegram's. Nothing here asks the network.
+
+The id of a message of ours begins with Telegram's own; what follows behind a colon tells an edit, a button or a
+reaction from the message at which it happened.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from telegram import CallbackQuery, Message, MessageEntity, MessageOriginUser, Update, User
+
+from gateway import messages
+from gateway.adapters.shared.groups import is_for_us
+from gateway.adapters.shared.message_context import add_context
+from gateway.adapters.telegram.connection import PLATFORM
+from gateway.adapters.telegram.files import TelegramFile, file_of
+from gateway.config.platforms import Telegram
+from gateway.messages import Address, ChatType
+
+MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramIncoming:
+    """A message, without its files, and the files that belong to it."""
+
+    message: messages.Message
+    files: tuple[TelegramFile, ...] = ()
+    query: CallbackQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramReader:
+    """Reads for one bot."""
+
+    me: User
+    settings: Telegram
+
+    def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
+        """The message in a unit; None for what is not for us, or not of a kind that we know."""
+        update = updates[0]
+        if update.callback_query is not None:
+            return self._pressed(update.callback_query)
+        if update.edited_message is not None:
+            message = update.edited_message
+            stamp = message.edit_date or message.date
+            return self._written([message], "edit", f":edit{stamp.timestamp():.0f}")
+        return self._written([one.message for one in updates if one.message], "text", "")
+
+    def _written(self, parts: list[Message], kind: messages.MessageKind, suffix: str) -> TelegramIncoming | None:
+        if not parts or (sender := parts[0].from_user) is None or sender.is_bot or parts[0].sender_chat:
+            return None
+        first, address = parts[0], address_of(parts[0])
+        said = [text for one in parts if (text := self._text_of(one))]
+        files = tuple(file for one in parts if (file := file_of(one)))
+        is_command = bool(said) and said[0].startswith("/") and first.forward_origin is None
+        if not (said or files) or (is_command and self._is_for_another(said[0])):
+            return None
+        is_called = is_command or any(self._mentions_us(one) for one in parts) or self._is_reply_to_us(first)
+        if not is_for_us(self.settings, address, is_called=is_called):
+            return None
+        text = "\n".join(said) if not any(one.text for one in parts) else "".join(said)
+        text = text if is_command else self._with_context(first, text)
+        reply_to = str(first.reply_to_message.message_id) if first.reply_to_message else ""
+        message = messages.Message(
+            f"{first.message_id}{suffix}",
+            address,
+            str(sender.id),
+            text,
+            user_name=sender.full_name,
+            kind="command" if is_command and kind == "text" else kind,
+            reply_to=reply_to,
+            sent_at=(first.edit_date or first.date).timestamp(),
+            extra=extra_of(first),
+        )
+        return TelegramIncoming(message, files)
+
+    def _pressed(self, query: CallbackQuery) -> TelegramIncoming | None:
+        if query.message is None or not query.data or query.from_user.is_bot:
+            return None
+        shown = query.message
+        address = address_of(shown) if isinstance(shown, Message) else Address(PLATFORM, str(shown.chat.id))
+        message = messages.Message(
+            f"{shown.message_id}:{query.id}",
+            address,
+            str(query.from_user.id),
+            query.data,
+            user_name=query.from_user.full_name,
+            kind="button",
+            reply_to=str(shown.message_id),
+        )
+        return TelegramIncoming(message, query=query)
+
+    def _text_of(self, message: Message) -> str:
+        """What was said, without the call to us at its beginning; things that are no text are told in words."""
+        text = message.text or message.caption or describe_content(message)
+        at = f"@{self.me.username}"
+        if text[: len(at)].lower() == at.lower() and not text[len(at) : len(at) + 1].isalnum():
+            text = text[len(at) :].lstrip(" ,:")
+        return text
+
+    def _is_for_another(self, text: str) -> bool:
+        _, at, name = text.split(maxsplit=1)[0].partition("@")
+        return bool(at) and name.lower() != (self.me.username or "").lower()
+
+    def _mentions_us(self, message: Message) -> bool:
+        found = {**message.parse_entities(list(MENTIONS)), **message.parse_caption_entities(list(MENTIONS))}
+        return any(
+            text.lower() == f"@{self.me.username}".lower() or (entity.user is not None and entity.user.id == self.me.id)
+            for entity, text in found.items()
+        )
+
+    def _is_reply_to_us(self, message: Message) -> bool:
+        replied = message.reply_to_message
+        return replied is not None and replied.from_user is not None and replied.from_user.id == self.me.id
+
+    def _with_context(self, message: Message, text: str) -> str:
+        if message.forward_origin is not None:
+            return add_context(text, forwarded_from=origin_of(message))
+        quoted = message.quote.text if message.quote else ""
+        replied = message.reply_to_message
+        if not quoted and replied is not None and not self._is_reply_to_us(message):
+            quoted = replied.text or replied.caption or ""
+        return add_context(text, quoted=quoted)
+
+
+def address_of(message: Message) -> Address:
+    """The chat, and in a forum (or a private chat with topics) the topic."""
+    kinds: dict[str, ChatType] = {"private": "dm", "channel": "channel"}
+    kind = kinds.get(message.chat.type, "forum" if message.chat.is_forum else "group")
+    in_topic = message.is_topic_message and message.message_thread_id
+    return Address(PLATFORM, str(message.chat.id), kind, str(message.message_thread_id) if in_topic else "")
+
+
+def describe_content(message: Message) -> str:
+    """What has neither text nor file."""
+    if message.venue:
+        return f"[place: {message.venue.title}, {message.venue.address}]"
+    if message.location:
+        return f"[location: {message.location.latitude}, {message.location.longitude}]"
+    if message.contact:
+        contact = message.contact
+        return f"[contact: {contact.first_name} {contact.last_name or ''} {contact.phone_number}]".replace("  ", " ")
+    if message.poll:
+        return f"[poll: {message.poll.question} {' / '.join(option.text for option in message.poll.options)}]"
+    if message.sticker:
+        return f"[sticker {message.sticker.emoji or ''}]"
+    return f"[{message.dice.emoji} {message.dice.value}]" if message.dice else ""
+
+
+def origin_of(message: Message) -> str:
+    origin = message.forward_origin
+    if isinstance(origin, MessageOriginUser):
+        return origin.sender_user.full_name
+    for where in ("sender_user_name", "sender_chat", "chat"):
+        if found := getattr(origin, where, None):
+            return str(getattr(found, "title", None) or found)
+    return "somebody"
+
+
+def extra_of(message: Message) -> dict[str, Any]:
+    """What the network says besides, for hooks."""
+    extra: dict[str, Any] = {}
+    if message.forward_origin is not None:
+        extra["forwarded_from"] = origin_of(message)
+    if message.chat.title:
+        extra["chat_name"] = message.chat.title
+    return extra

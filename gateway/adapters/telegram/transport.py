@@ -1,0 +1,163 @@
+"""Replies, to Telegram: each text in as many messages as it needs, then each file in one of its own.
+
+Telegram cannot be asked whether a message arrived, so a part in doubt is sent again.
+"""
+
+import io
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
+from telegram.error import BadRequest, ChatMigrated, TelegramError
+
+from gateway.adapters.shared import Presence
+from gateway.adapters.shared.outgoing_files import read_attachment
+from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
+from gateway.adapters.telegram.buttons import make_keyboard
+from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
+from gateway.adapters.telegram.format import TelegramText, render_messages
+from gateway.config.platforms import Telegram
+from gateway.errors import AdapterError
+from gateway.messages import Address, Attachment, Reply
+from gateway.outbox import DoubtPolicy
+
+log = logging.getLogger(__name__)
+
+LARGEST = 50_000_000  # what Telegram takes from bots
+LARGEST_PHOTO = 10_000_000
+UPLOAD = 120.0
+
+# What Telegram's own answers to "how fast" say; edits count too.
+OVERALL_RATE = Rate(30, 1 / 30)
+DIRECT_RATE = Rate(5, 1.0)
+GROUP_RATE = Rate(10, 3.0)
+
+T = TypeVar("T")
+
+
+class TelegramTransport:
+    """Fills `Carrier`."""
+
+    platform = PLATFORM
+    doubt: DoubtPolicy = "resend"
+
+    def __init__(self, bot: Bot, settings: Telegram, presence: Presence) -> None:
+        self._bot = bot
+        self._presence = presence
+        self._pace = RateLimiter("Telegram", OVERALL_RATE)
+        self.can_edit = settings.streaming != "off"
+
+    def parts(self, reply: Reply) -> int:
+        return len(render_messages(reply.text)) + len(reply.attachments)
+
+    async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
+        texts = render_messages(reply.text)
+        how = self._placing(reply, part)
+        if part == len(texts) - 1 or not texts:
+            how["reply_markup"] = make_keyboard(reply.buttons)
+        if part < len(texts):
+            sent = await self._call(lambda chat: self._say(chat, texts[part], how), reply.address)
+        else:
+            attachment = reply.attachments[part - len(texts)]
+            sent = await self._call(lambda chat: self._upload(chat, attachment, how), reply.address)
+        return (str(sent.message_id),)
+
+    async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
+        """A file that was sent stays as it is."""
+        texts = render_messages(reply.text)
+        if part >= len(texts) or not message_ids:
+            return
+        buttons = make_keyboard(reply.buttons) if part == len(texts) - 1 else None
+
+        async def call(chat: int | str) -> None:
+            await self._bot.edit_message_text(
+                texts[part].text,
+                chat,
+                int(message_ids[0]),
+                entities=texts[part].entities,
+                reply_markup=buttons,
+                link_preview_options=NO_PREVIEW,
+            )
+
+        try:
+            await self._call(call, reply.address)
+        except AdapterError as error:
+            if "not modified" not in str(error):
+                raise
+
+    async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
+        ids = [int(one) for one in message_ids]
+        await self._call(lambda chat: self._bot.delete_messages(chat, ids), address)
+
+    async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
+        """Telegram cannot be asked."""
+        return None
+
+    def _placing(self, reply: Reply, part: int) -> dict[str, Any]:
+        """Where in the chat: the topic, and where many talk, under the message that is answered."""
+        how: dict[str, Any] = {
+            "message_thread_id": thread_of(reply.address),
+            "disable_notification": reply.silent or None,
+        }
+        replied = reply.reply_to.partition(":")[0]
+        if part == 0 and reply.address.chat_type != "dm" and replied.isdecimal():
+            how["reply_parameters"] = ReplyParameters(int(replied), allow_sending_without_reply=True)
+        return how
+
+    async def _say(self, chat: int | str, piece: TelegramText, how: dict[str, Any]) -> Message:
+        try:
+            return await self._bot.send_message(
+                chat, piece.text, entities=piece.entities, link_preview_options=NO_PREVIEW, **how
+            )
+        except BadRequest as error:
+            if not piece.entities or "entit" not in str(error).lower():
+                raise
+        return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
+
+    async def _upload(self, chat: int | str, attachment: Attachment, how: dict[str, Any]) -> Message:
+        data = await read_attachment(attachment, LARGEST, "Telegram")
+        file = InputFile(
+            io.BytesIO(data), filename=attachment.name or Path(attachment.path).name, read_file_handle=True
+        )
+        send: dict[str, Callable[..., Awaitable[Message]]] = {
+            "image": self._bot.send_photo,
+            "audio": self._bot.send_audio,
+            "voice": self._bot.send_voice,
+            "video": self._bot.send_video,
+        }
+        if attachment.kind in send and (attachment.kind != "image" or len(data) <= LARGEST_PHOTO):
+            try:
+                return await send[attachment.kind](chat, file, write_timeout=UPLOAD, **how)
+            except BadRequest as error:
+                log.info("%s is sent as a document: %s", file.filename, error)
+        return await self._bot.send_document(chat, file, write_timeout=UPLOAD, **how)
+
+    async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
+        """A call, once more where the group has moved; what goes wrong is told in our words."""
+        await self._pace.wait(address.chat_id, DIRECT_RATE if address.chat_type == "dm" else GROUP_RATE)
+        try:
+            try:
+                done = await call(chat_of(address))
+            except ChatMigrated as error:
+                done = await call(error.new_chat_id)
+        except TelegramError as error:
+            told = as_adapter_error(error)
+            if told.retry_after:
+                self._pace.told(address.chat_id, told.retry_after)
+            raise told from None
+        self._presence.sent()
+        return done
+
+
+NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+
+def chat_of(address: Address) -> int | str:
+    chat = address.chat_id
+    return int(chat) if chat.removeprefix("-").isdecimal() else chat
+
+
+def thread_of(address: Address) -> int | None:
+    return int(address.thread_id) if address.thread_id.isdecimal() else None

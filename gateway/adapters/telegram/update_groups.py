@@ -1,0 +1,62 @@
+"""Updates that belong together: the pictures of an album, the pieces into which a client has cut a long text.
+
+Each unit is one message of ours. Units stand in the order of their last updates, so that the place up to which
+everything is done only ever grows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from telegram import Message, Update
+
+CUT_LENGTH = 4000  # characters: a text that is this long may be one that the client has cut
+
+
+@dataclass(slots=True)
+class UpdateGroup:
+    """One update, or several that are one message."""
+
+    updates: list[Update] = field(default_factory=list)
+
+    @property
+    def first(self) -> int:
+        return self.updates[0].update_id
+
+    @property
+    def last(self) -> int:
+        return self.updates[-1].update_id
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether more of it may be on its way."""
+        message = self.updates[-1].message
+        return message is not None and (message.media_group_id is not None or is_cut(message))
+
+    def takes(self, update: Update) -> bool:
+        """Whether an update goes on with this unit."""
+        last, new = self.updates[-1].message, update.message
+        if last is None or new is None or last.chat.id != new.chat.id or last.from_user != new.from_user:
+            return False
+        if last.media_group_id or new.media_group_id:
+            return last.media_group_id == new.media_group_id
+        return is_cut(last) and is_plain(new) and last.message_thread_id == new.message_thread_id
+
+
+def group_updates(updates: Iterable[Update]) -> list[UpdateGroup]:
+    """All updates of a poll, each in its unit."""
+    found: list[UpdateGroup] = []
+    for update in sorted(updates, key=lambda one: one.update_id):
+        unit = next((unit for unit in reversed(found) if unit.takes(update)), None)
+        if unit is None:
+            found.append(unit := UpdateGroup())
+        unit.updates.append(update)
+    return sorted(found, key=lambda unit: unit.last)
+
+
+def is_cut(message: Message) -> bool:
+    return is_plain(message) and len(message.text or "") >= CUT_LENGTH
+
+
+def is_plain(message: Message) -> bool:
+    text = message.text
+    return bool(text) and not (text or "").startswith("/") and message.forward_origin is None

@@ -1,0 +1,66 @@
+"""The files that hooks put beside a reply: taken from the folders that are open to the agent, and from nowhere else.
+
+A hook may have the name of a file from a model or a person, so it is judged by where it leads, in whichever spelling.
+What is allowed goes on under its real path, and is read there following no link. A file that is not allowed is left
+out, and the reply says so: its text is not to blame.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
+
+import anyio.to_thread
+
+from gateway.agent.toolbox.workspace import Workspace
+from gateway.errors import AgentError
+from gateway.messages import Attachment, Reply
+
+log = logging.getLogger(__name__)
+
+FILE_SCHEME = "file:"
+LONGEST_NAME = 100
+
+GetWorkspace: TypeAlias = Callable[[], Workspace]
+"""Asked at each reply: the configuration may have changed."""
+
+
+async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: Workspace) -> Reply:
+    """The reply with those files of `wanted` that may go out; those that it had already are its owner's own."""
+    kept: list[Attachment] = []
+    left_out: list[str] = []
+    for one in wanted:
+        if one in reply.attachments:
+            kept.append(one)
+            continue
+        try:
+            place = await anyio.to_thread.run_sync(workspace.place, path_from(one.path))
+            kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
+        except AgentError as error:
+            log.warning("a file that a hook attached to %s is not sent: %s", reply.id, error)
+            left_out.append(
+                f"[the file {display_name_of(one)} is not sent: it is not there, or may not be taken from there]"
+            )
+    text = "\n".join([*([reply.text] if reply.text else []), *left_out])
+    return dataclasses.replace(reply, text=text, attachments=tuple(kept))
+
+
+def path_from(spelled: str) -> str:
+    """A path, also where it is written as an address.
+
+    Raises:
+        AgentError: the address is not one of a file here.
+    """
+    if not spelled.lower().startswith(FILE_SCHEME):
+        return spelled
+    address = urlsplit(spelled)
+    if address.netloc not in ("", "localhost"):
+        raise AgentError(f"{spelled} lies on another machine")
+    return unquote(address.path)
+
+
+def display_name_of(attachment: Attachment) -> str:
+    """One line, and no path."""
+    last = (attachment.name or attachment.path).replace("\\", "/").rpartition("/")[2]
+    return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]

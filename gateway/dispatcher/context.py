@@ -1,0 +1,89 @@
+"""What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
+
+import math
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+from gateway.access import AccessControl
+from gateway.agent import Agent, Skill
+from gateway.commands import CommandTable
+from gateway.engine import Engine
+from gateway.hooks import HookRegistry
+from gateway.messages import Message
+from gateway.outbox import Outbox
+from gateway.sessions import DEFAULT_RULES, KeyRules, Session, SessionRepository
+
+ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
+DescribeState: TypeAlias = Callable[[], str]
+# A session has loaded or unloaded (the action) a skill: the names of the tools that come or go with it.
+OnSkillChange: TypeAlias = Callable[[str, str, Skill], Awaitable[Sequence[str]]]
+
+
+async def steer_nothing(_verb: str, _name: str) -> str:
+    return "There is no chat network here."
+
+
+async def list_no_tools(_session: str, _action: str, _skill: Skill) -> Sequence[str]:
+    return ()
+
+
+class PlatformInfo(msgspec.Struct, frozen=True):
+    """A chat network, as hooks may know it: no secret is in it."""
+
+    name: str
+    served: bool
+    home_channel: str = ""  # the id of the chat that gets what nobody asked for
+    home_channel_name: str = ""
+
+
+class GatewayFacts(msgspec.Struct, frozen=True):
+    """What hooks may know of how the gateway is set up."""
+
+    home: str = ""  # the directory
+    networks: tuple[PlatformInfo, ...] = ()
+    model: str = ""
+    provider: str = ""
+    base_url: str = ""
+    reset: str = "none"
+    idle_minutes: int = 1440
+    daily_at: int = 4
+
+    def home_of(self, platform: str = "") -> PlatformInfo | None:
+        """The network whose home channel is meant: of this name, or the first that is served and has one."""
+        fits = [one for one in self.networks if one.home_channel and (one.name == platform or not platform)]
+        return next((one for one in fits if one.served), fits[0] if fits and platform else None)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayReports:
+    """What the rest of the gateway says of itself when a person asks in a chat."""
+
+    status: DescribeState
+    hooks: Callable[[], Awaitable[str]]
+    platforms: DescribeState
+    models: Callable[[], Sequence[str]]
+    restart: Callable[[], Awaitable[None]]
+    about: Callable[[], GatewayFacts] = GatewayFacts
+    steer: Callable[[str, str], Awaitable[str]] = steer_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class DispatcherContext:
+    """The parts below the dispatcher, and what it must ask above."""
+
+    engine: Engine
+    registry: HookRegistry
+    sessions: SessionRepository
+    outbox: Outbox
+    access: AccessControl
+    commands: CommandTable
+    choose: ChooseAgent
+    reports: GatewayReports
+    keys: KeyRules = DEFAULT_RULES
+    on_skill: OnSkillChange = list_no_tools
+    too_old: float = math.inf  # seconds after which a message that waited is not answered any more
+    life: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process: the next one has another

@@ -1,0 +1,186 @@
+"""What a hook may have done through the gateway, if its manifest says that it uses it: send, submit, emit, store."""
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway import records
+from gateway.access import INTERNAL
+from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
+from gateway.dispatcher.context import DispatcherContext
+from gateway.engine import NewRecord
+from gateway.errors import HookError
+from gateway.events.catalogue import get_event_spec
+from gateway.lanes import Lanes
+from gateway.messages import Address, Message, Reply
+
+TEXT_LIMIT = 100_000
+VALUE_LIMIT = 256_000
+HOME = "home"
+
+
+class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`send(to, text)`: a session key, `platform:chat[:thread]`, a platform for its home channel, or `home`."""
+
+    to: str
+    text: str
+
+
+class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`submit(text, session, deliver, wait)`: work for the agent, in a session of this name or key.
+
+    The answer goes to `deliver` (as `to` above), or to the chat of the session; else it stays in the session. With
+    `wait` the hook gets it too, and what takes longer than so many seconds is stopped.
+    """
+
+    text: str
+    session: str = ""
+    deliver: str = ""
+    wait: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 0
+
+
+class EmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`emit(name, **fields)`: an event of the hook's own making."""
+
+    name: str
+    fields: dict[str, Any] = {}
+
+
+class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The store's verbs."""
+
+    key: str = ""
+    value: Any = None
+    default: Any = None
+
+
+class HookRequests:
+    """Serves the requests of all hooks. Who may ask for what is decided before, by the manifest."""
+
+    def __init__(self, house: DispatcherContext, lanes: Lanes) -> None:
+        self._house = house
+        self._lanes = lanes
+        self.waiting = AwaitedTurns(house.engine, lanes)
+        self._verbs: Mapping[str, Callable[[str, dict[str, Any]], Awaitable[Any]]] = {
+            "send": self._send,
+            "submit": self._submit,
+            "emit": self._emit,
+            "facts": self._facts,
+            "store.get": self._get,
+            "store.set": self._set,
+            "store.delete": self._delete,
+            "store.keys": self._keys,
+        }
+
+    async def __call__(self, hook: str, verb: str, params: dict[str, Any], _during: str) -> Any:
+        """Do what a hook asks for.
+
+        Raises:
+            HookError: there is no such thing, or not with these parameters.
+        """
+        if verb not in self._verbs:
+            raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self._verbs)}")
+        try:
+            return await self._verbs[verb](hook, params)
+        except msgspec.ValidationError as error:
+            raise HookError(f"{verb}: {error}") from None
+
+    async def _send(self, _hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, SendRequest)
+        if not asked.text or len(asked.text) > TEXT_LIMIT:
+            raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
+        address, key = await self._place(asked.to)
+        reply = Reply(uuid.uuid4().hex, address, asked.text)
+        seq = await self._house.outbox.post(reply, key)
+        return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
+
+    async def _submit(self, hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, SubmitRequest)
+        key = asked.session if asked.session.startswith("agent:") else make_internal_key(asked.session or hook)
+        if asked.deliver:
+            address, _ = await self._place(asked.deliver)
+        else:
+            address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
+        message = Message(
+            uuid.uuid4().hex,
+            address,
+            f"hook:{hook}",
+            asked.text,
+            kind="internal",
+            session=key,
+            sent_at=time.time(),
+            extra={AWAITED: self._house.life} if asked.wait else {},
+        )
+        if asked.wait:
+            answered = await self.waiting.answer(message, key, asked.wait)
+            return {"session_key": key, **msgspec.to_builtins(answered)}
+        return {"session_key": key, "seq": await self._lanes.accept(message, key) or 0}
+
+    async def _facts(self, _hook: str, _params: dict[str, Any]) -> Any:
+        return msgspec.to_builtins(self._house.reports.about())
+
+    async def _emit(self, hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, EmitRequest)
+        if get_event_spec(asked.name) is not None:
+            raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
+        self._house.registry.emit(asked.name, **{**asked.fields, "hook": hook})
+
+    async def _get(self, hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, StoreRequest)
+        record = await self._house.engine.last(records.hook_store_subject_of(hook, asked.key))
+        kept = records.decode(record.data) if record else None
+        return kept.value if isinstance(kept, records.StoredValue) else asked.default
+
+    async def _set(self, hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, StoreRequest)
+        data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
+        if len(data) > VALUE_LIMIT:
+            raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
+        subject = records.hook_store_subject_of(hook, asked.key)
+        (seq,) = await self._house.engine.append(NewRecord(subject, data))
+        await self._house.engine.purge(subject, seq - 1)
+
+    async def _delete(self, hook: str, params: dict[str, Any]) -> Any:
+        asked = msgspec.convert(params, StoreRequest)
+        return bool(await self._house.engine.purge(records.hook_store_subject_of(hook, asked.key)))
+
+    async def _keys(self, hook: str, _params: dict[str, Any]) -> list[str]:
+        found = await self._house.engine.read(records.hook_store_subject_of(hook), limit=10_000)
+        kept = [records.decode(record.data) for record in found]
+        return sorted(one.key for one in kept if isinstance(one, records.StoredValue))
+
+    async def _place(self, to: str) -> tuple[Address, str]:
+        """Where `to` is, and the session that it belongs to."""
+        if to.startswith("agent:"):
+            address = await self._address_of(to)
+            if address is None:
+                raise HookError(f"send: nobody ever wrote in the session {to}")
+            return address, to
+        platform, _, rest = to.partition(":")
+        chat, _, thread = rest.partition(":")
+        if platform and not chat:
+            return self._home(platform), ""
+        if not platform:
+            raise HookError(f"send: {to!r} is no place; write a session key, platform:chat, or home")
+        return Address(platform, chat, thread_id=thread), ""
+
+    def _home(self, platform: str) -> Address:
+        found = self._house.reports.about().home_of("" if platform == HOME else platform)
+        if found is None:
+            which = "no network that is served has" if platform == HOME else f"{platform[:100]!r} has not"
+            raise HookError(f"send: {which} a home channel; set platforms.<network>.home_channel in config.yaml")
+        return Address(found.name, found.home_channel)
+
+    async def _address_of(self, key: str) -> Address | None:
+        """Where a session's last message came from."""
+        record = await self._house.engine.last(records.session_subject_of("in", key))
+        kept = records.decode(record.data) if record else None
+        return kept.message.address if isinstance(kept, records.InboundMessage) else None
+
+
+def make_internal_key(name: str) -> str:
+    """The key of a session that no chat has: what hooks let the agent do."""
+    return f"agent:main:{INTERNAL}:dm:{name}"

@@ -1,0 +1,116 @@
+"""The one door for every network: the gate, then the journal; only then may the network be told that we have it."""
+
+import logging
+import math
+import time
+import uuid
+
+from gateway import records
+from gateway.access import AccessLevel
+from gateway.commands import Command
+from gateway.dispatcher import event_fields, pairing_commands
+from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.command_runner import CommandRunner
+from gateway.dispatcher.context import DispatcherContext
+from gateway.engine import NewRecord
+from gateway.events.event import Deny, End
+from gateway.lanes import Lanes
+from gateway.messages import Message, Receipt, Reply
+from gateway.sessions import Session, session_key_of
+
+log = logging.getLogger(__name__)
+
+TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
+NOT_YOURS = "That question is for somebody else to decide."
+TOO_FAST_PAUSE = 60.0  # seconds between two such answers to one person
+
+
+class Ingress:
+    """Takes messages. What must act at once acts here; all else waits in its session's lane."""
+
+    def __init__(self, house: DispatcherContext, lanes: Lanes, orders: CommandRunner) -> None:
+        self._house = house
+        self._lanes = lanes
+        self._orders = orders
+        self._slowed: dict[tuple[str, str], float] = {}
+
+    async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
+        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
+        scope = self._house.access.scope(message)
+        if scope is None:
+            return await self._turn_away(message)
+        key = session_key_of(message, self._house.keys)
+        if self._house.access.is_too_fast(message):
+            return await self._slow_down(key, message)
+        session = await self._house.sessions.open(key)
+        command = self._orders.find(message.text, scope)
+        if (
+            command
+            and command[1].answers
+            and session.is_waiting
+            and not await self._may_answer(session, message, scope)
+        ):
+            await self._say(key, message, NOT_YOURS)
+            return Receipt(key, settled=NOT_YOURS)
+        if command and command[1].urgent:
+            return await self._settle(CommandCall(command[0], message, scope, session, self._house), command[1])
+        if session.is_waiting and not command and await self._may_answer(session, message, scope):
+            return await self._take_answer(session, message, *extra, bot=bot)
+        seq = await self._lanes.accept(message, key, *extra, bot=bot)
+        return Receipt(key, seq or 0)
+
+    async def _settle(self, call: CommandCall, command: Command) -> Receipt:
+        """An urgent command, here and now."""
+        view = self._house.registry.scope(
+            event_fields.build_place_fields(call.message, call.scope, call.session) | {"turn_id": "", "agent": ""},
+            session_bag=dict(call.session.bag),
+            answers=None,
+        )
+        event = await view.run("message:received", **event_fields.build_received_fields(call.message))
+        if isinstance(event.outcome, Deny | End):
+            return Receipt(call.session.key, settled=event_fields.outcome_text_of(event))
+        ran = await self._orders.run(call, command, view)
+        await self._say(call.session.key, call.message, ran.text)
+        return Receipt(call.session.key, settled=ran.text)
+
+    async def _may_answer(self, session: Session, message: Message, scope: AccessLevel) -> bool:
+        """Whoever started the turn may answer, and admins may."""
+        if scope in ("admin", "owner"):
+            return True
+        waiting = await self._house.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+        asked = records.decode(waiting[0].data) if waiting else None
+        return isinstance(asked, records.InboundMessage) and asked.message.user_id == message.user_id
+
+    async def _take_answer(self, session: Session, message: Message, *extra: NewRecord, bot: str) -> Receipt:
+        assert session.turn
+        name = next(iter(session.turn.questions))
+        by = f"{message.address.platform}:{message.user_id}"
+        msg_id = f"answer:{message.address.platform}:{bot}:{message.id}"
+        taken = await self._lanes.answer(session.key, name, message.text, by, *extra, msg_id=msg_id)
+        if not taken:
+            return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)
+        return Receipt(session.key, session.turn.on)
+
+    async def _say(self, key: str, message: Message, text: str) -> None:
+        """Owe somebody a text that belongs to no turn."""
+        if text:
+            reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
+            await self._house.outbox.post(reply, key)
+
+    async def _slow_down(self, key: str, message: Message) -> Receipt:
+        """More than a person may send: not accepted, and told so once in a while."""
+        person = (message.address.platform, message.user_id)
+        now = time.monotonic()
+        if now - self._slowed.get(person, -math.inf) > TOO_FAST_PAUSE:
+            self._slowed[person] = now
+            await self._say(key, message, TOO_FAST)
+        return Receipt(key, settled=TOO_FAST)
+
+    async def _turn_away(self, message: Message) -> Receipt:
+        at = message.address
+        why = await pairing_commands.refuse_stranger(self._house, message)
+        log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
+        self._house.registry.emit(
+            "access:denied", platform=at.platform, user_id=message.user_id, chat_id=at.chat_id, reason=why
+        )
+        return Receipt("", settled="")

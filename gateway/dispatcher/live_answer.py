@@ -1,0 +1,76 @@
+"""An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast."""
+
+import math
+from types import TracebackType
+
+import anyio
+import anyio.abc
+import msgspec
+
+from gateway import records
+from gateway.engine import Engine
+from gateway.outbox import Stream
+
+PAUSE = 0.02  # what comes within it goes out as one piece
+
+
+class LiveAnswer:
+    """Publishes one turn's text, and shows it in the chat by `stream` where the network can edit what was sent.
+
+    `delta` is plain, so that no watcher can slow the model down.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        session_key: str,
+        turn_id: str,
+        tasks: anyio.abc.TaskGroup,
+        stream: Stream | None = None,
+    ) -> None:
+        self._stream = stream
+        self._text = ""
+        self._engine = engine
+        self._subject = records.delta_subject_of(session_key)
+        self._turn_id = turn_id
+        self._tasks = tasks
+        self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)
+
+    def delta(self, text: str) -> None:
+        self._send.send_nowait(text)
+
+    def discard(self) -> None:
+        """What was streamed of the present answer is void."""
+        self._send.send_nowait(None)
+
+    async def __aenter__(self) -> "LiveAnswer":
+        self._tasks.start_soon(self._publish)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._send.close()
+
+    async def _publish(self) -> None:
+        with self._receive:
+            async for text in self._receive:
+                await self._say(*self._gather(text))
+                await anyio.sleep(PAUSE)
+
+    def _gather(self, first: str | None) -> tuple[str, bool]:
+        pieces, is_void = [first or ""], first is None
+        while self._receive.statistics().current_buffer_used:
+            text = self._receive.receive_nowait()
+            if text is None:
+                pieces, is_void = [], True
+            else:
+                pieces.append(text)
+        return "".join(pieces), is_void
+
+    async def _say(self, text: str, is_void: bool) -> None:
+        self._text = text if is_void else self._text + text
+        if self._stream:
+            self._stream.show(self._text)
+        delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})
+        await self._engine.publish(self._subject, msgspec.json.encode(delta))

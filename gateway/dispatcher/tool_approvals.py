@@ -1,0 +1,77 @@
+"""What a person has allowed tools to do for longer than once, in the journal: each approval a record of its own.
+
+`always` holds for that person until it is revoked, in every session and across restarts; `session` for one session.
+What nobody allowed is asked for, and what nobody answers is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway import records
+from gateway.engine import Engine, NewRecord
+from gateway.messages import Message
+from gateway.sessions import Session
+
+MOST = 1000
+SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
+SESSION, ALWAYS = "session", "always"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolApprovals:
+    """Those that hold for one person in one session."""
+
+    engine: Engine
+    person: str
+    session_id: str
+
+    async def known(self) -> dict[str, str]:
+        """`tool` or `tool:subject`, and how long it holds."""
+        found = dict.fromkeys(await self._keys(SESSION), SESSION)
+        return found | dict.fromkeys(await self._keys(ALWAYS), ALWAYS)
+
+    async def keep(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Write down what was allowed in a turn."""
+        for key, how in after.items():
+            if before.get(key) != how and how in (SESSION, ALWAYS):
+                owner = self._owner(how)
+                kept = records.encode(records.StoredValue(hook=owner, key=key, value=how))
+                put = NewRecord(
+                    records.hook_store_subject_of(owner, key), kept, ttl=SESSION_TTL if how == SESSION else None
+                )
+                await self.engine.append(put)
+
+    async def revoke(self, key: str) -> None:
+        """From now on it is asked for again."""
+        for how in (SESSION, ALWAYS):
+            await self.engine.purge(records.hook_store_subject_of(self._owner(how), key))
+
+    async def _keys(self, how: str) -> list[str]:
+        found = await self.engine.read(records.hook_store_subject_of(self._owner(how)), limit=MOST)
+        kept = [records.decode(record.data) for record in found]
+        return [one.key for one in kept if isinstance(one, records.StoredValue)]
+
+    def _owner(self, how: str) -> str:
+        """No hook has such a name: a folder's name has no slash in it."""
+        return f"approvals/{self.person}" if how == ALWAYS else f"approvals/session/{self.session_id}"
+
+
+def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
+    """Those of whoever wrote this message, in this session."""
+    return ToolApprovals(engine, f"{message.address.platform}:{message.user_id}", session.session_id)
+
+
+async def run_approvals_command(found: ToolApprovals, args: str) -> str:
+    """The command `/approvals`: what is allowed, by number, and `revoke NUMBER`."""
+    known = sorted((await found.known()).items())
+    if not args:
+        rows = [f"{number}. {key} ({how})" for number, (key, how) in enumerate(known, 1)]
+        return (
+            "\n".join([*rows, "/approvals revoke NUMBER takes one back."]) if rows else "Nothing is allowed for good."
+        )
+    verb, _, number = args.partition(" ")
+    if verb != "revoke" or not number.strip().isdecimal() or not 0 < int(number) <= len(known):
+        return "/approvals lists them, /approvals revoke NUMBER takes one back."
+    key, _ = known[int(number) - 1]
+    await found.revoke(key)
+    return f"I ask again before {key}."

@@ -1,0 +1,98 @@
+"""What all lanes of a node share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import anyio
+
+from gateway.engine.interface import Engine
+from gateway.lanes.slots import Slots
+from gateway.lanes.turn import RunTurn
+from gateway.messages import Message
+from gateway.sessions import ResetPolicy, Session, SessionRepository
+
+APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
+
+COMMAND_SIGNS = ("/", "!")
+
+JoinsMessage: TypeAlias = Callable[[Message, Message], bool]
+InterruptsTurn: TypeAlias = Callable[[Session, Message], bool]
+DescribeBusy: TypeAlias = Callable[[int], str]
+OnBuried: TypeAlias = Callable[[str, str, Sequence[Message], str], None]  # session key, turn id, messages, reason
+
+
+def is_same_person_continuing(first: Message, second: Message) -> bool:
+    """Whether two waiting messages are one thing said in pieces: plain texts of one person in one place."""
+    return (
+        first.user_id == second.user_id
+        and first.address == second.address
+        and first.kind == second.kind == "text"
+        and not first.text.startswith(COMMAND_SIGNS)
+        and not second.text.startswith(COMMAND_SIGNS)
+    )
+
+
+def never_interrupt(_session: Session, _message: Message) -> bool:
+    return False
+
+
+def interrupt_on_text(_session: Session, message: Message) -> bool:
+    """What people say ends the running turn. Commands wait for it; those that must not wait never come here."""
+    return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
+
+
+def describe_busy(position: int) -> str:
+    return f"I am busy just now: yours is number {position} in line."
+
+
+def ignore_buried(_key: str, _turn_id: str, _messages: Sequence[Message], _reason: str) -> None:
+    """What is buried is in the journal; nobody else wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSettings:
+    """Limits, times in seconds, and manners of lanes.
+
+    One turn answers at most `folded` waiting messages together: those of which each `joins` the one before. A message
+    that `interrupts` ends the running turn; both are in the transcript afterwards. `buried` is told of messages that
+    were given up. Who waits longer than `patience` for a slot is told once, by `describe_busy`, how many are before them. While
+    `backlog` sessions have something to do, no further message is taken: the networks keep it.
+    """
+
+    turns: int = 16
+    turns_per_person: int = 4
+    folded: int = 10
+    attempts: int = 3
+    pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
+    patience: float = 5.0
+    backlog: int = 10_000
+    grace: float = 2.0  # what an interrupted turn has left
+    release: float = 2.0  # to give a turn back at the end
+    lease: float = 10.0
+    ack_wait: float = 30.0
+    apology: str = APOLOGY
+    reset: ResetPolicy = field(default_factory=ResetPolicy)
+    joins: JoinsMessage = is_same_person_continuing
+    interrupts: InterruptsTurn = never_interrupt
+    buried: OnBuried = ignore_buried
+    busy: DescribeBusy = busy
+
+
+@dataclass(frozen=True, slots=True)
+class LaneContext:
+    """The parts, and the node's name."""
+
+    engine: Engine
+    sessions: SessionRepository
+    work: RunTurn
+    settings: LaneSettings
+    slots: Slots
+    node: str
+    clock: Callable[[], float]
+    suspect: anyio.Lock
+
+
+def lease_key_of(node: str) -> str:
+    """The lease that says a node lives."""
+    return f"worker.{node}"
