@@ -26,16 +26,16 @@ import anyio
 from bench.workers import Row
 from gateway.config.settings import Hooks
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.discovery import Source
-from gateway.hooks.folders.house import Surroundings
-from gateway.hooks.folders.service import FolderHooks
-from gateway.hooks.folders.study import DOUBT
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.inspection import SETTLE_TIME
+from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.nursery import Nursery
 
 COUNTS = (10, 100, 1000)
 WRITES = 20  # in one burst
 IDLE = 3.0  # seconds that are watched
-SETTLED = DOUBT / 1e9 + 0.1  # seconds after which what was read of a file is kept for later starts
+SETTLED = SETTLE_TIME / 1e9 + 0.1  # seconds after which what was read of a file is kept for later starts
 STALE = 50  # questions after a reload, none of which old code may answer
 MANIFEST = "name: hook-{n}\ndescription: Notes agent runs\nevents: [agent:start, agent:end, 'command:*']\n"
 HANDLER = '''"""Hook {n}: notes agent runs."""
@@ -89,7 +89,7 @@ class Place:
     @asynccontextmanager
     async def serving(self, registry: HookRegistry, eager: int) -> AsyncIterator[FolderHooks]:
         state = self.root / "state"
-        around = Surroundings(os.environ, self.root, self.root / "logs", state, packages=sys.path)
+        around = HookEnvironment(os.environ, self.root, self.root / "logs", state, packages=sys.path)
         sources = [Source(self.hooks, "home")]
         async with (
             Nursery() as nursery,
@@ -108,7 +108,7 @@ async def found(place: Place) -> float:
     registry = HookRegistry()
     async with Nursery() as nursery, registry:
         state = place.root / "state"
-        around = Surroundings(os.environ, place.root, place.root / "logs", state, packages=sys.path)
+        around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
         parts = ([Source(place.hooks, "home")], registry, nursery, None, Hooks(eager=0), around, grant)
         gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()

@@ -26,7 +26,7 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 from gateway.config.home import Home
 from gateway.config.loading import load
-from gateway.hooks.folders.reading import read_manifest
+from gateway.hooks.folders.manifest_reader import read_manifest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

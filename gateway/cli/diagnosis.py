@@ -25,7 +25,7 @@ from gateway.control.client import Client
 from gateway.daemon.networks import why_off
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.folders.discovery import Source, hooks_in
+from gateway.hooks.folders.sources import Source, list_hook_folders
 from gateway.yaml_source import Finding, SourceLocation
 
 ROOM = 200_000_000  # bytes that should be free on the disk
@@ -176,7 +176,7 @@ def hooks(found: Patient) -> Iterator[Finding]:
             if said.startswith("hook "):
                 yield Finding(GATEWAY, said, f"see: hermes-gateway hooks info {said.split()[1]}")
         return
-    for folder in hooks_in(Source(found.home.hooks, "home")):
+    for folder in list_hook_folders(Source(found.home.hooks, "home")):
         one = check(folder, found.home)
         yield from one.findings
         for lack in one.lacks:

@@ -15,12 +15,12 @@ from gateway.config.layers import read_outside
 from gateway.config.names import ALLOW_ALL, NOT_OFFERED, hermes_names
 from gateway.config.providers import OFFERS
 from gateway.errors import ExitCode
+from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.code import read_code
-from gateway.hooks.folders.discovery import Folder, Source, hooks_in
-from gateway.hooks.folders.manifest import Kind
-from gateway.hooks.folders.reaches import reaches
-from gateway.hooks.folders.requirements import missing
-from gateway.hooks.folders.study import study
+from gateway.hooks.folders.inspection import inspect_folder
+from gateway.hooks.folders.manifest import HookKind
+from gateway.hooks.folders.requirements import find_missing_needs
+from gateway.hooks.folders.sources import FoundHook, Source, list_hook_folders
 from gateway.hooks.wires.process.plugin.names import TABLE, why_never
 from gateway.yaml_source import Finding, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
@@ -80,7 +80,7 @@ def _coloured(verdict: str, number: int) -> str:
 
 
 def hooks(home: Home, environ: Mapping[str, str]) -> Iterator[Row]:
-    for folder in hooks_in(Source(home.hooks, "home")):
+    for folder in list_hook_folders(Source(home.hooks, "home")):
         yield _folder_row("hook", folder, home, environ, ())
 
 
@@ -88,17 +88,19 @@ def plugins(home: Home, environ: Mapping[str, str]) -> Iterator[Row]:
     hermes = _hermes_hooks(home)
     categories = sorted({path.parent.parent for path in home.plugins.glob("*/*/plugin.y*ml")})
     for place in (home.plugins, *categories):
-        for folder in hooks_in(Source(place, "plugins", kind="plugin")):
+        for folder in list_hook_folders(Source(place, "plugins", kind="plugin")):
             row = _folder_row("plugin", folder, home, environ, tuple(_unoffered(folder)))
             is_on = folder.name in hermes.enabled and folder.name not in hermes.disabled
             off = "is not in plugins.enabled; to switch it on here: hermes-gateway hooks enable " + folder.name
             yield row if is_on else row._replace(verdict=OFF, why=(off, *row.why))
 
 
-def _folder_row(what: Kind, folder: Folder, home: Home, environ: Mapping[str, str], known: tuple[str, ...]) -> Row:
+def _folder_row(
+    what: HookKind, folder: FoundHook, home: Home, environ: Mapping[str, str], known: tuple[str, ...]
+) -> Row:
     """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told."""
     try:
-        studied = study(folder)
+        studied = inspect_folder(folder)
     except OSError as error:
         return Row(what, folder.name, FAILS, (f"cannot be read: {error.strerror}",))
     findings = (*folder.findings, *studied.findings)
@@ -107,8 +109,8 @@ def _folder_row(what: Kind, folder: Folder, home: Home, environ: Mapping[str, st
     lacking: tuple[str, ...] = ()
     if studied.manifest:
         outside = read_outside(environ, home.env)
-        lacking = tuple(missing(studied.manifest, outside.environ, studied.manifest.needs_platforms, ()))
-    reached = list(reaches(folder.name, read_code(folder).files))
+        lacking = tuple(find_missing_needs(studied.manifest, outside.environ, studied.manifest.needs_platforms, ()))
+    reached = list(find_unsupported_imports(folder.name, read_code(folder).files))
     degrades = bool(reached or known or lacking)
     fails = any(reach.verdict == "missing" and not reach.is_caught for reach in reached)
     told = dict.fromkeys([*(_said(reach.finding) for reach in reached), *map(_said, findings), *known, *lacking])
@@ -119,7 +121,7 @@ def _said(finding: Finding) -> str:
     return f"{finding.place}: {finding.what}; {finding.remedy}"
 
 
-def _unoffered(folder: Folder) -> Iterator[str]:
+def _unoffered(folder: FoundHook) -> Iterator[str]:
     """What a plugin registers that is nothing here."""
     source = b"\n".join(text for name, text in read_code(folder).files.items() if name.endswith(".py"))
     for name in dict.fromkeys(found.decode() for found in _HOOK_NAME.findall(source)):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from gateway.config.settings import Hooks, HookSettings, Settings
-from gateway.hooks.folders.record import HookStatus
+from gateway.hooks.folders.stats import HookStatus
 
 
 def with_agents(settings: Settings) -> Hooks:

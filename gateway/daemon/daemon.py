@@ -41,8 +41,8 @@ from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayReports, Ho
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, ExitCode
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.discovery import Source
-from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.nursery import Nursery
 from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
 from gateway.messages import Message
@@ -115,7 +115,7 @@ class Gateway:
 
     @property
     def plugins(self) -> Plugins:
-        return Plugins(self.hooks.offering)
+        return Plugins(self.hooks.plugin_tools)
 
     @property
     def hooks(self) -> FolderHooks:

@@ -18,10 +18,10 @@ from gateway.config.names import hermes_names
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
-from gateway.hooks.folders.discovery import Source
-from gateway.hooks.folders.house import Surroundings
-from gateway.hooks.folders.record import State
-from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.folders.sources import Source
+from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.nursery import Plan
 from gateway.logs.redaction import Redactor
@@ -29,8 +29,8 @@ from gateway.schedule import HookPresence, ScheduledHook
 
 BUILT_IN = Path(hooks_builtin.__file__).parent
 SAFE_MODE = "HERMES_SAFE_MODE"
-OFF: frozenset[State] = frozenset({"disabled", "refused", "pending", "shadowed"})
-AWAY: frozenset[State] = frozenset({"broken", "missing"})
+OFF: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "shadowed"})
+AWAY: frozenset[HookState] = frozenset({"broken", "missing"})
 PAGE = 200  # records that are read at once
 
 
@@ -51,8 +51,8 @@ def _plugin_places(home: Home) -> list[Path]:
     return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
 
 
-def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> Surroundings:
-    return Surroundings(
+def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> HookEnvironment:
+    return HookEnvironment(
         environ=with_hermes_names(configuration),
         home=home.root,
         logs=home.hook_logs,

@@ -17,9 +17,9 @@ from gateway.commands import Command
 from gateway.errors import AgentError, HookError, ModelError
 from gateway.events.event import Pause
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.folder import FolderHook
-from gateway.hooks.folders.house import Grant
-from gateway.hooks.folders.offering import Offering
+from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.plugin_tools import PluginTools
+from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.wires.worker import Offered
 from gateway.transcript import Entry, ToolCall, Usage
 
@@ -31,7 +31,7 @@ OVERRIDE = "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's conf
 class Plugins:
     """What the running plugins have, as the agent and the commands know it."""
 
-    def __init__(self, offering: Offering) -> None:
+    def __init__(self, offering: PluginTools) -> None:
         self._offering = offering
 
     def furnished(self, agent: Agent) -> Agent:
@@ -103,7 +103,7 @@ class Use(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PluginGrants:
     """The grants of all hooks, and those that plugins have besides: `llm` and `tool`. `agent`: the main one, now."""
 
-    def __init__(self, grants: Grant, agent: Callable[[], Agent], registry: HookRegistry) -> None:
+    def __init__(self, grants: RequestServer, agent: Callable[[], Agent], registry: HookRegistry) -> None:
         self._grants = grants
         self._agent = agent
         self._registry = registry

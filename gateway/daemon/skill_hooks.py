@@ -16,7 +16,7 @@ from gateway import records
 from gateway.agent import Skill
 from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.discovery import Source
+from gateway.hooks.folders.sources import Source
 
 FOLDER = "hooks"
 LOADED = "skills/loaded"  # whose store it is in the journal; no hook has such a name

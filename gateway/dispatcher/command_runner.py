@@ -9,7 +9,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.event_fields import build_place_fields
 from gateway.errors import SessionError
 from gateway.events.event import Deny
-from gateway.hooks import Scope as HookScope
+from gateway.hooks import HookScope
 from gateway.lanes import Lanes
 
 

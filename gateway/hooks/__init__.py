@@ -1,10 +1,10 @@
 """The hooks: who is told of what happens, in which order, and what they may change."""
 
 from gateway.events.event import Deny, End, Event, Pause, Question, Retry, is_yes, on
-from gateway.hooks.cause import CAUSE, Cause, caused_by
-from gateway.hooks.hook import Health, Hook
+from gateway.hooks.cause import CAUSE, Cause, use_cause
+from gateway.hooks.hook import Hook, HookHealth
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.scope import Scope
+from gateway.hooks.scope import HookScope
 
 __all__ = [
     "CAUSE",
@@ -12,14 +12,14 @@ __all__ = [
     "Deny",
     "End",
     "Event",
-    "Health",
     "Hook",
+    "HookHealth",
     "HookRegistry",
+    "HookScope",
     "Pause",
     "Question",
     "Retry",
-    "Scope",
-    "caused_by",
     "is_yes",
     "on",
+    "use_cause",
 ]

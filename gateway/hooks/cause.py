@@ -21,7 +21,7 @@ CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 
 
 @contextmanager
-def caused_by(cause: Cause | None) -> Iterator[None]:
+def use_cause(cause: Cause | None) -> Iterator[None]:
     """What happens in this block was caused by that event; for those who act for a hook that runs elsewhere."""
     token = CAUSE.set(cause)
     try:
@@ -30,7 +30,7 @@ def caused_by(cause: Cause | None) -> Iterator[None]:
         CAUSE.reset(token)
 
 
-def stamp(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:
+def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:
     """Give an event the fields that every event has, unless it has them."""
     if "id" not in fields:
         fields["id"] = next(_IDS)

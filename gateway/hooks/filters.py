@@ -26,21 +26,21 @@ def compile_filter(when: Mapping[str, Any] | None) -> Filter | None:
     scopes = _values(when["scope"]) if "scope" in when else None
 
     def applies(fields: Mapping[str, Any]) -> bool:
-        if scopes is not None and not is_within(fields.get("scope"), scopes):
+        if scopes is not None and not has_scope(fields.get("scope"), scopes):
             return False
         return all(fields.get(field, _ABSENT) in values for field, values in tests)
 
     return applies
 
 
-def is_within(held: Any, wanted: Collection[str]) -> bool:
+def has_scope(held: Any, wanted: Collection[str]) -> bool:
     """May who holds this scope (one, a list of them, or none) do what is open to any of the wanted ones?"""
     holds = {held} if isinstance(held, str) else set(held or ())
     rank = max((_RANKS.get(scope, 0) for scope in holds), default=0)
-    return not wanted or any(_meets(holds, rank, scope) for scope in wanted)
+    return not wanted or any(_has_one_scope(holds, rank, scope) for scope in wanted)
 
 
-def _meets(holds: set[str], rank: int, scope: str) -> bool:
+def _has_one_scope(holds: set[str], rank: int, scope: str) -> bool:
     if scope in _RANKS:
         return rank >= _RANKS[scope]
     return scope in holds or (scope.startswith("group:") and rank >= _RANKS["owner"])

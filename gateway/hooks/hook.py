@@ -20,17 +20,17 @@ Handler: TypeAlias = Callable[..., Any]
 log = logging.getLogger("gateway.hooks")
 
 SAMPLES = 256
-SILENCE = 60.0  # seconds for which the same error again is only counted
+REPEAT_INTERVAL = 60.0  # seconds for which the same error again is only counted
 
 
-class Counting(Protocol):
+class CallCounter(Protocol):
     """What calls a hook and counts on its behalf."""
 
     runs: int
     fired: float | None
 
 
-class Health:
+class HookHealth:
     """The facts of one hook's calls.
 
     To count and to time a call would cost as much as a fast interceptor does, so a plan (`Plan`) counts for all of its
@@ -43,7 +43,7 @@ class Health:
         self.failures = 0
         self.dropped = 0
         self.error: BaseException | None = None
-        self.plans: set[ref[Counting]] = set()
+        self.plans: set[ref[CallCounter]] = set()
         self._calls = 0
         self._fired: float | None = None
         self._error_told = 0.0
@@ -64,17 +64,17 @@ class Health:
         self._calls += 1
         self._fired = at
 
-    def passed_over(self) -> None:
+    def uncount_call(self) -> None:
         """Its plan ran, and so counted a call, but this hook's turn did not come."""
         self._calls -= 1
 
-    def keep(self, plan: ref[Counting], runs: int, fired: float | None) -> None:
+    def keep(self, plan: ref[CallCounter], runs: int, fired: float | None) -> None:
         """This plan is gone; so often it had run."""
         self.plans.discard(plan)
         self._calls += runs
         self._fired = max(self._fired or 0, fired or 0) or None
 
-    def _counting(self) -> list[Counting]:
+    def _counting(self) -> list[CallCounter]:
         return [plan for plan in (reference() for reference in tuple(self.plans)) if plan is not None]
 
     def timed(self, seconds: float) -> None:
@@ -84,7 +84,7 @@ class Health:
     def failed(self, error: BaseException) -> bool:
         """A call failed; is that news? The same error again within a minute is not."""
         self.failures += 1
-        is_news = repr(error) != repr(self.error) or monotonic() - self._error_told >= SILENCE
+        is_news = repr(error) != repr(self.error) or monotonic() - self._error_told >= REPEAT_INTERVAL
         if is_news:
             self.error, self._error_told = error, monotonic()
         return is_news
@@ -95,7 +95,7 @@ class Health:
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
 
 
-class Box(Protocol):
+class MailboxProtocol(Protocol):
     """Where the events of an observer wait."""
 
     hook: "Hook"
@@ -124,9 +124,9 @@ class Hook:
     timeout: float | None = None
     key: str = field(init=False)
     call: Handler = field(init=False, repr=False)
-    mailbox: "Box | None" = field(init=False, default=None, repr=False)
+    mailbox: "MailboxProtocol | None" = field(init=False, default=None, repr=False)
     number: int = field(init=False, default=0, repr=False)
-    health: Health = field(init=False, default_factory=Health, repr=False)
+    health: HookHealth = field(init=False, default_factory=HookHealth, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -137,7 +137,7 @@ class Hook:
             raise ValueError(f"on_error is {' or '.join(get_args(OnError))}, not {self.on_error!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
-        self.call = self.fn if self.timeout is None else _limited(self.fn, self.timeout)
+        self.call = self.fn if self.timeout is None else _with_timeout(self.fn, self.timeout)
         self.key = _name_of(self.fn) if self.owner is None else str(self.owner)
         self.owner = self if self.owner is None else self.owner
 
@@ -169,7 +169,7 @@ class Hook:
         """A call failed: count it, and say so unless it was said just now."""
         if self.health.failed(error):
             trace = None if isinstance(error, HookError) else error  # a process of its own has told where it was
-            log.warning("%s failed at %s: %s", self.key, name, described(error), exc_info=trace)
+            log.warning("%s failed at %s: %s", self.key, name, describe_error(error), exc_info=trace)
 
 
 def _name_of(fn: Handler) -> str:
@@ -178,14 +178,14 @@ def _name_of(fn: Handler) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line; one of ours says what it is by itself."""
     if isinstance(error, HookError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _limited(fn: Handler, seconds: float) -> Handler:
+def _with_timeout(fn: Handler, seconds: float) -> Handler:
     """The same function, cancelled when it takes longer; one that never awaits cannot be."""
 
     async def call(*args: Any) -> Any:

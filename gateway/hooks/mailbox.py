@@ -13,19 +13,19 @@ from time import perf_counter
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from gateway.events.event import Bags, Event, Outcome, Pause
-from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp
-from gateway.hooks.hook import Box, Hook
+from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp_event
+from gateway.hooks.hook import Hook, MailboxProtocol
 
 log = logging.getLogger("gateway.hooks")
 
 CAPACITY = 1000
-BREATH = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
+YIELD_AFTER = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
 
 # name, fields (the letter's own, never changed), when, cause, the turn's bags, what the interceptors decided
-Letter: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
+QueuedEvent: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
 
 
-def tell(boxes: Iterable[Box], letter: Letter) -> None:
+def enqueue_event(boxes: Iterable[MailboxProtocol], letter: QueuedEvent) -> None:
     """Put an event into the mailboxes."""
     cause = letter[3]
     if cause is not None and cause[1] >= MAX_DEPTH:
@@ -40,7 +40,7 @@ def tell(boxes: Iterable[Box], letter: Letter) -> None:
             box.wake()
 
 
-class Room(Protocol):
+class MailboxRunnerProtocol(Protocol):
     """Where mailboxes are emptied, as far as one of them needs it."""
 
     def install(self, box: "Mailbox") -> None: ...
@@ -49,7 +49,7 @@ class Room(Protocol):
     def start(self, runner: Callable[[], Coroutine[Any, Any, None]], name: str) -> None: ...
 
 
-class Seen(Event):
+class ObservedEvent(Event):
     """An event as an observer sees it: a copy of its own, of what is decided already."""
 
     __slots__ = ()
@@ -75,9 +75,9 @@ class Mailbox:
         "queue",
     )
 
-    def __init__(self, hook: Hook, mailroom: Room, max: int) -> None:  # noqa: A002 - the manifest's own word
+    def __init__(self, hook: Hook, mailroom: MailboxRunnerProtocol, max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
-        self.queue: deque[Letter] = deque(maxlen=CAPACITY)
+        self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
         self.is_idle = True  # is there a runner who sleeps, or may there be one more?
         self._mailroom = mailroom
         self._max = max
@@ -102,9 +102,9 @@ class Mailbox:
 
     def wake(self) -> None:
         """There is something to deliver; from any thread."""
-        self._mailroom.call(self.rouse)
+        self._mailroom.call(self.wake_runner)
 
-    def rouse(self) -> None:
+    def wake_runner(self) -> None:
         """One more runner goes to work, if there is one."""
         if self._sleepers:
             sleeper = self._sleepers.pop()
@@ -115,7 +115,7 @@ class Mailbox:
             self._mailroom.start(self._serve, self.hook.key)
         self.is_idle = bool(self._sleepers) or self._runners < self._max
 
-    async def quiet(self) -> None:
+    async def wait_until_quiet(self) -> None:
         """Wait until nothing is left to do."""
         if not self.is_quiet:
             self._waiters.append(waiter := get_running_loop().create_future())
@@ -130,14 +130,14 @@ class Mailbox:
 
     def _dismiss(self) -> None:
         while self._sleepers:
-            self.rouse()
+            self.wake_runner()
 
     async def _serve(self) -> None:
         while self._max:
             began = perf_counter()
             while self.queue:
                 await self._deliver(self.queue.popleft())
-                if perf_counter() - began > BREATH:
+                if perf_counter() - began > YIELD_AFTER:
                     await asyncio.sleep(0)
                     began = perf_counter()
             self._is_full = False
@@ -153,11 +153,11 @@ class Mailbox:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _deliver(self, letter: Letter) -> None:
+    async def _deliver(self, letter: QueuedEvent) -> None:
         name, fields, at, cause, bags, outcome = letter
-        stamp(fields, cause, at)
+        stamp_event(fields, cause, at)
         hook = self.hook
-        event = Seen(name, fields, None, bags, hook.owner)
+        event = ObservedEvent(name, fields, None, bags, hook.owner)
         event.outcome = outcome
         CAUSE.set((fields["id"], cause[1] + 1 if cause else 0))
         self._busy += 1

@@ -27,13 +27,13 @@ def has_whole_segments(pattern: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Node(Generic[Item]):
+class _PatternNode(Generic[Item]):
     """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows."""
 
     here: list[Item] = field(default_factory=list)
     rest: list[Item] = field(default_factory=list)
-    any: "_Node[Item] | None" = None
-    children: "dict[str, _Node[Item]]" = field(default_factory=dict)
+    any: "_PatternNode[Item] | None" = None
+    children: "dict[str, _PatternNode[Item]]" = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -45,10 +45,10 @@ class _Node(Generic[Item]):
         elif not segments:
             self.here.append(item)
         elif segments[0] == "*":
-            self.any = self.any or _Node()
+            self.any = self.any or _PatternNode()
             self.any.add(segments[1:], item)
         else:
-            self.children.setdefault(segments[0], _Node()).add(segments[1:], item)
+            self.children.setdefault(segments[0], _PatternNode()).add(segments[1:], item)
 
     def discard(self, segments: list[str], item: Item) -> None:
         """Undo `add`, and drop the branches that this leaves empty."""
@@ -70,7 +70,7 @@ class Patterns(Generic[Item]):
 
     def __init__(self) -> None:
         self._exact: dict[str, list[Item]] = {}
-        self._tree: _Node[Item] = _Node()
+        self._tree: _PatternNode[Item] = _PatternNode()
         self._globs: dict[str, list[tuple[re.Pattern[str], Item]]] = {}
         self._lengths: tuple[int, ...] = ()
 
@@ -92,11 +92,11 @@ class Patterns(Generic[Item]):
     def discard(self, pattern: str, item: Item) -> None:
         """Undo `add`."""
         if is_exact(pattern):
-            _take(self._exact, pattern, item)
+            _remove_from(self._exact, pattern, item)
         elif has_whole_segments(pattern):
             self._tree.discard(pattern.split(":"), item)
         else:
-            _take(self._globs, _prefix(pattern), (re.compile(translate(pattern)), item))
+            _remove_from(self._globs, _prefix(pattern), (re.compile(translate(pattern)), item))
             self._lengths = tuple({len(prefix) for prefix in self._globs})
 
     def match(self, name: str) -> tuple[list[Item], list[Item]]:
@@ -133,7 +133,7 @@ def _prefix(pattern: str) -> str:
     return pattern[: special.start()] if special else pattern
 
 
-def _take(lists: dict[str, list[Item]], key: str, item: Item) -> None:
+def _remove_from(lists: dict[str, list[Item]], key: str, item: Item) -> None:
     lists[key].remove(item)
     if not lists[key]:
         del lists[key]

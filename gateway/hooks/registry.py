@@ -45,30 +45,35 @@ from typing import Any, Literal, Self, TypeAlias, overload
 
 from gateway.events.event import Bags, Decorated, Event, OnError, find_marked
 from gateway.hooks.cause import CAUSE
-from gateway.hooks.chain import announce, dispatch
-from gateway.hooks.course import Course
+from gateway.hooks.chain import dispatch, notify_observers
+from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
-from gateway.hooks.mailbox import Mailbox, tell
-from gateway.hooks.mailroom import Mailroom
-from gateway.hooks.plans import Plans, Remove
-from gateway.hooks.scope import Nobody, Scope
+from gateway.hooks.mailbox import Mailbox, enqueue_event
+from gateway.hooks.mailbox_runner import MailboxRunner
+from gateway.hooks.scope import HookScope, NoAnswers
+from gateway.hooks.subscriptions import RemoveHook, Subscriptions
 
-LIMIT = 30.0  # seconds that the interceptors of one event have together
-GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
+INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have together
+OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
 
-Names: TypeAlias = str | Iterable[str]
+EventNames: TypeAlias = str | Iterable[str]
 
 
 class HookRegistry:
     """The hooks of one scope. `parent` is the scope around it, whose hooks are told first."""
 
     def __init__(
-        self, parent: "HookRegistry | None" = None, lifo: bool = True, *, limit: float = LIMIT, grace: float = GRACE
+        self,
+        parent: "HookRegistry | None" = None,
+        lifo: bool = True,
+        *,
+        limit: float = INTERCEPT_LIMIT,
+        grace: float = OBSERVER_GRACE,
     ) -> None:
-        self.plans: Plans = Plans(parent.plans if parent else None, lifo)
-        self.mailroom: Mailroom = parent.mailroom if parent else Mailroom()
-        self.course: Course = parent.course if parent else Course()
+        self.plans: Subscriptions = Subscriptions(parent.plans if parent else None, lifo)
+        self.mailbox_runner: MailboxRunner = parent.mailbox_runner if parent else MailboxRunner()
+        self.deadlines: Deadlines = parent.deadlines if parent else Deadlines()
         self._known = self.plans.known
         self._limit = limit
         self._grace = grace
@@ -80,12 +85,12 @@ class HookRegistry:
         return self.plans.hooks
 
     @overload
-    def on(self, names: Names, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
+    def on(self, names: EventNames, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
     @overload
-    def on(self, names: Names, fn: Handler, **options: Any) -> Remove: ...
+    def on(self, names: EventNames, fn: Handler, **options: Any) -> RemoveHook: ...
     def on(
         self,
-        names: Names,
+        names: EventNames,
         fn: Handler | None = None,
         *,
         order: float = 0,
@@ -96,21 +101,21 @@ class HookRegistry:
         **unknown: Any,
     ) -> Any:
         """Intercept these events with `fn(event)`. Returns what removes the hook; without `fn`, it is a decorator."""
-        _refuse(unknown)
-        patterns, matches = _patterns(names), compile_filter(when)
+        _check_options(unknown)
+        patterns, matches = _patterns_from(names), compile_filter(when)
 
-        def subscribe(function: Handler) -> Remove:
+        def subscribe(function: Handler) -> RemoveHook:
             return self.plans.join(Hook(function, patterns, key, order, matches, on_error, timeout))
 
-        return _or_decorator(subscribe, fn)
+        return _subscribe_or_decorate(subscribe, fn)
 
     @overload
-    def watch(self, names: Names, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
+    def watch(self, names: EventNames, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
     @overload
-    def watch(self, names: Names, fn: Handler, **options: Any) -> Remove: ...
+    def watch(self, names: EventNames, fn: Handler, **options: Any) -> RemoveHook: ...
     def watch(
         self,
-        names: Names,
+        names: EventNames,
         fn: Handler | None = None,
         *,
         when: Mapping[str, Any] | None = None,
@@ -121,19 +126,19 @@ class HookRegistry:
         **unknown: Any,
     ) -> Any:
         """Observe these events with `fn(event_type, context)`: in order, or `max` at a time with `mode="parallel"`."""
-        _refuse(unknown)
-        patterns, matches = _patterns(names), compile_filter(when)
+        _check_options(unknown)
+        patterns, matches = _patterns_from(names), compile_filter(when)
         if mode not in {"queued", "parallel"} or max < 1:
             raise ValueError(f"mode is queued, or parallel with a max of at least 1; not {mode!r} with {max!r}")
 
-        def subscribe(function: Handler) -> Remove:
+        def subscribe(function: Handler) -> RemoveHook:
             hook = Hook(function, patterns, key, matches=matches, timeout=timeout)
-            hook.mailbox = Mailbox(hook, self.mailroom, max if mode == "parallel" else 1)
+            hook.mailbox = Mailbox(hook, self.mailbox_runner, max if mode == "parallel" else 1)
             return self.plans.join(hook)
 
-        return _or_decorator(subscribe, fn)
+        return _subscribe_or_decorate(subscribe, fn)
 
-    def add(self, owner: Any) -> Remove:
+    def add(self, owner: Any) -> RemoveHook:
         """Register the methods of an object, or the functions of a module, that are marked with `@on`."""
         found = list(find_marked(owner))
         if not found:
@@ -158,9 +163,9 @@ class HookRegistry:
         """Tell the observers."""
         plan = self._known.get(name) or self.plans.find(name)
         if plan.boxes:
-            cause = self.course.cause() if self.course.chains else CAUSE.get()
+            cause = self.deadlines.cause() if self.deadlines.chains else CAUSE.get()
             boxes = plan.boxes_for(name, fields) if plan.is_filtered else plan.boxes
-            tell(boxes, (name, fields, time(), cause, None, None))
+            enqueue_event(boxes, (name, fields, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
         """Fire the event at its interceptors, then tell the observers. What became of it is in the event.
@@ -169,22 +174,22 @@ class HookRegistry:
         """
         plan = self._known.get(name) or self.plans.find(name)
         if not plan.interceptors:
-            return announce(plan, name, fields, None, self.course)
-        return dispatch(plan, name, fields, None, self.course, self._limit)
+            return notify_observers(plan, name, fields, None, self.deadlines)
+        return dispatch(plan, name, fields, None, self.deadlines, self._limit)
 
     def scope(
         self,
         fields: Mapping[str, Any],
         session_bag: dict[str, Any] | None = None,
         answers: Mapping[str, Any] | None = None,
-    ) -> Scope:
+    ) -> HookScope:
         """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer."""
-        bags = Bags(session_bag, Nobody() if answers is None else answers)
-        return Scope(self.plans, self.course, self._limit, fields, bags)
+        bags = Bags(session_bag, NoAnswers() if answers is None else answers)
+        return HookScope(self.plans, self.deadlines, self._limit, fields, bags)
 
     async def settled(self) -> None:
         """Wait until the observers have seen all that they were told."""
-        await self.mailroom.settled()
+        await self.mailbox_runner.settled()
 
     def clear(self) -> None:
         """All hooks of this scope leave."""
@@ -192,9 +197,9 @@ class HookRegistry:
             self.plans.leave(hook)
 
     async def __aenter__(self) -> Self:
-        self._opening = self.mailroom.open(self._grace)
+        self._opening = self.mailbox_runner.open(self._grace)
         await self._opening.__aenter__()
-        self.course.loop = get_running_loop()
+        self.deadlines.loop = get_running_loop()
         return self
 
     async def __aexit__(
@@ -204,17 +209,17 @@ class HookRegistry:
         try:
             return await self._opening.__aexit__(kind, error, trace)
         finally:
-            self.course.close()
+            self.deadlines.close()
 
 
-def _refuse(unknown: Mapping[str, Any]) -> None:
+def _check_options(unknown: Mapping[str, Any]) -> None:
     if "priority" in unknown:
         raise TypeError("priority= is high first to some and low first to others: say order=, where the low go first")
     if unknown:
         raise TypeError(f"there is no option {next(iter(unknown))!r} for a hook")
 
 
-def _patterns(names: Names) -> tuple[str, ...]:
+def _patterns_from(names: EventNames) -> tuple[str, ...]:
     """Each once, as given."""
     patterns = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
     if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
@@ -222,7 +227,7 @@ def _patterns(names: Names) -> tuple[str, ...]:
     return tuple(dict.fromkeys(patterns))
 
 
-def _or_decorator(subscribe: Callable[[Handler], Remove], fn: Handler | None) -> Any:
+def _subscribe_or_decorate(subscribe: Callable[[Handler], RemoveHook], fn: Handler | None) -> Any:
     if fn is not None:
         return subscribe(fn)
 

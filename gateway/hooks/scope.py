@@ -5,16 +5,16 @@ from time import time
 from typing import Any
 
 from gateway.events.event import Bags, Event, Pause
-from gateway.hooks.chain import announce, dispatch
-from gateway.hooks.course import Course
-from gateway.hooks.mailbox import tell
-from gateway.hooks.plans import Plans
+from gateway.hooks.chain import dispatch, notify_observers
+from gateway.hooks.deadlines import Deadlines
+from gateway.hooks.mailbox import enqueue_event
+from gateway.hooks.subscriptions import Subscriptions
 
 # Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
-OPERATION = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
+OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
 
 
-class Nobody(Mapping[str, Any]):
+class NoAnswers(Mapping[str, Any]):
     """The answers where nobody can be asked: always no."""
 
     def __getitem__(self, question: str) -> bool:
@@ -27,14 +27,16 @@ class Nobody(Mapping[str, Any]):
         return 0
 
 
-class Scope:
+class HookScope:
     """The registry seen from one turn. `limit` is how long the interceptors of an event may take; who has cancelled the
     turn makes it short.
     """
 
     __slots__ = ("_course", "_plans", "_told", "bags", "fields", "limit")
 
-    def __init__(self, plans: Plans, course: Course, limit: float, fields: Mapping[str, Any], bags: Bags) -> None:
+    def __init__(
+        self, plans: Subscriptions, course: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags
+    ) -> None:
         self.fields = fields
         self.bags = bags
         self.limit = limit
@@ -52,7 +54,7 @@ class Scope:
         if plan.boxes:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            tell(plan.boxes_for(name, fields), (name, fields, time(), self._course.cause(), self.bags, None))
+            enqueue_event(plan.boxes_for(name, fields), (name, fields, time(), self._course.cause(), self.bags, None))
 
     async def run(self, name: str, /, **fields: Any) -> Event:
         """As `HookRegistry.run`, in this turn."""
@@ -63,7 +65,7 @@ class Scope:
         operation = self._identify(name, fields)
         try:
             if not plan.interceptors:
-                return await announce(plan, name, fields, self.bags, self._course)
+                return await notify_observers(plan, name, fields, self.bags, self._course)
             return await dispatch(plan, name, fields, self.bags, self._course, self.limit)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
@@ -75,7 +77,7 @@ class Scope:
         turn = fields.get("turn_id")
         if not turn or "id" in fields:
             return None
-        operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION if part in fields)])
+        operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION_FIELDS if part in fields)])
         count = self._told[operation] = self._told.get(operation, 0) + 1
         fields["id"] = operation if count == 1 else f"{operation}#{count}"
         return operation

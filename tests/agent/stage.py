@@ -9,7 +9,7 @@ from gateway.agent.models.script import ScriptModel, script
 from gateway.events.catalogue import get_event_spec
 from gateway.events.event import Event
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.scope import Scope
+from gateway.hooks.scope import HookScope
 from gateway.records import Step
 from gateway.transcript import Entry
 
@@ -38,7 +38,7 @@ class Stage:
     def turn_id(self) -> str:
         return f"t{self.turns}"
 
-    def new_scope(self) -> Scope:
+    def new_scope(self) -> HookScope:
         """The registry as one run of a turn sees it, with bags of its own."""
         self.scope = self.hooks.scope({"turn_id": self.turn_id}, self.session, self.answers)
         return self.scope

@@ -14,7 +14,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import NewRecord, open_sqlite
-from gateway.hooks.folders.subjects import dead_subject
+from gateway.hooks.folders.subjects import dead_letter_subject_of
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -55,7 +55,7 @@ async def bury_three(gateway: GatewayProcess) -> None:
             dead = records.DeadLetterRecord(
                 what="hook:courier", reason="the server is down", attempts=5, subject="x", seq=number, data=emitted
             )
-            await engine.append(NewRecord(dead_subject("courier", number), records.encode(dead)))
+            await engine.append(NewRecord(dead_letter_subject_of("courier", number), records.encode(dead)))
 
 
 def said(done: subprocess.CompletedProcess[str], code: int = 0) -> str:

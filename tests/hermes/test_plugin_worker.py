@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gateway.events.event import Event
-from gateway.hooks.folders.discovery import Source, look
-from gateway.hooks.folders.handlers import Targets, ask_all
-from gateway.hooks.folders.plugins import completed
-from gateway.hooks.folders.study import check, study
+from gateway.hermes.plugin_manifest import apply_registrations
+from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
+from gateway.hooks.folders.inspection import check_folder, inspect_folder
+from gateway.hooks.folders.sources import Source, find_hook_folder
 from gateway.hooks.wires.nursery import Nursery, Plan
 from gateway.hooks.wires.wire import CallMeta, HookFailed
 from gateway.hooks.wires.worker import Worker, WorkerSpec
@@ -69,7 +69,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(nursery:
     worker = await started(nursery, plant(tmp_path, source))
     event = Event("tool:before", {"tool": "x", "args": {}})
     with pytest.raises(HookFailed, match="ValueError: ill"):
-        await ask_all(worker, Targets(worker).of("tool:before"), event, 5)
+        await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, 5)
     await worker.stop()
 
 
@@ -84,15 +84,15 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
             ctx.register_hook(NAMES[2], print)
     """
     folder = plant(tmp_path, source)
-    found = look(Source(tmp_path, "plugins", kind="plugin"), "one")
+    found = find_hook_folder(Source(tmp_path, "plugins", kind="plugin"), "one")
     assert found
-    seen = study(found)
+    seen = inspect_folder(found)
     assert seen.guard
     assert seen.manifest
     assert (seen.guard.intercepts, seen.manifest.guards) == (("tool:before",), ("tool:before",))
     assert "message:add" in seen.manifest.intercepts
     worker = await started(nursery, folder)
-    manifest = completed(seen.manifest, worker.loaded)
+    manifest = apply_registrations(seen.manifest, worker.loaded)
     assert (manifest.intercepts, manifest.events) == (("agent:start", "tool:before"), ("agent:end",))
     assert manifest.guards == ("tool:before",)
     await worker.stop()
@@ -119,7 +119,7 @@ async def test_what_cannot_be_loaded_says_why_and_hurts_nobody(
 def test_a_plugin_is_checked_without_being_run(tmp_path: Path) -> None:
     manifest = "name: one\nkind: backend\nprovides_hooks: [kanban_task_claimed]\nrequires_env: [{name: KEY}]\n"
     folder = plant(tmp_path, "def broken(:\n", manifest)
-    found = [str(finding) for finding in check(folder)]
+    found = [str(finding) for finding in check_folder(folder)]
     assert any("__init__.py:1" in one and "invalid syntax" in one for one in found)
     assert any("kanban_task_claimed never fires here" in one for one in found)
     assert any("which only Hermes itself can use" in one for one in found)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.hooks.filters import compile_filter, is_within
+from gateway.hooks.filters import compile_filter, has_scope
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_who_may_more_may_less_too_and_an_unknown_scope_is_met_by_its_holder_alo
         "group:y": ["group:y"],
         "payer": ["payer"],
     }
-    assert [who for who, held in everyone.items() if is_within(held, wanted)] == held_by
+    assert [who for who, held in everyone.items() if has_scope(held, wanted)] == held_by
 
 
 def test_a_scope_in_a_filter_follows_that_rule() -> None:
@@ -86,5 +86,5 @@ def test_a_scope_in_a_filter_follows_that_rule() -> None:
 
 @given(st.sets(st.sampled_from(["all", "user", "owner", "admin", "group:x", "payer"])), st.lists(st.text(max_size=3)))
 def test_to_hold_more_never_allows_less(held, wanted) -> None:
-    if is_within(held, wanted):
-        assert is_within(held | {"admin"}, wanted)
+    if has_scope(held, wanted):
+        assert has_scope(held | {"admin"}, wanted)

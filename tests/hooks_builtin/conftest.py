@@ -9,8 +9,8 @@ import pytest
 
 import hooks_builtin
 from gateway.agent import Tool
-from gateway.hooks.folders.handlers import Targets, ask_all, tell_all
-from gateway.hooks.folders.reading import read_manifest
+from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
+from gateway.hooks.folders.manifest_reader import read_manifest
 from gateway.hooks.wires.nursery import Nursery, Plan
 from gateway.hooks.wires.worker import Worker, WorkerSpec
 from tests.agent.endpoint import Endpoint, serving
@@ -69,11 +69,11 @@ async def enable(stage: Stage, nursery: Nursery, tmp_path: Path) -> AsyncIterato
         )
         worker = await nursery.start(spec, refuse, log, 10.0)
         workers.append(worker)
-        targets = Targets(worker)
+        targets = HandlerTargets(worker)
         if manifest.intercepts:
 
             async def ask(event: Any) -> Any:
-                return await ask_all(worker, targets.of(event.name), event, manifest.decide_timeout)
+                return await ask_handlers(worker, targets.of(event.name), event, manifest.decide_timeout)
 
             ask.__name__ = name
             stage.hooks.on(
@@ -89,5 +89,5 @@ async def enable(stage: Stage, nursery: Nursery, tmp_path: Path) -> AsyncIterato
         await worker.stop(1.0)
 
 
-async def tell_one(worker: Worker, targets: Targets, timeout: float, name: str, event: Any) -> None:
-    await tell_all(worker, targets.of(name), name, event, timeout)
+async def tell_one(worker: Worker, targets: HandlerTargets, timeout: float, name: str, event: Any) -> None:
+    await notify_handlers(worker, targets.of(name), name, event, timeout)

@@ -18,12 +18,12 @@ from gateway.daemon.hooks import plan, sources, surroundings
 from gateway.daemon.parts import single
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.assessment import assess
-from gateway.hooks.folders.discovery import Folder, Source, look
-from gateway.hooks.folders.house import House
-from gateway.hooks.folders.study import study
-from gateway.hooks.folders.switches import Switches
-from gateway.hooks.folders.trial import Trial, try_out
+from gateway.hooks.folders.inspection import inspect_folder
+from gateway.hooks.folders.readiness import check_readiness
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
+from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.folders.trial import HookTrial, run_trials
 from gateway.hooks.wires.nursery import Nursery
 
 
@@ -42,14 +42,14 @@ def try_alone(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> l
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
 
 
-def find(name: str, home: Home, configuration: Configuration) -> Folder:
+def find(name: str, home: Home, configuration: Configuration) -> FoundHook:
     """Raises HookError when there is no such hook."""
     path = Path(name).resolve()
     if is_path(name):
         places: Sequence[Source] = (Source(path.parent, "path"),)
     else:
         places = sources(home, configuration)
-    folder = next((found for place in reversed(places) if (found := look(place, path.name))), None)
+    folder = next((found for place in reversed(places) if (found := find_hook_folder(place, path.name))), None)
     if folder is None:
         where = path if is_path(name) else home.hooks / name
         raise HookError(f"{where} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
@@ -57,15 +57,15 @@ def find(name: str, home: Home, configuration: Configuration) -> Folder:
 
 
 async def _tried(
-    folder: Folder, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
-) -> Sequence[Trial]:
+    folder: FoundHook, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
+) -> Sequence[HookTrial]:
     settings, around = configuration.settings.hooks, surroundings(home, configuration, ())
     async with HookRegistry() as registry, Nursery(plan(configuration)) as nursery, anyio.create_task_group() as tasks:
-        house = House(settings, around, registry, nursery, None, None, _refuse, tasks)
-        assessment = assess(folder, study(folder), house, Switches(home.hook_state))
+        house = HookServices(settings, around, registry, nursery, None, None, _refuse, tasks)
+        assessment = check_readiness(folder, inspect_folder(folder), house, HookSwitches(home.hook_state))
         if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
             raise HookError(f"{folder.name} is {assessment.state}: {assessment.reason}")
-        trials = await try_out(assessment, house, event, fields)
+        trials = await run_trials(assessment, house, event, fields)
         tasks.cancel_scope.cancel()
     return trials
 

@@ -11,10 +11,10 @@ from gateway.cli.output import show_json
 from gateway.config.home import Home, process_environment
 from gateway.config.layers import read_outside
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.discovery import Folder, Source, hooks_in, look
+from gateway.hooks.folders.inspection import inspect_folder
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.requirements import missing
-from gateway.hooks.folders.study import study
+from gateway.hooks.folders.requirements import find_missing_needs
+from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder, list_hook_folders
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
@@ -45,10 +45,10 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.FAILED if any(one.is_wrong for one in checked) else ExitCode.OK)
 
 
-def check(folder: Folder, home: Home) -> Checked:
+def check(folder: FoundHook, home: Home) -> Checked:
     if folder.is_refused:
         return Checked(folder.path.name, folder.findings)
-    studied = study(folder)
+    studied = inspect_folder(folder)
     lacks = tuple(lacking(studied.manifest, home)) if studied.manifest else ()
     return Checked(folder.path.name, (*folder.findings, *studied.findings), lacks)
 
@@ -57,7 +57,7 @@ def lacking(manifest: Manifest, home: Home) -> Iterator[str]:
     """What it requires and is not here; which platforms are configured is a thing of the gateway."""
     outside = read_outside(process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / manifest.folder), *sys.path]
-    return missing(manifest, outside.environ, manifest.needs_platforms, packages)
+    return find_missing_needs(manifest, outside.environ, manifest.needs_platforms, packages)
 
 
 def show(one: Checked) -> None:
@@ -68,12 +68,12 @@ def show(one: Checked) -> None:
         print(f"  missing here: {lack}")
 
 
-def chosen(names: list[str], home: Home) -> Iterator[Folder]:
+def chosen(names: list[str], home: Home) -> Iterator[FoundHook]:
     if not names:
-        yield from hooks_in(Source(home.hooks, "home"))
+        yield from list_hook_folders(Source(home.hooks, "home"))
     for name in names:
         path = Path(name).absolute() if is_path(name) else home.hooks / name
-        folder = look(Source(path.parent, "home"), path.name) if path.is_dir() else None
+        folder = find_hook_folder(Source(path.parent, "home"), path.name) if path.is_dir() else None
         if folder is None:
             raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
         yield folder

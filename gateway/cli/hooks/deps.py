@@ -16,8 +16,8 @@ from gateway.cli.hooks.steering import show_state
 from gateway.cli.output import note, show_json
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError, NotRunning
-from gateway.hooks.folders.reading import read_manifest
-from gateway.hooks.folders.requirements import lacking
+from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.requirements import list_missing_packages
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -28,8 +28,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
         if not folder.is_dir():
             raise HookError(f"there is no folder {folder}") from None
     manifest = read_manifest(folder).required(folder)
-    wanted, place = lacking(manifest, sys.path), home.hook_state / "packages" / folder.name
-    if lacking(manifest, [str(place), *sys.path]):
+    wanted, place = list_missing_packages(manifest, sys.path), home.hook_state / "packages" / folder.name
+    if list_missing_packages(manifest, [str(place), *sys.path]):
         note(f"installing {' '.join(wanted)} into {place}")
         install(wanted, place)
     else:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-State = Literal["closed", "open", "half-open"]
+BreakerState = Literal["closed", "open", "half-open"]
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Breaker:
     _probing: bool = field(default=False, repr=False)
 
     @property
-    def state(self) -> State:
+    def state(self) -> BreakerState:
         if self._until is None:
             return "closed"
         return "open" if self.clock() < self._until else "half-open"

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.events.event import Event, Pause, outcome_from
+from gateway.hermes.command_answers import decision_of
 from gateway.hooks.folders.breaker import Breaker
-from gateway.hooks.folders.handlers import WHOLE, Target, ask_all, tell_all
-from gateway.hooks.folders.hermes import decision_of
-from gateway.hooks.folders.house import House
+from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
+from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.record import Record, outcome_word
-from gateway.hooks.folders.rights import Rights
-from gateway.hooks.folders.runner import Runner
+from gateway.hooks.folders.rights import HookRights
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.stats import HookStats, describe_outcome
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.hooks.registry import LIMIT
+from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
 log = logging.getLogger("gateway.hooks")
 
 
-class Calls:
+class HookCalls:
     """`decide` and `observe` are what the registry calls; `manifest` says for which version."""
 
-    def __init__(self, name: str, house: House, runner: Runner, rights: Rights) -> None:
-        self.record = Record(house.clean)
+    def __init__(self, name: str, house: HookServices, runner: HookProcess, rights: HookRights) -> None:
+        self.record = HookStats(house.clean)
         self.breaker = Breaker(time.monotonic)
         self._name = name
         self._house = house
@@ -48,12 +48,12 @@ class Calls:
             if manifest.on_error == "skip" and not manifest.denies(event.name):
                 return None
             raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
-        timeout, begun = min(manifest.decide_timeout, LIMIT), time.perf_counter()
+        timeout, begun = min(manifest.decide_timeout, INTERCEPT_LIMIT), time.perf_counter()
         try:
             wire = await self._runner.ready(timeout)
-            with self._runner.relay.using(wire):
+            with self._runner.handover.using(wire):
                 self._rights.remember(event)
-                answer = await ask_all(wire, self._targets(event.name), event, timeout)
+                answer = await ask_handlers(wire, self._targets(event.name), event, timeout)
             answer = decision_of(answer) if manifest.hermes and manifest.kind == "hook" else answer
             outcome_from(answer)  # what means nothing is a failure
         except Pause:
@@ -63,11 +63,11 @@ class Calls:
             self._failed(event.name, begun, failed)
             raise
         except Exception as error:  # what it answered, or asked, means nothing
-            raise self._failed(event.name, begun, _failure(error)) from error
+            raise self._failed(event.name, begun, _failure_from(error)) from error
         except BaseException:
             self.breaker.left()
             raise
-        self._answered(event.name, begun, outcome_word(answer))
+        self._answered(event.name, begun, describe_outcome(answer))
         return answer
 
     async def observe(self, name: str, event: Event) -> None:
@@ -85,27 +85,27 @@ class Calls:
         begun = time.perf_counter()
         try:
             wire = await self._runner.alone()
-            with self._runner.relay.using(wire):
+            with self._runner.handover.using(wire):
                 self._rights.remember(event)
-                await tell_all(wire, self._targets(name), name, event, self._manifest.observe_timeout)
+                await notify_handlers(wire, self._targets(name), name, event, self._manifest.observe_timeout)
         except HookFailed as failed:
             self._failed(name, begun, failed)
             raise
         except Exception as error:  # what it answered means nothing
-            raise self._failed(name, begun, _failure(error)) from error
+            raise self._failed(name, begun, _failure_from(error)) from error
         except BaseException:
             self.breaker.left()
             raise
         self._answered(name, begun, "ok")
 
-    def _targets(self, name: str) -> Sequence[Target]:
-        return self._runner.targets.of(name) if self._runner.targets else WHOLE
+    def _targets(self, name: str) -> Sequence[HandlerTarget]:
+        return self._runner.targets.of(name) if self._runner.targets else WHOLE_HOOK
 
     def _answered(self, name: str, begun: float, outcome: str) -> None:
         self.record.answered(name, time.perf_counter() - begun, outcome)
         if self.breaker.succeeded():
             log.info("%s works again", self._name)
-        self._runner.renew_if_worn()
+        self._runner.replace_if_worn()
 
     def _failed(self, name: str, begun: float, failure: HookFailed) -> HookFailed:
         if self.record.failed(name, time.perf_counter() - begun, failure):
@@ -113,12 +113,12 @@ class Calls:
         if self.breaker.failed():
             log.warning("%s failed %d times in a row and is left alone for a while", self._name, self.breaker.failures)
             self.tell("hook:tripped", str(failure))
-        self._runner.renew_if_worn()
+        self._runner.replace_if_worn()
         return failure
 
     def tell(self, event: str, reason: str) -> None:
         self._house.registry.emit(event, hook=self._name, reason=self._house.clean(reason))
 
 
-def _failure(error: Exception) -> HookFailed:
+def _failure_from(error: Exception) -> HookFailed:
     return HookFailed(f"{type(error).__name__}: {error}", kind="raised")

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.events.event import OUTCOMES, Deny, Event
 from gateway.hooks.filters import Filter, compile_filter
-from gateway.hooks.folders.inside import Inside
+from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.wires.telling import intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
@@ -18,7 +18,7 @@ from gateway.hooks.wires.worker import Offers, Worker
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class HandlerTarget:
     """One function: `name` as the wire knows it ("": `handle`, or whatever is at the other end)."""
 
     name: str = ""
@@ -34,15 +34,15 @@ class Target:
         return timeout if self.timeout is None else min(timeout, self.timeout)
 
 
-WHOLE = (Target(),)
+WHOLE_HOOK = (HandlerTarget(),)
 
 
-class Targets:
+class HandlerTargets:
     """The functions of one loaded handler."""
 
     def __init__(self, wire: Wire) -> None:
-        self._handle, marks = _loaded(wire)
-        self._marked: Patterns[Target] = Patterns()
+        self._handle, marks = _marks_of(wire)
+        self._marked: Patterns[HandlerTarget] = Patterns()
         self._is_plain = not marks
         self.offers = wire.loaded.offers if isinstance(wire, Worker) else Offers()
         self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names, _ in marks for name in names))
@@ -50,39 +50,42 @@ class Targets:
             for name in names:
                 self._marked.add(name, target)
 
-    def of(self, name: str) -> Sequence[Target]:
+    def of(self, name: str) -> Sequence[HandlerTarget]:
         if self._is_plain:
-            return WHOLE
+            return WHOLE_HOOK
         exact, globs = self._marked.match(name)
-        found = dict.fromkeys([*(WHOLE if self._handle else ()), *exact, *globs])
+        found = dict.fromkeys([*(WHOLE_HOOK if self._handle else ()), *exact, *globs])
         return sorted(found, key=lambda target: target.order)
 
 
-def _loaded(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], Target]]]:
+def _marks_of(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], HandlerTarget]]]:
     if isinstance(wire, Worker):
         is_hook = wire.spec.plugin is None  # what a plugin guards stands in its manifest
         marks = []
         for mark in wire.loaded.marks:
             guards = is_hook and mark.on_error == "deny"
-            target = Target(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
+            target = HandlerTarget(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
             marks.append((mark.names, target))
         return wire.loaded.handle, marks
-    if isinstance(wire, Inside):
+    if isinstance(wire, InProcessWire):
         inside = [
-            (mark.names, Target(name, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout))
+            (
+                mark.names,
+                HandlerTarget(name, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout),
+            )
             for name, (_, mark) in wire.handlers.marked.items()
         ]
         return wire.handlers.handle is not None, inside
     return True, []
 
 
-async def ask_all(wire: Wire, targets: Sequence[Target], event: Event, timeout: float) -> Any:
+async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float) -> Any:
     """What the functions make of an event that they may change: the first decision, or None when all is in the event.
 
     Raises:
         HookFailed: one of them could not answer.
     """
-    if len(targets) == 1 and targets[0] == WHOLE[0]:
+    if len(targets) == 1 and targets[0] == WHOLE_HOOK[0]:
         return await intercept(wire, event, timeout)
     failures = []
     for target in targets:
@@ -104,7 +107,9 @@ async def ask_all(wire: Wire, targets: Sequence[Target], event: Event, timeout: 
     return None
 
 
-async def tell_all(wire: Wire, targets: Sequence[Target], name: str, event: Event, timeout: float) -> None:
+async def notify_handlers(
+    wire: Wire, targets: Sequence[HandlerTarget], name: str, event: Event, timeout: float
+) -> None:
     """Raises HookFailed when one of them failed; the others are told even so."""
     failures = []
     for target in targets:

@@ -14,23 +14,23 @@ from gateway.errors import HookError
 from gateway.events.event import OnError
 from gateway.yaml_source import Duration, Finding
 
-MANIFEST = "HOOK.yaml"
-HANDLER = "handler.py"
-LIMIT = 64_000
+MANIFEST_FILE = "HOOK.yaml"
+HANDLER_FILE = "handler.py"
+MAX_MANIFEST_BYTES = 64_000
 
-Mode = Literal["queued", "parallel"]
-Delivery = Literal["memory", "durable"]
-Verb = Literal["emit", "send", "store", "submit"]
-Right = Verb | Literal["tool", "llm"]  # plugins have these too
-Kind = Literal["hook", "plugin", "shell", "outbound"]
+ObserveMode = Literal["queued", "parallel"]
+DeliveryMode = Literal["memory", "durable"]
+HookRight = Literal["emit", "send", "store", "submit"]
+PluginRight = HookRight | Literal["tool", "llm"]  # plugins have these too
+HookKind = Literal["hook", "plugin", "shell", "outbound"]
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
 
-Text = Annotated[str, msgspec.Meta(max_length=1000)]
-Patience = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
+ShortText = Annotated[str, msgspec.Meta(max_length=1000)]
+TimeoutSeconds = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
 
 
-class Requires(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
     """What must be there before the hook can work."""
 
     bins: str | tuple[str, ...] = ()
@@ -39,25 +39,25 @@ class Requires(msgspec.Struct, frozen=True, kw_only=True):
     platforms: str | tuple[str, ...] = ()
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of `HOOK.yaml` and the types of their values; a list of one may be written as the one."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    description: Text = ""
+    description: ShortText = ""
     version: Annotated[str, msgspec.Meta(max_length=100)] = ""
     events: str | tuple[str, ...] = ()
     intercepts: str | tuple[str, ...] = ()
     when: dict[str, Any] = {}
     order: float = 0
-    mode: Mode = "queued"
+    mode: ObserveMode = "queued"
     max: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
-    timeout: Patience | None = None
+    timeout: TimeoutSeconds | None = None
     on_error: OnError = "skip"
-    delivery: Delivery = "memory"
+    delivery: DeliveryMode = "memory"
     isolation: Literal["process", "none"] = "process"
-    requires: Requires = Requires()
+    requires: ManifestRequires = ManifestRequires()
     env: str | tuple[str, ...] = ()
-    uses: Verb | tuple[Verb, ...] = ()
+    uses: HookRight | tuple[HookRight, ...] = ()
     schedule: Annotated[str, msgspec.Meta(max_length=200)] = ""
     options: dict[str, Any] = {}
     command: str | tuple[str, ...] = ()
@@ -79,18 +79,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     intercepts: tuple[str, ...] = ()
     when: dict[str, Any] = {}
     order: float = 0
-    mode: Mode = "queued"
+    mode: ObserveMode = "queued"
     max: int = 1
     timeout: float | None = None
     on_error: OnError = "skip"
-    delivery: Delivery = "memory"
+    delivery: DeliveryMode = "memory"
     isolated: bool = True
     needs_bins: tuple[str, ...] = ()
     needs_env: tuple[str, ...] = ()
     needs_python: tuple[str, ...] = ()
     needs_platforms: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
-    uses: tuple[Right, ...] = ()
+    uses: tuple[PluginRight, ...] = ()
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
     schedule: str = ""
     options: dict[str, Any] = {}
@@ -101,13 +101,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     secret_env: str = ""
     enabled: bool = True
     hermes: bool = False
-    kind: Kind = "hook"
+    kind: HookKind = "hook"
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
 
     @property
     def entry(self) -> str:
         """The file that its worker runs."""
-        return "__init__.py" if self.kind == "plugin" else HANDLER
+        return "__init__.py" if self.kind == "plugin" else HANDLER_FILE
 
     def denies(self, event: str) -> bool:
         """Whether this event is denied when the hook fails at it."""
@@ -138,7 +138,7 @@ class Guard(msgspec.Struct, frozen=True):
     order: float = 0
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ParsedManifest(msgspec.Struct, frozen=True):
     """A manifest and what was found in it: no manifest where a finding is an error, but its guard as far as legible."""
 
     manifest: Manifest | None

@@ -24,12 +24,12 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _STAGES = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
-_LAST = 10**9
+_HIGHEST = 10**9
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
-class Version:
+class PackageVersion:
     """A version that compares as PEP 440 orders them: 1.0.dev1 < 1.0a1 < 1.0 == 1.0.0 < 1.0.post1."""
 
     release: tuple[int, ...]
@@ -37,7 +37,7 @@ class Version:
     is_early: bool
 
     @classmethod
-    def parse(cls, text: str) -> "Version":
+    def parse(cls, text: str) -> "PackageVersion":
         if not (found := _VERSION.match(text.strip())):
             raise ValueError(f"`{text[:60]}` is no version")
         epoch, release, stage, number, implicit, post, post_number, dev, dev_number, _ = found.groups()
@@ -45,18 +45,18 @@ class Version:
         while len(parts) > 1 and parts[-1] == 0:
             parts = parts[:-1]
         after = int(implicit or post_number or 0) if implicit or post else -1
-        until = int(dev_number or 0) if dev else _LAST
-        early = (_STAGES[stage.lower()], int(number or 0)) if stage else (_LAST, 0)
+        until = int(dev_number or 0) if dev else _HIGHEST
+        early = (_STAGES[stage.lower()], int(number or 0)) if stage else (_HIGHEST, 0)
         if dev and not stage and after < 0:
             early = (-1, 0)
         plain = tuple(int(part) for part in release.split("."))
         return cls(plain, (int(epoch or 0), parts, early, after, until), bool(stage or dev))
 
-    def __lt__(self, other: "Version") -> bool:
+    def __lt__(self, other: "PackageVersion") -> bool:
         return self.key < other.key
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self.key == other.key
+        return isinstance(other, PackageVersion) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -66,14 +66,14 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class PackageRequirement:
     """One package, and the versions of it that will do."""
 
     name: str
     clauses: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> "Requirement":
+    def parse(cls, text: str) -> "PackageRequirement":
         """Raises ValueError with the reason."""
         if not (found := _REQUIREMENT.match(text)):
             raise ValueError("this is no package's name")
@@ -90,10 +90,10 @@ class Requirement:
 
     def accepts(self, version: str) -> bool:
         try:
-            given = Version.parse(version)
+            given = PackageVersion.parse(version)
         except ValueError:
             return not self.clauses or (("===", version) in self.clauses)
-        return all(_holds(given, version, operator, wanted) for operator, wanted in self.clauses)
+        return all(_is_met(given, version, operator, wanted) for operator, wanted in self.clauses)
 
 
 def _check_clause(operator: str, wanted: str) -> None:
@@ -103,22 +103,24 @@ def _check_clause(operator: str, wanted: str) -> None:
         if operator not in ("==", "!="):
             raise ValueError(f"`{operator}{wanted}`: `.*` goes with == and != alone")
         wanted = wanted[:-2]
-    if operator == "~=" and len(Version.parse(wanted).release) < 2:
+    if operator == "~=" and len(PackageVersion.parse(wanted).release) < 2:
         raise ValueError(f"`~={wanted}` needs two numbers, as in ~=1.4")
-    Version.parse(wanted)
+    PackageVersion.parse(wanted)
 
 
-def _holds(given: Version, text: str, operator: str, wanted: str) -> bool:
+def _is_met(given: PackageVersion, text: str, operator: str, wanted: str) -> bool:
     if operator == "===":
         return text == wanted
     if wanted.endswith(".*"):
-        return given.begins_with(Version.parse(wanted[:-2]).release) is (operator == "==")
-    bound = Version.parse(wanted)
+        return given.begins_with(PackageVersion.parse(wanted[:-2]).release) is (operator == "==")
+    bound = PackageVersion.parse(wanted)
     match operator:
         case "==":
-            return given == bound or ("+" in text and "+" not in wanted and Version.parse(text.split("+")[0]) == bound)
+            return given == bound or (
+                "+" in text and "+" not in wanted and PackageVersion.parse(text.split("+")[0]) == bound
+            )
         case "!=":
-            return not _holds(given, text, "==", wanted)
+            return not _is_met(given, text, "==", wanted)
         case ">=":
             return given >= bound
         case "<=":
@@ -130,7 +132,7 @@ def _holds(given: Version, text: str, operator: str, wanted: str) -> bool:
     return given >= bound and given.begins_with(bound.release[:-1])
 
 
-def missing(
+def find_missing_needs(
     manifest: Manifest,
     environ: Mapping[str, str],
     platforms: Collection[str],
@@ -148,20 +150,24 @@ def missing(
         if not environ.get(name):
             yield f"the environment variable {name} is not set; put it into .env"
     for text in manifest.needs_python:
-        if reason := _lack(Requirement.parse(text), packages):
+        if reason := _describe_missing_package(PackageRequirement.parse(text), packages):
             yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
     if manifest.needs_platforms and not set(manifest.needs_platforms) & set(platforms):
         names = " or ".join(manifest.needs_platforms)
         yield f"no platform {names} is configured; run: hermes-gateway setup"
 
 
-def lacking(manifest: Manifest, packages: Sequence[str]) -> list[str]:
+def list_missing_packages(manifest: Manifest, packages: Sequence[str]) -> list[str]:
     """Which packages of `requires.python`, as written there, are in none of these folders."""
-    return [text for text in manifest.needs_python if _lack(Requirement.parse(text), packages)]
+    return [
+        text for text in manifest.needs_python if _describe_missing_package(PackageRequirement.parse(text), packages)
+    ]
 
 
-def _lack(requirement: Requirement, packages: Sequence[str]) -> str:
-    version = next((found for place in packages if (found := _installed(requirement.name, Path(place)))), "")
+def _describe_missing_package(requirement: PackageRequirement, packages: Sequence[str]) -> str:
+    version = next(
+        (found for place in packages if (found := _find_installed_version(requirement.name, Path(place)))), ""
+    )
     if not version:
         return f"{requirement.name} is not installed"
     if requirement.accepts(version):
@@ -170,19 +176,19 @@ def _lack(requirement: Requirement, packages: Sequence[str]) -> str:
     return f"{requirement.name} is there in version {version}, and {wanted} is wanted"
 
 
-def _installed(name: str, place: Path) -> str:
+def _find_installed_version(name: str, place: Path) -> str:
     """The version of a package in this folder, read off its metadata folder's name; importlib.metadata costs 10 ms."""
-    wanted = _folded(name)
+    wanted = _normalize_name(name)
     try:
         entries = sorted(entry.name for entry in place.iterdir() if entry.suffix == ".dist-info")
     except OSError:
         return ""
     for entry in entries:
         package, _, version = entry.removesuffix(".dist-info").partition("-")
-        if _folded(package) == wanted:
+        if _normalize_name(package) == wanted:
             return version
     return ""
 
 
-def _folded(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

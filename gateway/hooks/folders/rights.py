@@ -6,35 +6,35 @@ from typing import Any
 from gateway.errors import HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.events.event import Event
-from gateway.hooks.cause import Cause, caused_by
-from gateway.hooks.folders.house import House
+from gateway.hooks.cause import Cause, use_cause
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.wires.wire import Capability
 
-OPEN = "facts"  # how the gateway is set up: there is no secret in it
-REMEMBERED = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
+ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
+MAX_CAUSES = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
 
 
-class Rights:
-    def __init__(self, name: str, house: House) -> None:
+class HookRights:
+    def __init__(self, name: str, house: HookServices) -> None:
         self._name = name
         self._house = house
         self._causes: OrderedDict[str, Cause | None] = OrderedDict()
 
     def remember(self, event: Event) -> None:
         """It is told of this event now, and what it does because of that has the same cause."""
-        self._causes[str(event.get("id", ""))] = self._house.registry.course.cause()
-        while len(self._causes) > REMEMBERED:
+        self._causes[str(event.get("id", ""))] = self._house.registry.deadlines.cause()
+        while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
 
-    def serve_for(self, manifest: Manifest) -> Capability:
+    def make_capability(self, manifest: Manifest) -> Capability:
         """What answers the requests of a hook with this manifest."""
 
         async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
             word = verb.partition(".")[0]
-            if word not in manifest.uses and word != OPEN:
+            if word not in manifest.uses and word != ALWAYS_ALLOWED:
                 raise HookError(f"{self._name} may not {word}: add `uses: [{word}]` to its HOOK.yaml")
-            with caused_by(self._causes.get(during)):
+            with use_cause(self._causes.get(during)):
                 if verb == "emit":
                     return self._emit(params)
                 return await self._house.grant(self._name, verb, params, during)

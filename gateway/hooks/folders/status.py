@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from gateway.hooks.folders.folder import FolderHook
+from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.record import HookStatus, State
+from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.hooks.wires.executable import Executable
 from gateway.hooks.wires.facts import memory_of
 from gateway.hooks.wires.worker import Worker
 
 
-def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
+def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
     """`owed`: how many events the journal still holds for it; `dead`: how many it could not be told of."""
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
-    pid, memory, hangs = _process(hook)
+    pid, memory, hangs = _process_facts(hook)
     return HookStatus(
         name=hook.name,
         label=manifest.name,
@@ -34,8 +34,8 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequenc
         schedule=manifest.schedule,
         hermes=manifest.hermes,
         found=manifest.found,
-        findings=(*map(str, latest.findings), *hook.remarks(), *_taken_for(hook, namesakes)),
-        offers=_offers(hook),
+        findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
+        offers=_list_offers(hook),
         digest=current.digest if current else "",
         loaded_at=hook.runner.loaded_at,
         restarts=hook.runner.restarts,
@@ -59,12 +59,12 @@ def status_of(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequenc
     )
 
 
-def _taken_for(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
+def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
     said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
     return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
 
 
-def _offers(hook: FolderHook) -> tuple[str, ...]:
+def _list_offers(hook: FolderHook) -> tuple[str, ...]:
     targets = hook.runner.targets
     if targets is None:
         return ()
@@ -76,7 +76,7 @@ def _offers(hook: FolderHook) -> tuple[str, ...]:
     )
 
 
-def _state(hook: FolderHook) -> State:
+def _state(hook: FolderHook) -> HookState:
     state = hook.runner.state
     tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
     return "tripped" if tripped else state
@@ -90,9 +90,9 @@ def _reason(hook: FolderHook) -> str:
     return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
 
 
-def _process(hook: FolderHook) -> tuple[int, int, str]:
+def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
     """The process it runs in, its memory in bytes, and where it last hung."""
-    wire = hook.runner.relay.wire
+    wire = hook.runner.handover.wire
     if isinstance(wire, Worker):
         facts = wire.facts()
         return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs

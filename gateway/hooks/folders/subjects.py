@@ -11,57 +11,57 @@ from collections.abc import Iterable
 from gateway.engine.interface import matches
 from gateway.records import event_subject_of
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")
 
 
-def token(folder: str) -> str:
+def subject_token_of(folder: str) -> str:
     """One segment that stands for the folder: `activity-log` -> `hook-activity-log`."""
-    if _PLAIN.match(folder):
+    if _PLAIN_NAME.match(folder):
         return f"hook-{folder}"
     legible = re.sub(r"[^A-Za-z0-9_-]+", "_", folder)[:40]
     return f"hook-{legible}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}"
 
 
-def dead_subject(folder: str, seq: int) -> str:
-    return f"gw.dead.{token(folder)}.{seq}"
+def dead_letter_subject_of(folder: str, seq: int) -> str:
+    return f"gw.dead.{subject_token_of(folder)}.{seq}"
 
 
-def redo_subject(folder: str) -> str:
+def retry_subject_of(folder: str) -> str:
     """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
-    return f"gw.redo.{token(folder)}"
+    return f"gw.redo.{subject_token_of(folder)}"
 
 
-def is_durable(pattern: str) -> bool:
+def can_be_durable(pattern: str) -> bool:
     """Whether the pattern has whole segments only, as the journal's filters want them."""
     return all(part == "*" or _SEGMENT.match(part) for part in pattern.split(":"))
 
 
-def filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
+def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """The consumer's filters: none of them covered by another, since overlapping ones are refused."""
     subjects = dict.fromkeys(event_subject_of(pattern) for pattern in patterns)
-    kept = [one for one in subjects if not any(other != one and covers(other, one) for other in subjects)]
-    return (*_disjoint(kept), redo_subject(folder))
+    kept = [one for one in subjects if not any(other != one and is_covering(other, one) for other in subjects)]
+    return (*_make_disjoint(kept), retry_subject_of(folder))
 
 
-def covers(wide: str, narrow: str) -> bool:
+def is_covering(wide: str, narrow: str) -> bool:
     """Whether every subject under `narrow` falls under `wide`."""
     if wide.endswith(".>"):
         return len(narrow.split(".")) >= len(wide.split(".")) and matches(wide, narrow)
     return not narrow.endswith(".>") and matches(wide, narrow)
 
 
-def _disjoint(subjects: list[str]) -> list[str]:
+def _make_disjoint(subjects: list[str]) -> list[str]:
     """Overlapping filters of which none covers the other (`a.*.c`, `a.b.*`) become one that covers both."""
     for at, one in enumerate(subjects):
         for other in subjects[at + 1 :]:
-            if _overlap(one, other):
-                both = _joined(one, other)
-                return _disjoint([*(subject for subject in subjects if not covers(both, subject)), both])
+            if _is_overlapping(one, other):
+                both = _merge_subjects(one, other)
+                return _make_disjoint([*(subject for subject in subjects if not is_covering(both, subject)), both])
     return subjects
 
 
-def _overlap(one: str, other: str) -> bool:
+def _is_overlapping(one: str, other: str) -> bool:
     left, right = one.split("."), other.split(".")
     for a, b in zip(left, right, strict=False):
         if ">" in (a, b):
@@ -71,7 +71,7 @@ def _overlap(one: str, other: str) -> bool:
     return len(left) == len(right)
 
 
-def _joined(one: str, other: str) -> str:
+def _merge_subjects(one: str, other: str) -> str:
     """The narrowest filter that takes in both: the consumer then drops what neither asked for."""
     parts: list[str] = []
     left, right = one.split("."), other.split(".")

@@ -7,16 +7,16 @@ import msgspec
 
 from gateway.errors import HookError
 from gateway.events.event import Event, OnError
-from gateway.hooks.folders.manifest import Guard, Manifest, Mode
+from gateway.hooks.folders.manifest import Guard, Manifest, ObserveMode
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
 
-Decide = Callable[[Event], Awaitable[Any]]
-Observe = Callable[[str, Event], Awaitable[None]]
+DecideCall = Callable[[Event], Awaitable[Any]]
+ObserveCall = Callable[[str, Event], Awaitable[None]]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is subscribed to, and how."""
 
     intercepts: tuple[str, ...] = ()
@@ -25,14 +25,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     order: float = 0
     on_error: OnError = "skip"
     guards: tuple[str, ...] = ()  # of `intercepts`: these deny, whatever `on_error` says
-    mode: Mode = "queued"
+    mode: ObserveMode = "queued"
     max: int = 1
 
 
-def terms_of(manifest: Manifest, is_durable: bool) -> Terms:
+def subscription_spec_of(manifest: Manifest, is_durable: bool) -> SubscriptionSpec:
     """What a durable hook observes comes to it from the journal."""
     observes = () if is_durable else manifest.events
-    return Terms(
+    return SubscriptionSpec(
         intercepts=manifest.intercepts,
         observes=tuple(name for name in observes if name not in manifest.intercepts),
         when=manifest.when,
@@ -44,15 +44,15 @@ def terms_of(manifest: Manifest, is_durable: bool) -> Terms:
     )
 
 
-class Subscription:
+class FolderSubscription:
     """The hooks of one folder in the registry, all under its name."""
 
-    def __init__(self, registry: HookRegistry, name: str, decide: Decide, observe: Observe) -> None:
+    def __init__(self, registry: HookRegistry, name: str, decide: DecideCall, observe: ObserveCall) -> None:
         self._registry = registry
         self._name = name
         self._decide = decide
         self._observe = observe
-        self._terms: Terms | None = None
+        self._terms: SubscriptionSpec | None = None
         self._hooks: list[Hook] = []
         self._leave: list[Callable[[], None]] = []
         self._lost = 0
@@ -65,13 +65,13 @@ class Subscription:
     def dropped(self) -> int:
         return self._lost + sum(hook.health.dropped for hook in self._hooks)
 
-    def agree(self, terms: Terms) -> None:
+    def update(self, terms: SubscriptionSpec) -> None:
         """From the next event on these terms hold; what waits in the mailbox stays there."""
         if terms == self._terms:
             return
         before, leave = self._hooks, self._leave
         self._hooks, self._leave, self._terms = [], [], terms
-        for names, on_error in _by_failure(terms):
+        for names, on_error in _split_by_failure(terms):
             self._intercept(msgspec.structs.replace(terms, intercepts=names, on_error=on_error), self._decide)
         if terms.observes:
             self._join(
@@ -85,7 +85,7 @@ class Subscription:
                 )
             )
         if before:
-            hand_over(before, self._hooks)
+            move_queued_events(before, self._hooks)
             self._keep_place(before)
             self._part(before, leave)
 
@@ -97,7 +97,7 @@ class Subscription:
 
         before, leave = self._hooks, self._leave
         self._hooks, self._leave, self._terms = [], [], None
-        terms = Terms(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
+        terms = SubscriptionSpec(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
         self._intercept(terms, deny)
         self._part(before, leave)
 
@@ -107,7 +107,7 @@ class Subscription:
         self._hooks, self._leave, self._terms = [], [], None
         self._part(before, leave)
 
-    def _intercept(self, terms: Terms, decide: Decide) -> None:
+    def _intercept(self, terms: SubscriptionSpec, decide: DecideCall) -> None:
         self._join(
             lambda: self._registry.on(
                 terms.intercepts,
@@ -136,7 +136,7 @@ class Subscription:
             remove()
 
 
-def _by_failure(terms: Terms) -> Iterator[tuple[tuple[str, ...], OnError]]:
+def _split_by_failure(terms: SubscriptionSpec) -> Iterator[tuple[tuple[str, ...], OnError]]:
     """What it intercepts, apart by what its failure means."""
     if others := tuple(name for name in terms.intercepts if name not in terms.guards):
         yield others, terms.on_error
@@ -144,7 +144,7 @@ def _by_failure(terms: Terms) -> Iterator[tuple[tuple[str, ...], OnError]]:
         yield guarded, "deny"
 
 
-def hand_over(before: list[Hook], after: list[Hook]) -> None:
+def move_queued_events(before: list[Hook], after: list[Hook]) -> None:
     """The letters that wait go to the new mailbox, in their order; what is being delivered stays where it is."""
     new = next((hook.mailbox for hook in after if hook.mailbox), None)
     for hook in before:

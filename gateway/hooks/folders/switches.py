@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-FILE = "hooks.json"
+SWITCHES_FILE = "hooks.json"
 
 log = logging.getLogger(__name__)
 
 
-class Decisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HookDecisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """By folder name."""
 
     v: int = 1
@@ -24,12 +24,12 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     trusted: dict[str, str] = {}  # the content hash that was trusted
 
 
-class Switches:
+class HookSwitches:
     """The decisions, in memory and on disk."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / FILE
-        self._decisions = _read(self._path)
+        self._path = directory / SWITCHES_FILE
+        self._decisions = _read_decisions(self._path)
 
     def is_enabled(self, name: str) -> bool | None:
         """None where nobody decided."""
@@ -54,18 +54,18 @@ class Switches:
         self._decisions = decisions
 
 
-def _read(path: Path) -> Decisions:
+def _read_decisions(path: Path) -> HookDecisions:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Decisions)
+        return msgspec.json.decode(path.read_bytes(), type=HookDecisions)
     except FileNotFoundError:
-        return Decisions()
+        return HookDecisions()
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as error:
         # Nothing of it is lost: it stays beside the one that the next decision writes.
         kept = path.with_suffix(".unreadable.json")
         log.error("%s cannot be read (%s): no hook counts as switched or trusted; it is kept as %s", path, error, kept)
         if path.exists():
             path.replace(kept)
-        return Decisions()
+        return HookDecisions()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

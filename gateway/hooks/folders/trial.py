@@ -11,21 +11,21 @@ import msgspec
 
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample
 from gateway.events.event import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.handlers import Targets, ask_all, tell_all
-from gateway.hooks.folders.hermes import decision_of
-from gateway.hooks.folders.house import House
+from gateway.hermes.command_answers import decision_of
+from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.hooks.folders.wiring import open_wire
+from gateway.hooks.folders.wire_factory import open_wire
 from gateway.hooks.wires.wire import HookFailed, Wire
 
-SPOKEN = 0.03  # seconds that what a hook printed takes to its log
-STOP = 1.0
-HARMLESS = frozenset({"facts", "store.get", "store.keys"})  # what only looks is done in a trial too
+OUTPUT_DELAY = 0.03  # seconds that what a hook printed takes to its log
+TRIAL_STOP_TIMEOUT = 1.0
+READ_ONLY_VERBS = frozenset({"facts", "store.get", "store.keys"})  # what only looks is done in a trial too
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class HookTrial(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one event. `asked`: what the hook wanted of the gateway, which did nothing of it."""
 
     event: str
@@ -39,14 +39,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[dict[str, Any], ...] = ()
 
 
-def event_for(name: str, fields: Mapping[str, Any] | None) -> Event:
+def make_event(name: str, fields: Mapping[str, Any] | None) -> Event:
     """Such an event: a sample, with these fields over it. Questions are asked, and stay unanswered."""
     known = get_event_spec(name)
     given = {**make_sample(name), "id": "sample", "time": time.time(), "cause": None, **(fields or {})}
     return Event(name, given, known.writable if known else None, Bags(answers={}))
 
 
-def answer_to(verb: str, params: Mapping[str, Any]) -> Any:
+def make_answer(verb: str, params: Mapping[str, Any]) -> Any:
     """As if it had been done; what the agent would have answered nobody knows."""
     match verb:
         case "submit" if params.get("wait"):
@@ -60,9 +60,9 @@ def verb_of(manifest: Manifest, name: str) -> str:
     return "intercept" if any(patterns_of(manifest.intercepts).match(name)) else "observe"
 
 
-async def try_out(
-    assessment: Assessment, house: House, name: str = "", fields: Mapping[str, Any] | None = None
-) -> Sequence[Trial]:
+async def run_trials(
+    assessment: Readiness, house: HookServices, name: str = "", fields: Mapping[str, Any] | None = None
+) -> Sequence[HookTrial]:
     """One trial for each event that it subscribes to, or for this one. HookError when the hook does not start."""
     manifest = assessment.manifest
     assert manifest
@@ -70,30 +70,34 @@ async def try_out(
 
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
         asked.append({"verb": verb, **params})
-        return await house.grant(manifest.folder, verb, params, "") if verb in HARMLESS else answer_to(verb, params)
+        return (
+            await house.grant(manifest.folder, verb, params, "")
+            if verb in READ_ONLY_VERBS
+            else make_answer(verb, params)
+        )
 
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "trial.log"
         wire = await open_wire(assessment, house, serve, log)
         try:
             names = [name] if name else list_matching_events(manifest.subscriptions)
-            return [await _one(wire, manifest, event_for(each, fields), log, asked) for each in names]
+            return [await _run_trial(wire, manifest, make_event(each, fields), log, asked) for each in names]
         finally:
-            await wire.stop(STOP)
+            await wire.stop(TRIAL_STOP_TIMEOUT)
 
 
-async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: list[dict[str, Any]]) -> Trial:
-    before, targets, verb = dict(event), Targets(wire).of(event.name), verb_of(manifest, event.name)
-    heard, begun = len(_read(log)), time.perf_counter()
+async def _run_trial(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: list[dict[str, Any]]) -> HookTrial:
+    before, targets, verb = dict(event), HandlerTargets(wire).of(event.name), verb_of(manifest, event.name)
+    heard, begun = len(_read_log(log)), time.perf_counter()
     asked.clear()
     result, error, traceback = None, "", ""
     try:
         if verb == "intercept":
-            result = await ask_all(wire, targets, event, manifest.decide_timeout)
+            result = await ask_handlers(wire, targets, event, manifest.decide_timeout)
             result = decision_of(result) if manifest.hermes and manifest.kind == "hook" else result
             outcome_from(result)
         else:
-            await tell_all(wire, targets, event.name, event, manifest.observe_timeout)
+            await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout)
     except Pause as pause:
         result = outcome_to_dict(pause)
     except HookFailed as failed:
@@ -101,26 +105,26 @@ async def _one(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: l
     except (TypeError, ValueError) as wrong:
         error = str(wrong)
     seconds = time.perf_counter() - begun
-    await anyio.sleep(SPOKEN)
-    return Trial(
+    await anyio.sleep(OUTPUT_DELAY)
+    return HookTrial(
         event=event.name,
         verb=verb,
         seconds=seconds,
-        result=shown(result),
+        result=as_plain(result),
         changed={field: value for field, value in event.items() if before.get(field, ...) != value},
         error=error,
         traceback=traceback,
-        output=_read(log)[heard:].decode("utf-8", "replace"),
+        output=_read_log(log)[heard:].decode("utf-8", "replace"),
         asked=tuple(asked),
     )
 
 
-def shown(result: Any) -> Any:
+def as_plain(result: Any) -> Any:
     """An interceptor's answer as plain data."""
     return outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
 
 
-def _read(log: Path) -> bytes:
+def _read_log(log: Path) -> bytes:
     try:
         return log.read_bytes()
     except FileNotFoundError:

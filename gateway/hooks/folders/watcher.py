@@ -16,27 +16,27 @@ import anyio
 import anyio.to_thread
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
-from gateway.hooks.folders.discovery import Source, hooks_in, is_passed_over
-from gateway.hooks.folders.manifest import Kind
+from gateway.hooks.folders.manifest import HookKind
+from gateway.hooks.folders.sources import Source, is_ignored_name, list_hook_folders
 
-STEP = 12  # ms between two looks at what the system has noticed
-AT_ONCE, FOREVER = 1, 0  # ms that it gathers changes, ms that it waits for one
-CALM = 0.015  # seconds without a write until a burst is over
-LONGEST = 0.2  # seconds that a burst may last
-POLL = 0.4  # seconds between two looks at the files themselves, where the system notices nothing
+POLL_STEP = 12  # ms between two looks at what the system has noticed
+GATHER_TIME, NO_TIMEOUT = 1, 0  # ms that it gathers changes, ms that it waits for one
+BURST_QUIET = 0.015  # seconds without a write until a burst is over
+BURST_LIMIT = 0.2  # seconds that a burst may last
+POLL_INTERVAL = 0.4  # seconds between two looks at the files themselves, where the system notices nothing
 
 log = logging.getLogger(__name__)
 
-Touched = frozenset[Path]
+TouchedFolders = frozenset[Path]
 
 
-class Watcher:
+class FolderWatcher:
     """`run` until cancelled; `told` gets the paths of the folders that were touched, or have come or gone.
 
     Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
     """
 
-    def __init__(self, sources: Sequence[Path], told: Callable[[Touched], None], polls: bool = False) -> None:
+    def __init__(self, sources: Sequence[Path], told: Callable[[TouchedFolders], None], polls: bool = False) -> None:
         self._sources = tuple(sources)
         self._told = told
         self._dirty: set[Path] = set()
@@ -73,20 +73,20 @@ class Watcher:
         except* (OSError, WatchfilesRustInternalError) as failed:
             self.polls = True
             self.trouble = (
-                f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every {POLL:g} s "
+                f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every {POLL_INTERVAL:g} s "
                 "instead; raise fs.inotify.max_user_watches or fs.inotify.max_user_instances"
             )
             log.warning("%s", self.trouble)
 
     async def _poll(self) -> None:
         """Look at the files themselves."""
-        before = await anyio.to_thread.run_sync(_seen_in, self._sources)
+        before = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
         if self.is_watching.is_set():
             self._touch(before)
         self.is_watching.set()
         while True:
-            await anyio.sleep(POLL)
-            after = await anyio.to_thread.run_sync(_seen_in, self._sources)
+            await anyio.sleep(POLL_INTERVAL)
+            after = await anyio.to_thread.run_sync(_snapshot_of, self._sources)
             self._touch(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
             before = after
 
@@ -97,9 +97,9 @@ class Watcher:
                 scope.cancel()
 
     async def _await_sources(self, missing: list[Path], scope: anyio.CancelScope, standing: anyio.Event) -> None:
-        nearest = sorted({_nearest(source) for source in missing})
+        nearest = sorted({_nearest_parent_of(source) for source in missing})
         async for _ in self._bursts(nearest, False, standing):
-            if any(source.is_dir() or _nearest(source) not in nearest for source in missing):
+            if any(source.is_dir() or _nearest_parent_of(source) not in nearest for source in missing):
                 scope.cancel()
 
     async def _bursts(self, places: list[Path], deep: bool, standing: anyio.Event) -> AsyncIterator[set[str]]:
@@ -112,7 +112,7 @@ class Watcher:
         try:
             while True:
                 found = await anyio.to_thread.run_sync(
-                    notify.watch, AT_ONCE, STEP, FOREVER, stop, abandon_on_cancel=True
+                    notify.watch, GATHER_TIME, POLL_STEP, NO_TIMEOUT, stop, abandon_on_cancel=True
                 )
                 if isinstance(found, set):
                     yield {path for _, path in found}
@@ -133,7 +133,7 @@ class Watcher:
         for source in self._sources:
             if path != source and path.is_relative_to(source):
                 name = path.relative_to(source).parts[0]
-                return None if is_passed_over(name) else source / name
+                return None if is_ignored_name(name) else source / name
         return None
 
     def _touch(self, folders: Iterable[Path]) -> None:
@@ -144,33 +144,35 @@ class Watcher:
     async def _tell(self) -> None:
         while True:
             await self._woken.wait()
-            with anyio.move_on_after(LONGEST):
-                while (rest := CALM - _age(self._dirty)) > 0:  # noqa: ASYNC110 - a quiet file system sets no event
+            with anyio.move_on_after(BURST_LIMIT):
+                while (rest := BURST_QUIET - _age_of(self._dirty)) > 0:  # noqa: ASYNC110 - a quiet file system sets no event
                     await anyio.sleep(rest)
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, set()
             self._told(frozenset(dirty))
 
 
-def _seen_in(sources: Iterable[Path]) -> dict[Path, object]:
+def _snapshot_of(sources: Iterable[Path]) -> dict[Path, object]:
     """The folders, and of each what changes when it does."""
     found: dict[Path, object] = {}
-    kinds: tuple[Kind, ...] = ("hook", "plugin")
-    for folder in (one for source in sources for kind in kinds for one in hooks_in(Source(source, "", kind=kind))):
+    kinds: tuple[HookKind, ...] = ("hook", "plugin")
+    for folder in (
+        one for source in sources for kind in kinds for one in list_hook_folders(Source(source, "", kind=kind))
+    ):
         try:
-            inside = [(entry.name, *_written(entry)) for entry in folder.path.iterdir()]
+            inside = [(entry.name, *_mtime_and_size_of(entry)) for entry in folder.path.iterdir()]
         except OSError:
             inside = []
         found[folder.path] = (folder, sorted(inside))
     return found
 
 
-def _written(path: Path) -> tuple[int, int]:
+def _mtime_and_size_of(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_mtime_ns, found.st_size
 
 
-def _age(folders: Iterable[Path]) -> float:
+def _age_of(folders: Iterable[Path]) -> float:
     """Seconds since the last write into these folders, as their own times tell: the notices come in steps."""
     newest = 0.0
     for folder in folders:
@@ -187,12 +189,12 @@ def _folders_of(sources: Iterable[Path]) -> set[Path]:
     found: set[Path] = set()
     for source in sources:
         try:
-            found.update(entry for entry in source.iterdir() if not is_passed_over(entry.name))
+            found.update(entry for entry in source.iterdir() if not is_ignored_name(entry.name))
         except OSError:
             continue
     return found
 
 
-def _nearest(path: Path) -> Path:
+def _nearest_parent_of(path: Path) -> Path:
     """The nearest folder above that exists."""
     return next((parent for parent in path.parents if parent.is_dir()), Path("/"))

@@ -4,24 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.code import as_hermes, code_findings, read_code
-from gateway.hooks.folders.discovery import Folder, Source, look
+from gateway.hooks.folders.code import check_code, infer_hermes_manifest, read_code
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.reading import read_manifest
+from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
 
 
-def plant(at: Path, handler: str, manifest: str = "events: [agent:end]\n") -> Folder:
+def plant(at: Path, handler: str, manifest: str = "events: [agent:end]\n") -> FoundHook:
     at.mkdir(exist_ok=True)
     (at / "HOOK.yaml").write_text(manifest)
     (at / "handler.py").write_text(handler)
-    folder = look(Source(at.parent, "home"), at.name)
+    folder = find_hook_folder(Source(at.parent, "home"), at.name)
     assert folder
     return folder
 
 
-def findings(folder: Folder) -> list[str]:
+def findings(folder: FoundHook) -> list[str]:
     manifest = read_manifest(folder.path).required(folder.path)
-    return [str(finding) for finding in code_findings(folder, manifest, read_code(folder, manifest.command))]
+    return [str(finding) for finding in check_code(folder, manifest, read_code(folder, manifest.command))]
 
 
 def test_the_hash_is_over_names_and_contents_alone(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_checking_runs_nothing(tmp_path: Path) -> None:
 def test_a_folder_without_a_handler_says_so(tmp_path: Path) -> None:
     folder = plant(tmp_path / "a", "")
     (tmp_path / "a" / "handler.py").unlink()
-    folder = look(Source(tmp_path, "home"), "a") or folder
+    folder = find_hook_folder(Source(tmp_path, "home"), "a") or folder
     assert "has no handler.py" in findings(folder)[0]
 
 
@@ -79,7 +79,9 @@ def test_a_program_must_be_in_the_folder_and_executable(tmp_path: Path) -> None:
 
 
 def hermes(source: str, *events: str) -> Manifest:
-    return as_hermes(Manifest(folder="x", name="x", events=events, hermes=True), {"handler.py": source.encode()})
+    return infer_hermes_manifest(
+        Manifest(folder="x", name="x", events=events, hermes=True), {"handler.py": source.encode()}
+    )
 
 
 @pytest.mark.row("T26")

@@ -16,8 +16,8 @@ from gateway.engine.interface import Engine, matches
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.service import FolderHooks
-from gateway.hooks.folders.subjects import covers, filters, is_durable, token
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.subjects import build_filters, can_be_durable, is_covering, subject_token_of
 from gateway.hooks.patterns import Patterns
 from gateway.records import event_subject_of
 from gateway.testing.memory_engine import MemoryEngine
@@ -159,12 +159,12 @@ async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(hom
         registry.emit("my:event", n=2)
 
         async def are_owed() -> bool:
-            return await engine.depth(token("keeps")) == 2
+            return await engine.depth(subject_token_of("keeps")) == 2
 
         await comes(are_owed)
         folder.rename(home.root / "away")
         await until(lambda: not registry.wants("my:event"))
-        assert await engine.depth(token("keeps")) == 2
+        assert await engine.depth(subject_token_of("keeps")) == 2
         (home.root / "away" / "handler.py").write_text(source)
         (home.root / "away").rename(folder)
         await until(lambda: sorted(numbers(home)) == [0, 1, 2])
@@ -235,7 +235,7 @@ def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns
     wanted: Patterns[str] = Patterns()
     for pattern in patterns:
         wanted.add(pattern, pattern)
-    found = [one for one in filters("x", patterns) if matches(one, event_subject_of(name))]
+    found = [one for one in build_filters("x", patterns) if matches(one, event_subject_of(name))]
     if any(wanted.match(name)):
         assert len(found) == 1
     assert len(found) <= 1
@@ -244,19 +244,19 @@ def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns
 @given(PATTERNS, PATTERNS, NAMES)
 def test_a_filter_that_covers_another_matches_all_that_it_matches(one: str, other: str, name: str) -> None:
     wide, narrow, subject = event_subject_of(one), event_subject_of(other), event_subject_of(name)
-    if covers(wide, narrow) and matches(narrow, subject):
+    if is_covering(wide, narrow) and matches(narrow, subject):
         assert matches(wide, subject)
 
 
 @pytest.mark.row("T19")
 @pytest.mark.parametrize("name", ["my hook", "a.b", "a*", ">", "é", "..", "x" * 100, "a:b", "hook-a"])
 def test_every_folder_has_a_name_in_the_journal_that_is_its_own(name: str) -> None:
-    made = token(name)
+    made = subject_token_of(name)
     assert made.isascii()
     assert made.replace("-", "").replace("_", "").isalnum()
     assert len(made) < 80
-    assert len({token(one) for one in (name, name + " ", name.upper(), "hook", "activity-log")}) >= 4
-    assert token("activity-log") == "hook-activity-log"
+    assert len({subject_token_of(one) for one in (name, name + " ", name.upper(), "hook", "activity-log")}) >= 4
+    assert subject_token_of("activity-log") == "hook-activity-log"
 
 
 def test_whole_segments_can_be_delivered_durably() -> None:
@@ -268,4 +268,4 @@ def test_whole_segments_can_be_delivered_durably() -> None:
         ("a:", False),
         ("a.b:c", False),
     ):
-        assert is_durable(pattern) is durable, pattern
+        assert can_be_durable(pattern) is durable, pattern

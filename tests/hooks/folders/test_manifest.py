@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Keys, Manifest, Reading
-from gateway.hooks.folders.reading import read_manifest
+from gateway.hooks.folders.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestKeys, ParsedManifest
+from gateway.hooks.folders.manifest_reader import read_manifest
 
 SAMPLES = Path(__file__).parents[3] / "sample_hooks"
 
 
-def read(tmp_path: Path, text: str | bytes, name: str = "weather") -> Reading:
+def read(tmp_path: Path, text: str | bytes, name: str = "weather") -> ParsedManifest:
     folder = tmp_path / name
     folder.mkdir(exist_ok=True)
-    (folder / MANIFEST).write_bytes(text.encode() if isinstance(text, str) else text)
+    (folder / MANIFEST_FILE).write_bytes(text.encode() if isinstance(text, str) else text)
     return read_manifest(folder)
 
 
@@ -191,7 +191,7 @@ def test_bombs_and_huge_files_are_refused(tmp_path: Path) -> None:
         f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(9)
     )
     assert read(tmp_path, bomb).errors
-    assert "larger than 64,000 bytes" in read(tmp_path, b"#" * (LIMIT + 1)).errors[0].what
+    assert "larger than 64,000 bytes" in read(tmp_path, b"#" * (MAX_MANIFEST_BYTES + 1)).errors[0].what
     assert read(tmp_path, "events: " + "[" * 30_000).errors
 
 
@@ -258,7 +258,7 @@ def test_the_sample_hooks_are_without_findings(folder: Path) -> None:
     assert not read_manifest(folder).findings
 
 
-NAMES = st.sampled_from((*Keys.__struct_fields__, "priority", "author", "nonsense"))
+NAMES = st.sampled_from((*ManifestKeys.__struct_fields__, "priority", "author", "nonsense"))
 SCALARS = (
     st.none()
     | st.booleans()

@@ -4,13 +4,16 @@ import ast
 
 import pytest
 
-from gateway.hooks.folders.reaches import SERVED, reaches
+from gateway.hermes.unsupported_imports import SUPPORTED_NAMES, find_unsupported_imports
 from gateway.hooks.wires.process.boot import OFFERED
 
 
 def found(source: str, **more: str) -> list[tuple[str, str]]:
     files = {"handler.py": source.encode()} | {f"{name}.py": text.encode() for name, text in more.items()}
-    return [(reach.name, reach.verdict + (", caught" if reach.is_caught else "")) for reach in reaches("h", files)]
+    return [
+        (reach.name, reach.verdict + (", caught" if reach.is_caught else ""))
+        for reach in find_unsupported_imports("h", files)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_a_module_of_its_own_is_no_reach() -> None:
     ]
 
 
-@pytest.mark.parametrize("module", [name for name, names in SERVED.items() if names is not None])
+@pytest.mark.parametrize("module", [name for name, names in SUPPORTED_NAMES.items() if names is not None])
 def test_what_is_said_to_be_served_is_what_handlers_find(module: str) -> None:
     file = OFFERED[module]
     assert file
@@ -51,8 +54,8 @@ def test_what_is_said_to_be_served_is_what_handlers_find(module: str) -> None:
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     )
-    assert SERVED[module] == frozenset(listed)
+    assert SUPPORTED_NAMES[module] == frozenset(listed)
 
 
 def test_every_offered_module_is_said_to_be_served() -> None:
-    assert {name for name in OFFERED if "wires" not in name} == SERVED.keys()
+    assert {name for name in OFFERED if "wires" not in name} == SUPPORTED_NAMES.keys()

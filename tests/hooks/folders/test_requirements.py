@@ -10,7 +10,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version as Reference
 
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.requirements import Requirement, Version, missing
+from gateway.hooks.folders.requirements import PackageRequirement, PackageVersion, find_missing_needs
 
 RELEASES = st.lists(st.integers(0, 12), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
 VERSIONS = st.builds(
@@ -26,14 +26,14 @@ VERSIONS = st.builds(
 
 @given(VERSIONS, VERSIONS)
 def test_versions_are_ordered_as_packaging_orders_them(left: str, right: str) -> None:
-    assert (Version.parse(left) < Version.parse(right)) is (Reference(left) < Reference(right))
-    assert (Version.parse(left) == Version.parse(right)) is (Reference(left) == Reference(right))
+    assert (PackageVersion.parse(left) < PackageVersion.parse(right)) is (Reference(left) < Reference(right))
+    assert (PackageVersion.parse(left) == PackageVersion.parse(right)) is (Reference(left) == Reference(right))
 
 
 @given(VERSIONS, st.sampled_from(["==", "!=", ">=", "<="]), VERSIONS)
 def test_plain_comparisons_agree_with_packaging(given_version: str, operator: str, wanted: str) -> None:
     reference = SpecifierSet(f"{operator}{wanted}").contains(given_version, prereleases=True)
-    assert Requirement.parse(f"thing{operator}{wanted}").accepts(given_version) is reference
+    assert PackageRequirement.parse(f"thing{operator}{wanted}").accepts(given_version) is reference
 
 
 @given(RELEASES, st.sampled_from([">", "<", "~=", "=="]), RELEASES)
@@ -43,13 +43,13 @@ def test_releases_agree_with_packaging_for_every_operator(given_version: str, op
     if operator == "==":
         wanted += ".*"
     reference = SpecifierSet(f"{operator}{wanted}").contains(given_version)
-    assert Requirement.parse(f"thing {operator} {wanted}").accepts(given_version) is reference
+    assert PackageRequirement.parse(f"thing {operator} {wanted}").accepts(given_version) is reference
 
 
 @pytest.mark.parametrize("text", ["", ">=1", "a b", "httpx>=", "httpx>=x", "httpx ~= 1", "httpx>1.*", "x; y", "x @ u"])
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        Requirement.parse(text)
+        PackageRequirement.parse(text)
 
 
 def test_what_is_missing_is_named_with_its_remedy() -> None:
@@ -61,7 +61,7 @@ def test_what_is_missing_is_named_with_its_remedy() -> None:
         needs_python=("msgspec>=0.1", "msgspec>=99", "no-such-package"),
         needs_platforms=("telegram",),
     )
-    found = list(missing(manifest, {"PATH": "/usr/bin:/bin", "HOME": "/root"}, ["discord"], sys.path))
+    found = list(find_missing_needs(manifest, {"PATH": "/usr/bin:/bin", "HOME": "/root"}, ["discord"], sys.path))
     assert found[0].split(";")[0] == "the program no-such-program is not on the PATH"
     assert "API_KEY is not set" in found[1]
     assert "msgspec is there in version" in found[2]
@@ -76,4 +76,4 @@ def test_a_package_beside_the_hook_counts(tmp_path: Path) -> None:
     (tmp_path / "no_such_thing-1.2.dist-info").mkdir()
     (tmp_path / "no_such_thing-1.2.dist-info" / "METADATA").write_text("Name: no-such-thing\nVersion: 1.2\n")
     manifest = Manifest(folder="x", name="x", needs_python=("no-such-thing>=1",))
-    assert list(missing(manifest, {}, [], [str(tmp_path)])) == []
+    assert list(find_missing_needs(manifest, {}, [], [str(tmp_path)])) == []

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.config.settings import Hooks
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks
 from tests.hooks.folders.workshop import Home, Yard, comes, until
 
 pytestmark = pytest.mark.process

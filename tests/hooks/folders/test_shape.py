@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.hooks.folders.shape import shape_findings
+from gateway.hooks.folders.handler_check import check_handler
 
 
 def findings(source: str) -> list[str]:
-    return [str(finding) for finding in shape_findings("a/handler.py", source.encode())]
+    return [str(finding) for finding in check_handler("a/handler.py", source.encode())]
 
 
 @pytest.mark.parametrize(

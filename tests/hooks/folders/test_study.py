@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.discovery import Folder, Source, look
-from gateway.hooks.folders.study import Studies, check
-from gateway.hooks.folders.switches import Switches, write_atomically
+from gateway.hooks.folders.inspection import InspectionCache, check_folder
+from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
+from gateway.hooks.folders.switches import HookSwitches, write_atomically
 
 SAMPLES = sorted((Path(__file__).parents[3] / "sample_hooks").iterdir())
 
@@ -21,23 +21,23 @@ def plant(tmp_path: Path) -> Path:
     return folder
 
 
-def seen(folder: Path) -> Folder:
-    found = look(Source(folder.parent, "home"), folder.name)
+def seen(folder: Path) -> FoundHook:
+    found = find_hook_folder(Source(folder.parent, "home"), folder.name)
     assert found
     return found
 
 
 def test_a_study_is_kept_for_the_next_start_while_nothing_is_touched(tmp_path: Path) -> None:
     folder = plant(tmp_path)
-    first = Studies(tmp_path)
+    first = InspectionCache(tmp_path)
     made = first.of(seen(folder))
     first.save()
-    second = Studies(tmp_path)
+    second = InspectionCache(tmp_path)
     assert second.known(seen(folder)) is None, "a file that was just written may be written again in the same instant"
     entry = next(iter(second._known.values()))
     for name in ("HOOK.yaml", "run.sh"):
         assert entry.at - (folder / name).stat().st_ctime_ns < 2_000_000_000
-    later = Studies(tmp_path)
+    later = InspectionCache(tmp_path)
     later._known = {key: type(entry)(files=entry.files, programs=entry.programs, at=time.time_ns() + 10**10, study=made)
                     for key, entry in later._known.items()}  # fmt: skip
     assert later.known(seen(folder)) == made
@@ -49,29 +49,29 @@ def test_a_study_is_kept_for_the_next_start_while_nothing_is_touched(tmp_path: P
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"v": 99, "entries": {}}', '{"v": 1, "entries": {"x": 5}}'])
 def test_an_index_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
     (tmp_path / "index.json").write_text(text)
-    studies = Studies(tmp_path)
+    studies = InspectionCache(tmp_path)
     studies.of(seen(plant(tmp_path)))
     studies.save()
-    assert len(Studies(tmp_path)._known) == 1
+    assert len(InspectionCache(tmp_path)._known) == 1
 
 
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda folder: folder.name)
 def test_the_sample_hooks_are_in_order(folder: Path) -> None:
-    assert check(folder) == []
+    assert check_folder(folder) == []
 
 
 def test_what_is_no_hook_says_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "is no hook's folder" in str(check(tmp_path / "empty")[0])
-    assert "is no folder" in str(check(tmp_path / "none")[0])
+    assert "is no hook's folder" in str(check_folder(tmp_path / "empty")[0])
+    assert "is no folder" in str(check_folder(tmp_path / "none")[0])
 
 
 def test_decisions_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    switches = Switches(tmp_path / "state")
+    switches = HookSwitches(tmp_path / "state")
     assert switches.is_enabled("weather") is None
     switches.enable("weather", False)
     switches.trust("weather", "abc")
-    again = Switches(tmp_path / "state")
+    again = HookSwitches(tmp_path / "state")
     assert again.is_enabled("weather") is False
     assert again.is_trusted("weather", "abc")
     assert not again.is_trusted("weather", "abd")
@@ -82,9 +82,9 @@ def test_decisions_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", '{"v": 1, "later": true}'])
 def test_decisions_that_cannot_be_read_are_kept_beside(tmp_path: Path, text: str) -> None:
     (tmp_path / "hooks.json").write_text(text)
-    switches = Switches(tmp_path)
+    switches = HookSwitches(tmp_path)
     switches.enable("weather", True)
-    assert Switches(tmp_path).is_enabled("weather") is True
+    assert HookSwitches(tmp_path).is_enabled("weather") is True
     assert (tmp_path / "hooks.unreadable.json").read_text() == text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.hooks.folders.watcher import Watcher
+from gateway.hooks.folders.watcher import FolderWatcher
 
 
 class Seen:
@@ -36,9 +36,9 @@ class Seen:
 
 
 @asynccontextmanager
-async def watched(*sources: Path, polls: bool = False) -> AsyncIterator[tuple[Watcher, Seen]]:
+async def watched(*sources: Path, polls: bool = False) -> AsyncIterator[tuple[FolderWatcher, Seen]]:
     seen = Seen()
-    watcher = Watcher(sources, seen.told, polls)
+    watcher = FolderWatcher(sources, seen.told, polls)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watcher.run)
         with anyio.fail_after(5):

@@ -14,11 +14,11 @@ import anyio
 from gateway.config.settings import Hooks
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.discovery import Source
-from gateway.hooks.folders.folder import FolderHook
-from gateway.hooks.folders.house import Surroundings
-from gateway.hooks.folders.record import HookStatus
-from gateway.hooks.folders.service import FolderHooks
+from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.folders.sources import Source
+from gateway.hooks.folders.stats import HookStatus
 from gateway.hooks.wires.nursery import Nursery
 
 # Writes a line for each event into a file of its own: the version, the event, and a number in it.
@@ -89,8 +89,8 @@ class Home:
         except FileNotFoundError:
             return ""
 
-    def surroundings(self, **environ: str) -> Surroundings:
-        return Surroundings(
+    def surroundings(self, **environ: str) -> HookEnvironment:
+        return HookEnvironment(
             environ={"PATH": os.environ["PATH"], "HOME": str(self.root), **environ},
             home=self.root,
             logs=self.root / "logs",

@@ -8,17 +8,17 @@ from weakref import ref
 
 from gateway.events.catalogue import EventSpec
 from gateway.events.event import Event
-from gateway.hooks.hook import Box, Counting, Hook
+from gateway.hooks.hook import CallCounter, Hook, MailboxProtocol
 
-SLOW = 0.001  # seconds
-YOUNG = 64  # runs that are timed, each of them
-RARELY = 64  # of how many runs one is timed after that
+SLOW_CALL = 0.001  # seconds
+TIMED_RUNS = 64  # runs that are timed, each of them
+TIMING_INTERVAL = 64  # of how many runs one is timed after that
 
 # A hook, what to call, and whether that surely answers a coroutine; any other answer is looked at.
-Step: TypeAlias = tuple[Hook, Callable[[Event], Any], bool]
+PlannedCall: TypeAlias = tuple[Hook, Callable[[Event], Any], bool]
 
 
-class Plan:
+class EventPlan:
     """The hooks that an event has: interceptors in firing order, and the mailboxes of the observers.
 
     It counts its runs, for all of its interceptors. To time them costs as much as fast ones do: after a slow run the
@@ -44,17 +44,17 @@ class Plan:
 
     def __init__(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> None:
         self.interceptors = tuple(hook for hook in hooks if hook.mailbox is None)
-        self.boxes: tuple[Box, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
+        self.boxes: tuple[MailboxProtocol, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
         self.hooks = (*self.interceptors, *(box.hook for box in self.boxes))
-        self.steps: tuple[Step, ...] = tuple((hook, hook.call, hook.is_async) for hook in self.interceptors)
+        self.steps: tuple[PlannedCall, ...] = tuple((hook, hook.call, hook.is_async) for hook in self.interceptors)
         self.writable = known.writable if known else None
         self.honoured = known.outcomes if known else None
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
         self.runs = 0
         self.due = 1
         self.fired: float | None = None
-        self._timed: tuple[Step, ...] = ()
-        self._itself: ref[Counting] = ref(self)
+        self._timed: tuple[PlannedCall, ...] = ()
+        self._itself: ref[CallCounter] = ref(self)
         for hook in self.interceptors:
             hook.health.plans.add(self._itself)
 
@@ -63,17 +63,17 @@ class Plan:
         """Does nobody want to be told?"""
         return not (self.interceptors or self.boxes)
 
-    def boxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Box]:
+    def boxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[MailboxProtocol]:
         """The mailboxes of those observers who want to be told of an event with these fields."""
         if not self.is_filtered:
             return self.boxes
         return [box for box in self.boxes if box.hook.applies(name, fields)]
 
-    def timed(self) -> tuple[Step, ...]:
+    def timed(self) -> tuple[PlannedCall, ...]:
         """The steps, each of which takes its own time; the next ones are due when it is time."""
         if not self._timed:
             self._timed = tuple((hook, partial(self._time, hook), True) for hook in self.interceptors)
-        self.due = self.runs + (1 if self.runs < YOUNG else RARELY)
+        self.due = self.runs + (1 if self.runs < TIMED_RUNS else TIMING_INTERVAL)
         return self._timed
 
     async def _time(self, hook: Hook, event: Event) -> Any:
@@ -84,7 +84,7 @@ class Plan:
         finally:
             seconds = perf_counter() - began
             hook.health.timed(seconds)
-            if seconds >= SLOW:
+            if seconds >= SLOW_CALL:
                 self.due = self.runs + 1
 
     def __del__(self) -> None:
@@ -93,4 +93,4 @@ class Plan:
             hook.health.keep(self._itself, self.runs, self.fired)
 
 
-NOBODY = Plan((), None)
+EMPTY_PLAN = EventPlan((), None)

@@ -8,11 +8,11 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Duplicate, HookError
-from gateway.hooks.folders.subjects import redo_subject, token
+from gateway.hooks.folders.subjects import retry_subject_of, subject_token_of
 
-ALL = "gw.dead.>"
+ALL_DEAD_LETTERS = "gw.dead.>"
 PAGE = 200
-WHAT = "hook:"
+HOOK_PREFIX = "hook:"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,12 +34,12 @@ class DeadLetters:
 
     async def list(self, hook: str = "") -> list[DeadLetter]:
         """The oldest first; of one hook, or of all."""
-        return [_letter(record, dead) async for record, dead in self._all(hook)]
+        return [_dead_letter_from(record, dead) async for record, dead in self._all(hook)]
 
     async def show(self, number: int) -> DeadLetter:
         """Raises HookError when there is none of this number."""
         record, dead = await self._one(number)
-        return _letter(record, dead)
+        return _dead_letter_from(record, dead)
 
     async def retry(self, number: int) -> None:
         """It is delivered again, with all repetitions. Raises HookError when there is none of this number."""
@@ -52,8 +52,8 @@ class DeadLetters:
             raise HookError(f"dead letter {number} holds no event; prune it")
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
-        hook = dead.what.removeprefix(WHAT)
-        put = NewRecord(redo_subject(hook), records.encode(again), f"redo:{number}", ttl=records.EVENT_TTL)
+        hook = dead.what.removeprefix(HOOK_PREFIX)
+        put = NewRecord(retry_subject_of(hook), records.encode(again), f"redo:{number}", ttl=records.EVENT_TTL)
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
         await self._engine.purge(record.subject)
@@ -65,26 +65,30 @@ class DeadLetters:
 
     async def prune_all(self, hook: str) -> int:
         """All of one hook are thrown away; how many they were."""
-        return await self._engine.purge(f"gw.dead.{token(hook)}.*")
+        return await self._engine.purge(f"gw.dead.{subject_token_of(hook)}.*")
 
     async def _one(self, number: int) -> tuple[Record, records.DeadLetterRecord]:
-        for record in await self._engine.read(ALL, after=number - 1, limit=1):
+        for record in await self._engine.read(ALL_DEAD_LETTERS, after=number - 1, limit=1):
             dead = records.decode(record.data)
-            if record.seq == number and isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(WHAT):
+            if (
+                record.seq == number
+                and isinstance(dead, records.DeadLetterRecord)
+                and dead.what.startswith(HOOK_PREFIX)
+            ):
                 return record, dead
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
     async def _all(self, hook: str) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        pattern, after = f"gw.dead.{token(hook)}.*" if hook else ALL, 0
+        pattern, after = f"gw.dead.{subject_token_of(hook)}.*" if hook else ALL_DEAD_LETTERS, 0
         while page := await self._engine.read(pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)
-                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(WHAT):
+                if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(HOOK_PREFIX):
                     yield record, dead
             after = page[-1].seq
 
 
-def _letter(record: Record, dead: records.DeadLetterRecord) -> DeadLetter:
+def _dead_letter_from(record: Record, dead: records.DeadLetterRecord) -> DeadLetter:
     try:
         emitted = records.decode(dead.data)
     except msgspec.MsgspecError:
@@ -92,7 +96,7 @@ def _letter(record: Record, dead: records.DeadLetterRecord) -> DeadLetter:
     name, fields = (emitted.name, emitted.fields) if isinstance(emitted, records.EmittedEvent) else ("", {})
     return DeadLetter(
         number=record.seq,
-        hook=dead.what.removeprefix(WHAT),
+        hook=dead.what.removeprefix(HOOK_PREFIX),
         event=name,
         key=fields.get("delivery", {}).get("key", dead.seq),
         at=record.ts,

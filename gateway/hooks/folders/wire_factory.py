@@ -7,11 +7,11 @@ from typing import Any
 
 from gateway.config.hermes_hooks import ShellEntry
 from gateway.errors import HookError
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.configured import digest_of, entries_in
-from gateway.hooks.folders.house import House
-from gateway.hooks.folders.inside import Inside
-from gateway.hooks.folders.manifest import HANDLER, Manifest
+from gateway.hermes.config_hooks import read_config_entries, shell_digest_of
+from gateway.hooks.folders.in_process import InProcessWire
+from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.wires.command import CommandSpec
 from gateway.hooks.wires.executable import Executable
 from gateway.hooks.wires.hermes import Outbound, ShellDialect
@@ -21,10 +21,10 @@ from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker import WorkerSpec
 
-START = 30.0  # seconds that an import may take
+START_TIMEOUT = 30.0  # seconds that an import may take
 
 
-async def open_wire(assessment: Assessment, house: House, serve: Capability, log: Path | None = None) -> Wire:
+async def open_wire(assessment: Readiness, house: HookServices, serve: Capability, log: Path | None = None) -> Wire:
     """Ready to be called.
 
     Raises:
@@ -34,20 +34,20 @@ async def open_wire(assessment: Assessment, house: House, serve: Capability, log
     assert manifest
     log = log or house.surroundings.log_of(manifest.folder)
     if manifest.kind == "outbound":
-        return await _outbound(assessment, manifest, house)
+        return await _open_outbound(assessment, manifest, house)
     if manifest.url:
-        return await Remote.open(_remote(assessment, manifest, house), time.time, _message_id)
+        return await Remote.open(_build_remote_spec(assessment, manifest, house), time.time, _make_message_id)
     if manifest.command:
-        spec = _command(assessment, manifest, house, log)
+        spec = _build_command_spec(assessment, manifest, house, log)
         if manifest.kind == "shell":
-            return Oneshot(spec, _shell_dialect(assessment, manifest))
+            return Oneshot(spec, _build_shell_dialect(assessment, manifest))
         return Oneshot(spec) if manifest.oneshot else await Executable.start(spec, serve, house.tasks)
-    if is_inside(assessment, house):
-        return Inside.open(manifest.folder, path / HANDLER, assessment.options, serve)
-    return await house.nursery.start(_worker(assessment, manifest, house), serve, log, START)
+    if is_in_process(assessment, house):
+        return InProcessWire.open(manifest.folder, path / HANDLER_FILE, assessment.options, serve)
+    return await house.nursery.start(_build_worker_spec(assessment, manifest, house), serve, log, START_TIMEOUT)
 
 
-def is_inside(assessment: Assessment, house: House) -> bool:
+def is_in_process(assessment: Readiness, house: HookServices) -> bool:
     """Whether the handler runs in the gateway's own process: the configuration's word, or that of a hook of ours."""
     manifest = assessment.manifest
     if manifest is not None and manifest.kind != "hook":
@@ -58,23 +58,23 @@ def is_inside(assessment: Assessment, house: House) -> bool:
     return manifest is not None and not manifest.isolated and assessment.folder.source.is_opt_in
 
 
-def _worker(assessment: Assessment, manifest: Manifest, house: House) -> WorkerSpec:
+def _build_worker_spec(assessment: Readiness, manifest: Manifest, house: HookServices) -> WorkerSpec:
     around = house.surroundings
     packages = around.packages_of(manifest.folder)
     return WorkerSpec(
         name=manifest.folder,
         handler=str(assessment.folder.path / manifest.entry),
-        env=around.for_hook(manifest),
+        env=around.environ_of(manifest),
         options=assessment.options,
         path=(str(packages),) if packages.is_dir() else (),
         modules=around.modules,
         memory=house.settings.memory,
-        plugin=_plugin(assessment, manifest) if manifest.kind == "plugin" else None,
+        plugin=_build_plugin_facts(assessment, manifest) if manifest.kind == "plugin" else None,
         label=manifest.name if manifest.hermes else "",
     )
 
 
-def _plugin(assessment: Assessment, manifest: Manifest) -> dict[str, Any]:
+def _build_plugin_facts(assessment: Readiness, manifest: Manifest) -> dict[str, Any]:
     """What a plugin finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool."""
     return {
         "name": manifest.name,
@@ -88,20 +88,20 @@ def _plugin(assessment: Assessment, manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _command(assessment: Assessment, manifest: Manifest, house: House, log: Path) -> CommandSpec:
+def _build_command_spec(assessment: Readiness, manifest: Manifest, house: HookServices, log: Path) -> CommandSpec:
     return CommandSpec(
         name=manifest.folder,
         command=manifest.command,
         folder=house.surroundings.home if manifest.kind == "shell" else assessment.folder.path,
         log=log,
-        env=house.surroundings.for_hook(manifest),
+        env=house.surroundings.environ_of(manifest),
         options=assessment.options,
         is_guard=manifest.on_error == "deny",
         memory=house.settings.memory,
     )
 
 
-def _remote(assessment: Assessment, manifest: Manifest, house: House) -> RemoteSpec:
+def _build_remote_spec(assessment: Readiness, manifest: Manifest, house: HookServices) -> RemoteSpec:
     key = None
     if manifest.secret_env:
         try:
@@ -112,23 +112,23 @@ def _remote(assessment: Assessment, manifest: Manifest, house: House) -> RemoteS
     return RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local)
 
 
-def _shell_dialect(assessment: Assessment, manifest: Manifest) -> ShellDialect:
+def _build_shell_dialect(assessment: Readiness, manifest: Manifest) -> ShellDialect:
     source, folder = assessment.folder.source, assessment.folder.name
 
     def stands() -> str:
-        entry = entries_in(source).get(folder)
-        return digest_of(entry, source.path.parent) if isinstance(entry, ShellEntry) else ""
+        entry = read_config_entries(source).get(folder)
+        return shell_digest_of(entry, source.path.parent) if isinstance(entry, ShellEntry) else ""
 
     options = manifest.options
     return ShellDialect(folder, options["event"], options["matcher"], assessment.digest, stands)
 
 
-async def _outbound(assessment: Assessment, manifest: Manifest, house: House) -> Outbound:
+async def _open_outbound(assessment: Readiness, manifest: Manifest, house: HookServices) -> Outbound:
     key = house.surroundings.environ[manifest.secret_env].encode() if manifest.secret_env else None
     spec = RemoteSpec(manifest.folder, manifest.url, is_local=assessment.folder.source.is_local)
-    remote = await Remote.open(spec, time.time, _message_id)
+    remote = await Remote.open(spec, time.time, _make_message_id)
     return Outbound(remote, manifest.options["events"], manifest.options["matcher"], key)
 
 
-def _message_id() -> str:
+def _make_message_id() -> str:
     return f"msg_{uuid.uuid4().hex}"

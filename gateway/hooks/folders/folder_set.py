@@ -7,27 +7,27 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.configured import KINDS
-from gateway.hooks.folders.discovery import Source, hooks_in
-from gateway.hooks.folders.folder import FolderHook
-from gateway.hooks.folders.house import House
-from gateway.hooks.folders.places import Places
-from gateway.hooks.folders.watcher import Touched, Watcher
+from gateway.hermes.config_hooks import CONFIG_KINDS
+from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.source_set import SourceSet
+from gateway.hooks.folders.sources import Source, list_hook_folders
+from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
 
-AT_ONCE = 4  # imports that run side by side while the gateway starts
+MAX_STARTS = 4  # imports that run side by side while the gateway starts
 
 log = logging.getLogger("gateway.hooks")
 
 
-class Roster:
+class FolderSet:
     """`settled` is set once everything found at the start has been started or looked at to the end."""
 
-    def __init__(self, sources: Sequence[Source], house: House) -> None:
-        self.places = Places(sources, house)
+    def __init__(self, sources: Sequence[Source], house: HookServices) -> None:
+        self.places = SourceSet(sources, house)
         self.hooks: dict[str, FolderHook] = {}
         self.settled = anyio.Event()
-        self.watcher: Watcher | None = None
+        self.watcher: FolderWatcher | None = None
         self._house = house
         self._scope = anyio.CancelScope()
         self._dirty: dict[str, None] = {}
@@ -40,7 +40,7 @@ class Roster:
         folders = self.places.folders()
         is_small = len(folders) <= self._house.settings.eager
         for folder in folders.values():
-            assessment = self.places.survey(folder, is_small)
+            assessment = self.places.check_first(folder, is_small)
             if assessment:
                 await self._hook(folder.name).take(assessment, eager=False)
         self._house.tasks.start_soon(self._settle)
@@ -53,7 +53,7 @@ class Roster:
 
     async def refresh(self, name: str) -> None:
         """Look at this one again, now."""
-        assessment = self.places.assess(name)
+        assessment = self.places.check_readiness(name)
         if assessment is not None:
             await self._take(self._hook(name), assessment)
         elif hook := self.hooks.pop(name, None):
@@ -67,8 +67,8 @@ class Roster:
             self._scope.cancel()
             await self._watch()
             self.touch([*self.hooks, *self.places.folders()])  # what happened while nobody watched
-        for name in {folder.name for source in sources if source not in before for folder in hooks_in(source)}:
-            if assessment := self.places.assess(name):
+        for name in {folder.name for source in sources if source not in before for folder in list_hook_folders(source)}:
+            if assessment := self.places.check_readiness(name):
                 await self._hook(name).take(assessment, eager=False)
         left = [source for source in before if source not in sources]
         for hook in list(self.hooks.values()):
@@ -84,10 +84,10 @@ class Roster:
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(name, self._house, self.places.assess)
+            self.hooks[name] = FolderHook(name, self._house, self.places.check_readiness)
         return self.hooks[name]
 
-    async def _take(self, hook: FolderHook, assessment: Assessment) -> None:
+    async def _take(self, hook: FolderHook, assessment: Readiness) -> None:
         """Many that come at once may not start all at once."""
         up = {each.name for each in self.hooks.values() if each.is_up}
         eager = len(up | self._starting) < self._house.settings.eager
@@ -99,10 +99,10 @@ class Roster:
             self._starting.discard(hook.name)
 
     async def _settle(self) -> None:
-        limiter = anyio.CapacityLimiter(AT_ONCE)
+        limiter = anyio.CapacityLimiter(MAX_STARTS)
         async with anyio.create_task_group() as tasks:
             waiting = [hook for hook in self.hooks.values() if hook.waits]
-            for hook in waiting[: self._house.settings.eager] + [hook for hook in waiting if hook.must_start]:
+            for hook in waiting[: self._house.settings.eager] + [hook for hook in waiting if hook.needs_start]:
                 tasks.start_soon(_start, hook, limiter)
         for hook in list(self.hooks.values()):
             if hook.waits and hook.latest and not hook.latest.digest:
@@ -113,22 +113,22 @@ class Roster:
 
     async def _refresh_registered(self, hook: FolderHook) -> None:
         """Only its manifest was read so far."""
-        assessment = self.places.assess(hook.name)
+        assessment = self.places.check_readiness(hook.name)
         if assessment and hook.waits:
             await hook.take(assessment, eager=False)
 
     async def _watch(self) -> None:
-        watched = [source.path for source in self.places.sources if source.kind not in KINDS]
-        self.watcher = Watcher(watched, self._touched)
+        watched = [source.path for source in self.places.sources if source.kind not in CONFIG_KINDS]
+        self.watcher = FolderWatcher(watched, self._touched)
         self._scope = anyio.CancelScope()
         self._house.tasks.start_soon(self._follow, self.watcher, self._scope)
         await self.watcher.is_watching.wait()
 
-    async def _follow(self, watcher: Watcher, scope: anyio.CancelScope) -> None:
+    async def _follow(self, watcher: FolderWatcher, scope: anyio.CancelScope) -> None:
         with scope:
             await watcher.run()
 
-    def _touched(self, folders: Touched) -> None:
+    def _touched(self, folders: TouchedFolders) -> None:
         self.touch(sorted(folder.name for folder in folders))
 
     async def _refresh_all(self) -> None:
@@ -145,4 +145,4 @@ class Roster:
 async def _start(hook: FolderHook, limiter: anyio.CapacityLimiter) -> None:
     async with limiter:
         if hook.waits:
-            await hook.revive(False)
+            await hook.restart(False)

@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.hooks.folders.breaker import State as BreakerState
+from gateway.hooks.folders.breaker import BreakerState
 from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
-TRACES = 20
-SILENCE = 60.0  # seconds for which the same failure again is only counted
+MAX_TRACES = 20
+REPEAT_INTERVAL = 60.0  # seconds for which the same failure again is only counted
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
 # · pending: not trusted yet · disabled · refused: not safe to use · shadowed: another folder has its name
-State = Literal[
+HookState = Literal[
     "registered",
     "starting",
     "loaded",
@@ -31,10 +31,10 @@ State = Literal[
     "refused",
     "shadowed",
 ]
-ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused"})
+NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused"})
 
 
-class Trace(msgspec.Struct, frozen=True, omit_defaults=True):
+class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call: the wall clock, the event, how long it took in seconds, and what came of it."""
 
     at: float
@@ -60,7 +60,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     origin: str
     path: str
-    state: State
+    state: HookState
     reason: str = ""
     wire: str = ""
     events: tuple[str, ...] = ()
@@ -89,17 +89,17 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     breaker: BreakerState = "closed"
     breaker_opens_in: float = 0.0
     last_error: LastError | None = None
-    traces: tuple[Trace, ...] = ()
+    traces: tuple[CallTrace, ...] = ()
     pid: int = 0
     memory: int = 0
     hangs: str = ""
 
     @property
     def needs_attention(self) -> bool:
-        return self.state in ATTENTION or (self.state == "loaded" and bool(self.reason))
+        return self.state in NEEDS_ATTENTION or (self.state == "loaded" and bool(self.reason))
 
 
-class Record:
+class HookStats:
     """The facts of one hook's calls."""
 
     def __init__(self, clean: Callable[[str], str], clock: Callable[[], float] = time.time) -> None:
@@ -107,7 +107,7 @@ class Record:
         self._clock = clock
         self._durations: deque[float] = deque(maxlen=SAMPLES)
         self._told: tuple[str, float] = ("", 0.0)
-        self.traces: deque[Trace] = deque(maxlen=TRACES)
+        self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
         self.calls = 0
         self.failures = 0
         self.skipped = 0
@@ -116,7 +116,7 @@ class Record:
 
     def answered(self, event: str, seconds: float, outcome: str) -> None:
         self._called(seconds)
-        self.traces.append(Trace(self.last_fired, event, seconds, outcome))
+        self.traces.append(CallTrace(self.last_fired, event, seconds, outcome))
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
         """Whether this is news: the same failure again within a minute is not."""
@@ -125,8 +125,8 @@ class Record:
         said = self._clean(str(error)) or type(error).__name__
         kind, traceback = (error.kind, error.traceback) if isinstance(error, HookFailed) else ("raised", "")
         self.last_error = LastError(self.last_fired, event, said, self._clean(traceback))
-        self.traces.append(Trace(self.last_fired, event, seconds, kind, said[:500]))
-        is_news = said != self._told[0] or self.last_fired - self._told[1] >= SILENCE
+        self.traces.append(CallTrace(self.last_fired, event, seconds, kind, said[:500]))
+        is_news = said != self._told[0] or self.last_fired - self._told[1] >= REPEAT_INTERVAL
         if is_news:
             self._told = (said, self.last_fired)
         return is_news
@@ -142,7 +142,7 @@ class Record:
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
 
 
-def outcome_word(answer: Any) -> str:
+def describe_outcome(answer: Any) -> str:
     """What an interceptor's answer is called in a trace."""
     if answer is None:
         return "ok"

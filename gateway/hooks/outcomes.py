@@ -7,16 +7,16 @@ from typing import Any
 
 from gateway.errors import HookError
 from gateway.events.event import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
-from gateway.hooks.course import Deadline
-from gateway.hooks.hook import Hook, described
-from gateway.hooks.plan import Step
+from gateway.hooks.deadlines import Deadline
+from gateway.hooks.event_plan import PlannedCall
+from gateway.hooks.hook import Hook, describe_error
 
 log = logging.getLogger("gateway.hooks")
 
 _ABSENT = object()
 
 
-class Verdict:
+class OutcomeCollector:
     """The answers so far.
 
     The first `End` and the first hard `Deny` decide, and end the chain. Soft ones are joined; of several `Retry` the
@@ -45,10 +45,10 @@ class Verdict:
         except Pause as pause:
             self._questions += pause.questions
         except (TypeError, ValueError) as error:
-            return self.take(hook, _failure(hook, self._event, error))
+            return self.take(hook, _outcome_of_failure(hook, self._event, error))
         return False
 
-    def raised(self, hook: Hook, error: BaseException, deadline: Deadline, rest: Iterable[Step]) -> bool:
+    def raised(self, hook: Hook, error: BaseException, deadline: Deadline, rest: Iterable[PlannedCall]) -> bool:
         """Count in what a hook raised: an outcome or a question is its answer, an error is its failure.
 
         A hook that wants to exit has failed, and so has one that is cancelled while nobody cancels the operation. When
@@ -59,17 +59,21 @@ class Verdict:
         if isinstance(error, CancelledError):
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
-                return self.take(hook, _failure(hook, self._event, late)) or self.fail(_passed_over(rest), late)
+                return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(
+                    _uncount_calls(rest), late
+                )
             if deadline.is_task_cancelled:
                 raise error
         elif not isinstance(error, Exception | SystemExit):
             raise error
-        return self.take(hook, _failure(hook, self._event, error))
+        return self.take(hook, _outcome_of_failure(hook, self._event, error))
 
-    def fail(self, steps: Iterable[Step], error: Exception) -> bool:
+    def fail(self, steps: Iterable[PlannedCall], error: Exception) -> bool:
         """None of these hooks can be called; those that guard something deny."""
         for hook, _, _ in steps:
-            if hook.applies(self._event.name, self._event) and self.take(hook, _failure(hook, self._event, error)):
+            if hook.applies(self._event.name, self._event) and self.take(
+                hook, _outcome_of_failure(hook, self._event, error)
+            ):
                 return True
         return False
 
@@ -122,18 +126,18 @@ class Verdict:
             event.outcome = self._retry
 
 
-def _passed_over(steps: Iterable[Step]) -> Iterator[Step]:
+def _uncount_calls(steps: Iterable[PlannedCall]) -> Iterator[PlannedCall]:
     for step in steps:
-        step[0].health.passed_over()
+        step[0].health.uncount_call()
         yield step
 
 
-def _failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
+def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
     """What a hook's `on_error` makes of its failure."""
     if hook.on_error == "raise":
         hook.health.failed(error)
         if isinstance(error, Exception):
             raise error
-        raise HookError(f"{hook} failed at {event.name}: {described(error)}") from error
+        raise HookError(f"{hook} failed at {event.name}: {describe_error(error)}") from error
     hook.failed(event.name, error)
     return Deny(f"{hook} guards this and failed ({type(error).__name__}).") if hook.on_error == "deny" else None

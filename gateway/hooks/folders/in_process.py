@@ -22,7 +22,7 @@ from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFai
 _encode = msgspec.json.Encoder().encode
 
 
-class InsideStore:
+class InProcessStore:
     """A small key-value store of this hook alone, which lasts."""
 
     def __init__(self, serve: Capability, during: str) -> None:
@@ -42,13 +42,13 @@ class InsideStore:
         return await self._serve("store.keys", {}, self._during)
 
 
-class InsideGateway:
+class InProcessGateway:
     """What `uses:` grants, for code on the gateway's own loop: every call is to be awaited."""
 
     def __init__(self, serve: Capability, during: str) -> None:
         self._serve = serve
         self._during = during
-        self.store = InsideStore(serve, during)
+        self.store = InProcessStore(serve, during)
 
     async def facts(self) -> Any:
         return await self._serve("facts", {}, self._during)
@@ -63,7 +63,7 @@ class InsideGateway:
         return await self._serve("emit", {"name": name, "fields": fields}, self._during)
 
 
-class Inside:
+class InProcessWire:
     """The wire to a handler in this process."""
 
     def __init__(self, name: str, handlers: Handlers, options: Mapping[str, Any], serve: Capability) -> None:
@@ -75,7 +75,7 @@ class Inside:
         self.gone = Gone()
 
     @classmethod
-    def open(cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability) -> "Inside":
+    def open(cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability) -> "InProcessWire":
         """Raises HookError when the handler cannot be imported."""
         try:
             return cls(name, load(name, handler), options, serve)
@@ -85,7 +85,7 @@ class Inside:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
         params = msgspec.Raw(codec.fields_of(fields))
         call = Call(name, params, msgspec.json.decode(_encode(meta), type=Meta), self._name, self._memory)
-        call.equip(self._options, InsideGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
+        call.equip(self._options, InProcessGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
         try:
             with anyio.fail_after(timeout):
                 result = await self._result(call)

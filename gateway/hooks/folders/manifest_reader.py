@@ -1,4 +1,4 @@
-"""From `HOOK.yaml` to a `Reading`: the types are checked by binding, and here what the types cannot say.
+"""From `HOOK.yaml` to a `ParsedManifest`: the types are checked by binding, and here what the types cannot say.
 
 Every check gets the tree, so that its finding names the line and column of the very word that is wrong.
 """
@@ -13,10 +13,17 @@ from urllib.parse import urlsplit
 
 from gateway.cron import parse_timetable
 from gateway.events.catalogue import EVENT_SPECS, EventSpec, get_event_spec, suggest_event
-from gateway.hooks.folders.discovery import label_of, misnamed
-from gateway.hooks.folders.manifest import LIMIT, MANIFEST, Guard, Keys, Manifest, Reading
-from gateway.hooks.folders.requirements import Requirement
-from gateway.hooks.folders.subjects import is_durable
+from gateway.hooks.folders.manifest import (
+    MANIFEST_FILE,
+    MAX_MANIFEST_BYTES,
+    Guard,
+    Manifest,
+    ManifestKeys,
+    ParsedManifest,
+)
+from gateway.hooks.folders.requirements import PackageRequirement
+from gateway.hooks.folders.sources import find_misnamed_manifest, label_of
+from gateway.hooks.folders.subjects import can_be_durable
 from gateway.yaml_source import (
     Finding,
     SourceLocation,
@@ -34,61 +41,61 @@ T = TypeVar("T")
 
 # What hooks written for Hermes carry; Hermes reads the first three and passes over the rest, and so do we.
 HERMES_KEYS = frozenset({"name", "description", "events", "version", "enabled"})
-UNREAD_KEYS = frozenset({"author", "authors", "license", "homepage", "repository", "tags", "category", "metadata"})
+IGNORED_KEYS = frozenset({"author", "authors", "license", "homepage", "repository", "tags", "category", "metadata"})
 FOREIGN_KEYS = frozenset({"platforms", "capabilities", "requires_env", "priority"})
 
 _NAME = re.compile(r"[^\s:]+(?::[^\s:]+)*\Z")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 
 
-def read_manifest(folder: Path) -> Reading:
+def read_manifest(folder: Path) -> ParsedManifest:
     """What the folder's manifest says; nothing is raised, and nothing of the folder is run."""
-    if not (folder / MANIFEST).exists():
-        return _missing(folder)
-    tree = read_yaml(folder / MANIFEST, LIMIT, name=f"{label_of(folder.name)}/{MANIFEST}")
+    if not (folder / MANIFEST_FILE).exists():
+        return _report_missing_manifest(folder)
+    tree = read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
-    is_hermes = frozenset(root) <= HERMES_KEYS | UNREAD_KEYS | FOREIGN_KEYS
+    is_hermes = frozenset(root) <= HERMES_KEYS | IGNORED_KEYS | FOREIGN_KEYS
     findings = list(tree.findings)
-    findings += _foreign(root, is_hermes)
-    unread = UNREAD_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
+    findings += _check_foreign_keys(root, is_hermes)
+    unread = IGNORED_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
     kept = YamlMapping(root.place, tuple(pair for pair in root.pairs if pair[0].text not in unread))
-    keys, bound = bind(kept if isinstance(tree.root, YamlMapping) else tree.root, Keys, unknown="warning")
+    keys, bound = bind(kept if isinstance(tree.root, YamlMapping) else tree.root, ManifestKeys, unknown="warning")
     findings += bound
     if root.pairs or not tree.findings:
-        findings += _checked(root, keys or _legible(kept))
+        findings += _check_keys(root, keys or _bind_valid_keys(kept))
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
-    manifest = None if failed or keys is None else _manifest(folder.name, keys, is_hermes)
-    return Reading(manifest, tuple(findings), _guard(root))
+    manifest = None if failed or keys is None else _build_manifest(folder.name, keys, is_hermes)
+    return ParsedManifest(manifest, tuple(findings), _read_guard(root))
 
 
-def _missing(folder: Path) -> Reading:
-    place = SourceLocation(f"{label_of(folder.name)}/{MANIFEST}")
-    near = misnamed(folder)
-    remedy = f"rename {near} to {MANIFEST}" if near else "write one; its least is: events: [agent:end]"
-    return Reading(None, (Finding(place, "is missing", remedy),))
+def _report_missing_manifest(folder: Path) -> ParsedManifest:
+    place = SourceLocation(f"{label_of(folder.name)}/{MANIFEST_FILE}")
+    near = find_misnamed_manifest(folder)
+    remedy = f"rename {near} to {MANIFEST_FILE}" if near else "write one; its least is: events: [agent:end]"
+    return ParsedManifest(None, (Finding(place, "is missing", remedy),))
 
 
-def names_in(value: str | Iterable[T]) -> tuple[str | T, ...]:
+def as_tuple(value: str | Iterable[T]) -> tuple[str | T, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _legible(root: YamlMapping) -> Keys:
+def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
     """What can be bound when not all can, so that the rest is checked in the same reading."""
-    pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), Keys, unknown="warning")[0])
-    return bind(YamlMapping(root.place, tuple(pairs)), Keys, unknown="warning")[0] or Keys()
+    pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), ManifestKeys, unknown="warning")[0])
+    return bind(YamlMapping(root.place, tuple(pairs)), ManifestKeys, unknown="warning")[0] or ManifestKeys()
 
 
-def _manifest(folder: str, keys: Keys, is_hermes: bool) -> Manifest:
+def _build_manifest(folder: str, keys: ManifestKeys, is_hermes: bool) -> Manifest:
     schedule = keys.schedule.strip()
-    events = dict.fromkeys((*names_in(keys.events), *([f"schedule:{folder}"] if schedule else [])))
+    events = dict.fromkeys((*as_tuple(keys.events), *([f"schedule:{folder}"] if schedule else [])))
     return Manifest(
         folder=folder,
         name=keys.name or folder,
         description=keys.description,
         version=keys.version,
         events=tuple(events),
-        intercepts=tuple(dict.fromkeys(names_in(keys.intercepts))),
+        intercepts=tuple(dict.fromkeys(as_tuple(keys.intercepts))),
         when=keys.when,
         order=keys.order,
         mode=keys.mode,
@@ -97,15 +104,15 @@ def _manifest(folder: str, keys: Keys, is_hermes: bool) -> Manifest:
         on_error=keys.on_error,
         delivery=keys.delivery,
         isolated=keys.isolation == "process",
-        needs_bins=names_in(keys.requires.bins),
-        needs_env=names_in(keys.requires.env),
-        needs_python=names_in(keys.requires.python),
-        needs_platforms=names_in(keys.requires.platforms),
-        env=tuple(dict.fromkeys((*names_in(keys.env), *names_in(keys.requires.env)))),
-        uses=names_in(keys.uses),  # type: ignore[arg-type]  # the binding has checked the words
+        needs_bins=as_tuple(keys.requires.bins),
+        needs_env=as_tuple(keys.requires.env),
+        needs_python=as_tuple(keys.requires.python),
+        needs_platforms=as_tuple(keys.requires.platforms),
+        env=tuple(dict.fromkeys((*as_tuple(keys.env), *as_tuple(keys.requires.env)))),
+        uses=as_tuple(keys.uses),  # type: ignore[arg-type]  # the binding has checked the words
         schedule=schedule,
         options=keys.options,
-        command=_command(keys),
+        command=_command_of(keys),
         oneshot=keys.protocol == "oneshot",
         url=keys.url,
         dialect=keys.dialect,
@@ -115,26 +122,28 @@ def _manifest(folder: str, keys: Keys, is_hermes: bool) -> Manifest:
     )
 
 
-def _command(keys: Keys) -> tuple[str, ...]:
+def _command_of(keys: ManifestKeys) -> tuple[str, ...]:
     return tuple(shlex.split(keys.command)) if isinstance(keys.command, str) else keys.command
 
 
-def _guard(root: YamlMapping) -> Guard | None:
+def _read_guard(root: YamlMapping) -> Guard | None:
     """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
     on_error, intercepts, when = (root.get(key) for key in ("on_error", "intercepts", "when"))
     if not isinstance(on_error, YamlScalar) or on_error.text != "deny" or intercepts is None:
         return None
-    names = tuple(item.text for item in _items(intercepts) if isinstance(item, YamlScalar) and _NAME.match(item.text))
+    names = tuple(
+        item.text for item in _items_of(intercepts) if isinstance(item, YamlScalar) and _NAME.match(item.text)
+    )
     fields = to_plain(when) if isinstance(when, YamlMapping) else {}
     order = as_float(node.text) if isinstance(node := root.get("order"), YamlScalar) else None
     return Guard(names, fields, order or 0) if names else None
 
 
-def _items(node: YamlNode | None) -> tuple[YamlNode, ...]:
+def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
     return node.items if isinstance(node, YamlSequence) else () if node is None or is_null(node) else (node,)
 
 
-def _foreign(root: YamlMapping, is_hermes: bool) -> Iterator[Finding]:
+def _check_foreign_keys(root: YamlMapping, is_hermes: bool) -> Iterator[Finding]:
     """Keys of other systems that mean something else there, or nothing here."""
     if key := root.key("priority"):
         what = "`priority` means low first in some systems and high first in others"
@@ -151,16 +160,16 @@ def _foreign(root: YamlMapping, is_hermes: bool) -> Iterator[Finding]:
             yield Finding(key.place, f"`{name}` is passed over, as Hermes does", remedy, "warning")
 
 
-def _checked(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
-    yield from _subscriptions(root, keys)
-    yield from _conditions(root, keys)
-    yield from _delivery(root, keys)
-    yield from _reached(root, keys)
-    yield from _environment(root)
-    yield from _needs(root)
+def _check_keys(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
+    yield from _check_subscriptions(root, keys)
+    yield from _check_conditions(root, keys)
+    yield from _check_delivery(root, keys)
+    yield from _check_wire(root, keys)
+    yield from _check_environment(root)
+    yield from _check_requirements(root)
 
 
-def _place(root: YamlMapping, *path: str) -> SourceLocation:
+def _place_of(root: YamlMapping, *path: str) -> SourceLocation:
     node: YamlNode = root
     for key in path:
         below = node.get(key) if isinstance(node, YamlMapping) else None
@@ -170,17 +179,17 @@ def _place(root: YamlMapping, *path: str) -> SourceLocation:
     return node.place
 
 
-def _subscriptions(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
-    if not (_items(root.get("events")) or _items(root.get("intercepts")) or keys.schedule):
-        place = _place(root, "events") if root.get("events") else root.place
+def _check_subscriptions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
+    if not (_items_of(root.get("events")) or _items_of(root.get("intercepts")) or keys.schedule):
+        place = _place_of(root, "events") if root.get("events") else root.place
         yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
     for key in ("events", "intercepts"):
-        for item in _items(root.get(key)):
-            if isinstance(item, YamlScalar) and (finding := _subscription(key, item)):
+        for item in _items_of(root.get(key)):
+            if isinstance(item, YamlScalar) and (finding := _check_subscription(key, item)):
                 yield finding
 
 
-def _subscription(key: str, item: YamlScalar) -> Finding | None:
+def _check_subscription(key: str, item: YamlScalar) -> Finding | None:
     text = item.text
     if not item.quoted and (as_bool(text) is not None or as_float(text) is not None):
         kind = "true or false" if as_bool(text) is not None else "a number"
@@ -193,7 +202,7 @@ def _subscription(key: str, item: YamlScalar) -> Finding | None:
         return Finding(item.place, "this name is too long for an event", "write noun:verb, in at most 200 characters")
     if near := suggest_event(text):
         return Finding(item.place, f"nobody emits `{to_printable(text)}`", f"did you mean `{near}`?", "warning")
-    meant = _meant(text)
+    meant = _matching_points(text)
     if not meant:
         what = f"nobody of ours emits `{to_printable(text)}`"
         return Finding(item.place, what, "keep it if another hook emits it; `events list` names ours", "warning")
@@ -203,22 +212,22 @@ def _subscription(key: str, item: YamlScalar) -> Finding | None:
     return None
 
 
-def _meant(pattern: str) -> tuple[EventSpec, ...]:
+def _matching_points(pattern: str) -> tuple[EventSpec, ...]:
     """The events of the catalogue that a subscription takes in."""
     if known := get_event_spec(pattern):
         return (known,)
     return tuple(known for name, known in EVENT_SPECS.items() if fnmatchcase(name, pattern)) if "*" in pattern else ()
 
 
-def _conditions(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
+def _check_conditions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     for field, wanted in keys.when.items():
         values = wanted if isinstance(wanted, list) else [wanted]
         if not values or any(isinstance(value, dict | list) for value in values):
             remedy = f"write one value or a list of values: {{{to_printable(field)}: [one, two]}}"
             yield Finding(
-                _place(root, "when", field), f"`when.{to_printable(field)}` is no value to compare with", remedy
+                _place_of(root, "when", field), f"`when.{to_printable(field)}` is no value to compare with", remedy
             )
-    meant = [_meant(name) for name in (*names_in(keys.events), *names_in(keys.intercepts))]
+    meant = [_matching_points(name) for name in (*as_tuple(keys.events), *as_tuple(keys.intercepts))]
     if not all(meant):
         return
     known = {field.name for points in meant for found in points for field in found.all_fields}
@@ -226,47 +235,47 @@ def _conditions(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
         if known and field not in known:
             what = f"no event of this hook has a field `{to_printable(field)}`, so it would never be told"
             remedy = f"its events have: {', '.join(sorted(known))}"
-            yield Finding(_place(root, "when", field), what, remedy, "warning")
+            yield Finding(_place_of(root, "when", field), what, remedy, "warning")
 
 
-def _delivery(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
+def _check_delivery(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     if keys.delivery != "durable":
         return
-    if not _items(root.get("events")) and not keys.schedule:
+    if not _items_of(root.get("events")) and not keys.schedule:
         what = "`delivery: durable` is about what a hook observes, and it observes nothing"
-        yield Finding(_place(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
-    for item in _items(root.get("events")):
-        if isinstance(item, YamlScalar) and not is_durable(item.text):
+        yield Finding(_place_of(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
+    for item in _items_of(root.get("events")):
+        if isinstance(item, YamlScalar) and not can_be_durable(item.text):
             what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
             yield Finding(item.place, what, "write whole segments, such as command:*")
 
 
-def _reached(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
+def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     """How the hook is called: a handler, a command or a URL, and what belongs to each."""
     if keys.command and keys.url:
-        yield Finding(_place(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
+        yield Finding(_place_of(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
     for key, of in (("protocol", "command"), ("dialect", "url"), ("secret_env", "url")):
         if root.get(key) and not root.get(of):
-            yield Finding(_place(root, key), f"`{key}` means nothing without `{of}`", f"add `{of}` or remove it")
+            yield Finding(_place_of(root, key), f"`{key}` means nothing without `{of}`", f"add `{of}` or remove it")
     if root.get("max") and keys.mode != "parallel":
         what = "`max` means nothing in the mode `queued`"
-        yield Finding(_place(root, "max"), what, "add `mode: parallel`, or remove it", "warning")
-    yield from _command_findings(root, keys)
-    if keys.url and (wrong := _wrong_url(keys.url)):
-        yield Finding(_place(root, "url"), wrong, "write http://host:port/path or https://...")
+        yield Finding(_place_of(root, "max"), what, "add `mode: parallel`, or remove it", "warning")
+    yield from _check_command(root, keys)
+    if keys.url and (wrong := _describe_url_error(keys.url)):
+        yield Finding(_place_of(root, "url"), wrong, "write http://host:port/path or https://...")
     if keys.schedule:
         try:
             parse_timetable(keys.schedule)
         except ValueError as error:
             remedy = 'write minute, hour, day, month and weekday, "0 9 * * 1-5"; or @daily; or every 15m'
-            yield Finding(_place(root, "schedule"), f"`schedule` {error}", remedy)
+            yield Finding(_place_of(root, "schedule"), f"`schedule` {error}", remedy)
 
 
-def _command_findings(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
+def _check_command(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     if (node := root.get("command")) is None:
         return
     try:
-        words = _command(keys)
+        words = _command_of(keys)
     except ValueError as error:
         yield Finding(node.place, f"`command` cannot be split into words: {error}", 'write a list: ["./hook.sh", "-v"]')
         return
@@ -274,7 +283,7 @@ def _command_findings(root: YamlMapping, keys: Keys) -> Iterator[Finding]:
         yield Finding(node.place, "`command` names no program", 'write `command: ["./hook.sh"]`')
 
 
-def _wrong_url(url: str) -> str:
+def _describe_url_error(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -287,25 +296,25 @@ def _wrong_url(url: str) -> str:
     return ""
 
 
-def _environment(root: YamlMapping) -> Iterator[Finding]:
+def _check_environment(root: YamlMapping) -> Iterator[Finding]:
     requires = root.get("requires")
     wanted = [("env", root.get("env")), ("secret_env", root.get("secret_env"))]
     if isinstance(requires, YamlMapping):
         wanted.append(("requires.env", requires.get("env")))
     for key, node in wanted:
-        for item in _items(node):
+        for item in _items_of(node):
             if isinstance(item, YamlScalar) and not _ENV.match(item.text):
                 what = f"`{key}` holds what is no name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
 
 
-def _needs(root: YamlMapping) -> Iterator[Finding]:
+def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
     requires = root.get("requires")
-    for item in _items(requires.get("python") if isinstance(requires, YamlMapping) else None):
+    for item in _items_of(requires.get("python") if isinstance(requires, YamlMapping) else None):
         if not isinstance(item, YamlScalar):
             continue
         try:
-            Requirement.parse(item.text)
+            PackageRequirement.parse(item.text)
         except ValueError as error:
             yield Finding(
                 item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'

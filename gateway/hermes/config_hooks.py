@@ -11,27 +11,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.config.hermes_hooks import HermesHooks, OutboundEntry, ShellEntry
-from gateway.hooks.folders.discovery import Folder, Source
+from gateway.hooks.folders.inspection import Inspection
 from gateway.hooks.folders.manifest import Guard, Manifest
-from gateway.hooks.folders.study import Study
+from gateway.hooks.folders.sources import FoundHook, Source
 from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
-KINDS = frozenset({"shell", "outbound"})
-READ = 4_000_000
-SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib")
+CONFIG_KINDS = frozenset({"shell", "outbound"})
+MAX_SCRIPT_BYTES = 4_000_000
+SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
 
-Entry = ShellEntry | OutboundEntry
+ConfigEntry = ShellEntry | OutboundEntry
 
 
-def entries_in(source: Source) -> dict[str, Entry]:
+def read_config_entries(source: Source) -> dict[str, ConfigEntry]:
     """By the names under which they are listed."""
     hermes = source.hermes.read() if source.hermes else HermesHooks()
-    found: dict[str, Entry] = {}
+    found: dict[str, ConfigEntry] = {}
     for entry in hermes.shell if source.kind == "shell" else hermes.outbound:
         name = wanted = _ODD.sub("-", _name_of(entry))[:80].strip("-.")
         number = 1
@@ -42,42 +42,42 @@ def entries_in(source: Source) -> dict[str, Entry]:
     return found
 
 
-def configured_in(source: Source) -> Iterator[Folder]:
-    return (Folder(name, source.path, source) for name in entries_in(source))
+def list_config_hooks(source: Source) -> Iterator[FoundHook]:
+    return (FoundHook(name, source.path, source) for name in read_config_entries(source))
 
 
-def find_configured(source: Source, name: str) -> Folder | None:
-    return Folder(name, source.path, source) if name in entries_in(source) else None
+def find_config_hook(source: Source, name: str) -> FoundHook | None:
+    return FoundHook(name, source.path, source) if name in read_config_entries(source) else None
 
 
-def study_configured(folder: Folder) -> Study:
-    entry = entries_in(folder.source).get(folder.name)
+def inspect_config_hook(folder: FoundHook) -> Inspection:
+    entry = read_config_entries(folder.source).get(folder.name)
     if entry is None:
         raise FileNotFoundError(f"{folder.name} is not in {folder.source.path} any more")
     if isinstance(entry, OutboundEntry):
-        return _outbound(folder, entry)
-    return _shell(folder, entry)
+        return _inspect_outbound_webhook(folder, entry)
+    return _inspect_shell_hook(folder, entry)
 
 
-def digest_of(entry: ShellEntry, home: Path) -> str:
+def shell_digest_of(entry: ShellEntry, home: Path) -> str:
     """Of all that decides what runs."""
     total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
     for path in _files_of(entry.command, home):
         total.update(f"\0{path}\0".encode())
         try:
             with path.open("rb") as file:
-                total.update(file.read(READ))
+                total.update(file.read(MAX_SCRIPT_BYTES))
         except OSError:
             total.update(b"(cannot be read)")
     return total.hexdigest()
 
 
-def words_of(command: str) -> tuple[str, ...]:
+def split_command(command: str) -> tuple[str, ...]:
     """As Hermes splits it: no shell looks at it, and `~` is the home of the user."""
     return tuple(str(Path(word).expanduser()) if word.startswith("~") else word for word in shlex.split(command))
 
 
-def _name_of(entry: Entry) -> str:
+def _name_of(entry: ConfigEntry) -> str:
     if isinstance(entry, OutboundEntry):
         return f"webhook-{entry.url.partition('://')[2].partition('?')[0]}"
     words = entry.command.split()
@@ -88,11 +88,11 @@ def _name_of(entry: Entry) -> str:
 def _files_of(command: str, home: Path) -> list[Path]:
     """What the user wrote, as far as it is named: programs of the system are not asked about."""
     try:
-        words = words_of(command)
+        words = split_command(command)
     except ValueError:
         return []
     paths = [home / word for word in words if "\0" not in word]
-    return [path for path in paths if _is_file(path) and not str(path).startswith(SYSTEM)]
+    return [path for path in paths if _is_file(path) and not str(path).startswith(SYSTEM_PATHS)]
 
 
 def _is_file(path: Path) -> bool:
@@ -102,15 +102,15 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _shell(folder: Folder, entry: ShellEntry) -> Study:
-    findings = list(_event_findings(folder, (entry.event,)))
+def _inspect_shell_hook(folder: FoundHook, entry: ShellEntry) -> Inspection:
+    findings = list(_check_events(folder, (entry.event,)))
     try:
-        words = words_of(entry.command)
+        words = split_command(entry.command)
         re.compile(entry.matcher)
     except (ValueError, re.error) as error:
         what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
-        findings.append(Finding(_place(folder), what, "correct it in Hermes's config.yaml"))
-        return Study(findings=tuple(findings), digest=digest_of(entry, folder.source.path.parent))
+        findings.append(Finding(_place_of(folder), what, "correct it in Hermes's config.yaml"))
+        return Inspection(findings=tuple(findings), digest=shell_digest_of(entry, folder.source.path.parent))
     row = TABLE.get(entry.event)
     guards = row.events if row and row.guards and entry.fail_closed else ()
     home = folder.source.path.parent
@@ -121,7 +121,7 @@ def _shell(folder: Folder, entry: ShellEntry) -> Study:
         events=row.events if row and not row.decides else (),
         intercepts=row.events if row and row.decides else (),
         timeout=entry.timeout,
-        env=_variables(entry.command, home),
+        env=_find_variables(entry.command, home),
         options={"event": entry.event, "matcher": entry.matcher},
         command=words,
         oneshot=True,
@@ -130,10 +130,10 @@ def _shell(folder: Folder, entry: ShellEntry) -> Study:
         guards=guards,
     )
     guard = Guard(guards) if guards else None
-    return Study(manifest=manifest, guard=guard, findings=tuple(findings), digest=digest_of(entry, home))
+    return Inspection(manifest=manifest, guard=guard, findings=tuple(findings), digest=shell_digest_of(entry, home))
 
 
-def _outbound(folder: Folder, entry: OutboundEntry) -> Study:
+def _inspect_outbound_webhook(folder: FoundHook, entry: OutboundEntry) -> Inspection:
     rows: list[Row] = [TABLE[name] for name in entry.events if name in TABLE]
     manifest = Manifest(
         folder=folder.name,
@@ -149,26 +149,26 @@ def _outbound(folder: Folder, entry: OutboundEntry) -> Study:
         kind="outbound",
     )
     digest = hashlib.sha256(repr(entry).encode()).hexdigest()
-    return Study(manifest=manifest, findings=tuple(_event_findings(folder, entry.events)), digest=digest)
+    return Inspection(manifest=manifest, findings=tuple(_check_events(folder, entry.events)), digest=digest)
 
 
-def _event_findings(folder: Folder, names: tuple[str, ...]) -> Iterator[Finding]:
+def _check_events(folder: FoundHook, names: tuple[str, ...]) -> Iterator[Finding]:
     for name in names:
         if name not in TABLE:
             what = f"the hook {to_printable(name)} never fires here: {why_never(name)}"
-            yield Finding(_place(folder), what, "nothing need be done", "warning")
+            yield Finding(_place_of(folder), what, "nothing need be done", "warning")
 
 
-def _place(folder: Folder) -> SourceLocation:
+def _place_of(folder: FoundHook) -> SourceLocation:
     return SourceLocation(f"{folder.source.path}: {folder.name}")
 
 
-def _variables(command: str, home: Path) -> tuple[str, ...]:
+def _find_variables(command: str, home: Path) -> tuple[str, ...]:
     """The names of environment variables that its scripts read: nothing else declares them."""
     found: dict[str, None] = {}
     for path in _files_of(command, home):
         try:
-            text = path.read_bytes()[:READ]
+            text = path.read_bytes()[:MAX_SCRIPT_BYTES]
         except OSError:
             continue
         found |= dict.fromkeys(name.decode() for name in _VARIABLE.findall(text))

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gateway.errors import HookError
-from gateway.hooks.folders.folder import FolderHook
+from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.wires.wire import CallMeta, HookFailed
 from gateway.hooks.wires.worker import Offers
 
-SESSION = ("platform", "chat_id", "thread_id", "user_id")
+SESSION_FIELDS = ("platform", "chat_id", "thread_id", "user_id")
 
 
-class Offering:
+class PluginTools:
     """`hooks`: the folder hooks that there are now, by name."""
 
     def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]]) -> None:
@@ -31,8 +31,8 @@ class Offering:
             raise HookError(f"the plugin {name} is gone")
         try:
             wire = await hook.runner.ready(timeout)
-            with hook.runner.relay.using(wire):
-                meta = CallMeta(decides=True, target=target, session=_session(fields))
+            with hook.runner.handover.using(wire):
+                meta = CallMeta(decides=True, target=target, session=_session_from(fields))
                 answer = await wire.call(target, fields, meta, timeout)
         except HookFailed as failed:
             hook.calls.record.failed(target, time.perf_counter() - begun, failed)
@@ -41,7 +41,7 @@ class Offering:
         return answer.result
 
 
-def _session(fields: Mapping[str, Any]) -> dict[str, str]:
-    found = {name.upper(): str(fields[name]) for name in SESSION if fields.get(name) is not None}
+def _session_from(fields: Mapping[str, Any]) -> dict[str, str]:
+    found = {name.upper(): str(fields[name]) for name in SESSION_FIELDS if fields.get(name) is not None}
     found |= {"KEY": str(fields.get("session_key") or ""), "ID": str(fields.get("session_id") or "")}
     return found

@@ -19,21 +19,21 @@ from gateway.errors import Duplicate, EngineError
 from gateway.events.event import Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.subjects import is_durable
-from gateway.hooks.folders.subscription import hand_over, patterns_of
+from gateway.hooks.folders.subjects import can_be_durable
+from gateway.hooks.folders.subscription import move_queued_events, patterns_of
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fields import encoded
 
-KEY = "durable delivery"  # its name in the registry
+WRITER_KEY = "durable delivery"  # its name in the registry
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds between two tries while the journal takes nothing
 
 log = logging.getLogger("gateway.hooks")
 
 
 @dataclass(frozen=True, slots=True)
-class Debt:
+class DurableSubscription:
     """What one hook is owed, once its consumer stands."""
 
     hook: str
@@ -41,7 +41,7 @@ class Debt:
     wants: Patterns[str]
     skips: Patterns[str]  # what it intercepts, and so is not to observe
     matches: Filter | None
-    stands: anyio.Event = field(default_factory=anyio.Event)
+    consumer_ready: anyio.Event = field(default_factory=anyio.Event)
 
     def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
         if name.startswith("hook:") and fields.get("hook") == self.hook:
@@ -51,23 +51,23 @@ class Debt:
         return self.matches is None or self.matches(fields)
 
 
-def debt_of(manifest: Manifest) -> Debt:
+def durable_subscription_of(manifest: Manifest) -> DurableSubscription:
     wants, skips = patterns_of(manifest.events), patterns_of(manifest.intercepts)
-    return Debt(manifest.folder, manifest.events, wants, skips, compile_filter(manifest.when))
+    return DurableSubscription(manifest.folder, manifest.events, wants, skips, compile_filter(manifest.when))
 
 
-class Scribe:
+class DurableWriter:
     """One observer for all durable hooks together."""
 
     def __init__(self, registry: HookRegistry, engine: Engine) -> None:
         self._registry = registry
         self._engine = engine
-        self._debts: dict[str, Debt] = {}
+        self._debts: dict[str, DurableSubscription] = {}
         self._patterns: tuple[str, ...] = ()
         self._hook: Hook | None = None
         self._leave: Callable[[], None] | None = None
 
-    def owe(self, debt: Debt) -> None:
+    def add(self, debt: DurableSubscription) -> None:
         self._debts[debt.hook] = debt
         self._agree()
 
@@ -86,9 +86,9 @@ class Scribe:
         before, leave = self._hook, self._leave
         self._patterns, self._hook, self._leave = patterns, None, None
         if patterns:
-            self._leave = self._registry.watch(patterns, self._write, key=KEY)
+            self._leave = self._registry.watch(patterns, self._write, key=WRITER_KEY)
             self._hook = self._registry.hooks[-1]
-        hand_over([before] if before else [], [self._hook] if self._hook else [])
+        move_queued_events([before] if before else [], [self._hook] if self._hook else [])
         if leave:
             leave()
 
@@ -96,12 +96,12 @@ class Scribe:
         owed = [debt for debt in self._debts.values() if debt.is_for(name, event)]
         if not owed:
             return
-        if not is_durable(name):
+        if not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
             return
         for debt in owed:
-            await debt.stands.wait()
-        put = put_of(name, event)
+            await debt.consumer_ready.wait()
+        put = journal_put_of(name, event)
         pause = FIRST_PAUSE
         while True:
             try:
@@ -116,7 +116,7 @@ class Scribe:
                 return
 
 
-def put_of(name: str, fields: Mapping[str, Any]) -> NewRecord:
+def journal_put_of(name: str, fields: Mapping[str, Any]) -> NewRecord:
     """The record of an event."""
     plain, _ = encoded(name, fields)
     record = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))

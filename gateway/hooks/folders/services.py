@@ -9,24 +9,24 @@ from anyio.abc import TaskGroup
 
 from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
+from gateway.hooks.folders.durable_writer import DurableWriter
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.scribe import Scribe
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.nursery import Nursery
 from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
-Grant = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 
 # What of the environment every hook sees; all else must be named in its manifest.
-_OPEN = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
-_OPEN_PREFIXES = ("LC_", "XDG_")
-_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
-_BUNDLES = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+_ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
+_ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
+_PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
+_CERTIFICATE_VARIABLES = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class HookEnvironment:
     """What hooks find around them.
 
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
@@ -45,13 +45,13 @@ class Surroundings:
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
     redactor: Redactor = field(default_factory=Redactor)
 
-    def for_hook(self, manifest: Manifest) -> dict[str, str]:
+    def environ_of(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""
-        wanted = {*manifest.env, *_OPEN, *_BUNDLES}
+        wanted = {*manifest.env, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES}
         seen = {
             name: value
             for name, value in self.environ.items()
-            if name in wanted or name.startswith(_OPEN_PREFIXES) or name.lower() in _PROXIES
+            if name in wanted or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
         }
         return {**seen, "HERMES_HOME": str(self.home)}
 
@@ -64,19 +64,19 @@ class Surroundings:
 
 
 @dataclass(slots=True, eq=False)
-class House:
+class HookServices:
     """What a folder hook works with. Built once by the service, and shared by all its hooks.
 
     Nothing of it changes but the settings, when the configuration is read again.
     """
 
     settings: Hooks
-    surroundings: Surroundings
+    surroundings: HookEnvironment
     registry: HookRegistry
     nursery: Nursery
     engine: Engine | None
-    scribe: Scribe | None  # there where a journal is
-    grant: Grant
+    durable_writer: DurableWriter | None  # there where a journal is
+    grant: RequestServer
     tasks: TaskGroup
 
     def clean(self, said: str) -> str:

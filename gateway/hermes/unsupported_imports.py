@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.hooks.folders.discovery import label_of
+from gateway.hooks.folders.sources import label_of
 from gateway.yaml_source import Finding, SourceLocation
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Served whole, as far as handlers in the wild use them.
-SERVED: Mapping[str, frozenset[str] | None] = {
+SUPPORTED_NAMES: Mapping[str, frozenset[str] | None] = {
     "gateway": None,
     "gateway.config": None,
     "gateway.events": None,
@@ -26,20 +26,20 @@ SERVED: Mapping[str, frozenset[str] | None] = {
     "gateway.session_context": None,
     "gateway.whatsapp_identity": None,
     "gateway.platforms": None,
-    "gateway.platforms.base": _words(
+    "gateway.platforms.base": _split_words(
         "BasePlatformAdapter MessageEvent MessageType Platform PlatformConfig ProcessingOutcome SendResult "
         "SessionSource"
     ),
     "gateway.run": frozenset({"_resolve_gateway_model", "_resolve_runtime_agent_kwargs"}),
-    "gateway.session": _words(
+    "gateway.session": _split_words(
         "GatewayConfig HomeChannel Platform SessionEntry SessionResetPolicy SessionSource SessionStore "
         "build_session_key canonical_whatsapp_identifier normalize_whatsapp_identifier"
     ),
     "hermes_cli": None,
-    "hermes_cli.config": _words(
+    "hermes_cli.config": _split_words(
         "get_config_path get_env_path get_hermes_home load_config load_config_readonly read_raw_config"
     ),
-    "hermes_constants": _words(
+    "hermes_constants": _split_words(
         "display_hermes_home get_config_path get_default_hermes_root get_env_path get_hermes_dir "
         "get_hermes_home get_process_hermes_home get_skills_dir"
     ),
@@ -48,23 +48,23 @@ SERVED: Mapping[str, frozenset[str] | None] = {
     "tools.send_message_tool": frozenset({"send_message_tool"}),
 }
 # There as names to patch, without effect.
-HOLLOW = re.compile(r"gateway\.(platforms\.\w+|stream_consumer|delivery|slash_commands)\Z")
-HERMES = re.compile(
+STUB_MODULES = re.compile(r"gateway\.(platforms\.\w+|stream_consumer|delivery|slash_commands)\Z")
+HERMES_MODULES = re.compile(
     r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
 )
 
-Verdict = Literal["hollow", "missing"]
+ImportSupport = Literal["hollow", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class UnsupportedImport:
     """One import of what is not served: its place in the source, and whether it fails or only has no effect."""
 
     file: str
     line: int
     column: int
     name: str
-    verdict: Verdict
+    verdict: ImportSupport
     is_caught: bool = False
 
     @property
@@ -79,32 +79,32 @@ class Reach:
         return Finding(place, what, remedy, "warning")
 
 
-def reaches(folder: str, files: Mapping[str, bytes]) -> Iterator[Reach]:
+def find_unsupported_imports(folder: str, files: Mapping[str, bytes]) -> Iterator[UnsupportedImport]:
     """In the order of the files and lines; a file that cannot be read as Python has none."""
     own = {name.partition("/")[0].removesuffix(".py") for name in files}
     for name, source in sorted(files.items()):
-        if name.endswith(".py") and not TEST.match(name) and HERMES_BYTES.search(source):
+        if name.endswith(".py") and not TEST_FILE.match(name) and HERMES_MENTION.search(source):
             try:
                 tree = ast.parse(source)
             except (SyntaxError, ValueError, RecursionError):
                 continue
-            yield from _reached(tree, f"{label_of(folder)}/{name}", own)
+            yield from _find_in_tree(tree, f"{label_of(folder)}/{name}", own)
 
 
-TEST = re.compile(r"(.*/)?(test_[^/]*|conftest)\.py\Z")  # those are run by whoever wrote them, not by us
-HERMES_BYTES = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
+TEST_FILE = re.compile(r"(.*/)?(test_[^/]*|conftest)\.py\Z")  # those are run by whoever wrote them, not by us
+HERMES_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 
 
-def _reached(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[Reach]:
-    caught = {id(node) for guard in ast.walk(tree) if _catches(guard) for node in ast.walk(guard)}
+def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[UnsupportedImport]:
+    caught = {id(node) for guard in ast.walk(tree) if _is_import_guard(guard) for node in ast.walk(guard)}
     for node in ast.walk(tree):
-        for name, verdict in _imported(node):
+        for name, verdict in _imports_of(node):
             if name.partition(".")[0] not in own:
                 assert isinstance(node, ast.stmt)
-                yield Reach(file, node.lineno, node.col_offset + 1, name, verdict, id(node) in caught)
+                yield UnsupportedImport(file, node.lineno, node.col_offset + 1, name, verdict, id(node) in caught)
 
 
-def _catches(node: ast.AST) -> bool:
+def _is_import_guard(node: ast.AST) -> bool:
     """Whether it is a `try` that gets over an import which fails."""
     if not isinstance(node, ast.Try):
         return False
@@ -112,31 +112,31 @@ def _catches(node: ast.AST) -> bool:
     return re.search(r"\b(ImportError|ModuleNotFoundError|Exception|BaseException)\b", caught) is not None
 
 
-def _imported(node: ast.AST) -> Iterator[tuple[str, Verdict]]:
+def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
-            if verdict := _module_verdict(alias.name):
+            if verdict := _module_support(alias.name):
                 yield alias.name, verdict
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
         yield from _names_of(node.module, [alias.name for alias in node.names])
 
 
-def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, Verdict]]:
-    verdict = _module_verdict(module)
-    served = SERVED.get(module)
+def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, ImportSupport]]:
+    verdict = _module_support(module)
+    served = SUPPORTED_NAMES.get(module)
     for name in names:
         whole = f"{module}.{name}"
         if verdict:
             yield whole, verdict
         elif module in ("gateway", "gateway.platforms", "hermes_cli", "tools"):
-            if inner := _module_verdict(whole):
+            if inner := _module_support(whole):
                 yield whole, inner
         elif served is not None and name not in served and name != "*":
             is_hollow = module not in ("hermes_cli.config", "hermes_constants")
             yield whole, "hollow" if is_hollow else "missing"
 
 
-def _module_verdict(module: str) -> Verdict | None:
-    if module in SERVED or not HERMES.match(module):
+def _module_support(module: str) -> ImportSupport | None:
+    if module in SUPPORTED_NAMES or not HERMES_MODULES.match(module):
         return None
-    return "hollow" if HOLLOW.match(module) else "missing"
+    return "hollow" if STUB_MODULES.match(module) else "missing"

@@ -11,22 +11,22 @@ from dataclasses import replace
 import anyio
 
 from gateway.errors import HookError
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.calls import Calls
-from gateway.hooks.folders.durable import Queue
-from gateway.hooks.folders.house import House
-from gateway.hooks.folders.plugins import completed
-from gateway.hooks.folders.record import State
-from gateway.hooks.folders.rights import Rights
-from gateway.hooks.folders.runner import Runner
-from gateway.hooks.folders.subscription import Subscription, patterns_of, terms_of
+from gateway.hermes.plugin_manifest import apply_registrations
+from gateway.hooks.folders.calls import HookCalls
+from gateway.hooks.folders.durable import DurableConsumer
+from gateway.hooks.folders.hook_process import HookProcess
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.rights import HookRights
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.stats import HookState
+from gateway.hooks.folders.subscription import FolderSubscription, patterns_of, subscription_spec_of
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker import Worker
 
 # What runs goes on running when the version that was to follow it is one of these.
-_KEEPS = frozenset({"broken", "missing", "pending"})
+_KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
 # Nobody wants what happens to be kept for a hook that is one of these.
-_OFF = frozenset({"disabled", "refused", "pending"})
+_KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
 
 log = logging.getLogger("gateway.hooks")
 
@@ -34,22 +34,22 @@ log = logging.getLogger("gateway.hooks")
 class FolderHook:
     """`reassess` looks at the folder anew; it returns None when it is not there any more."""
 
-    def __init__(self, name: str, house: House, reassess: Callable[[str], Assessment | None]) -> None:
+    def __init__(self, name: str, house: HookServices, reassess: Callable[[str], Readiness | None]) -> None:
         self.name = name
-        self.runner = Runner(name, house, self.revive)
-        self._rights = Rights(name, house)
-        self.calls = Calls(name, house, self.runner, self._rights)
-        self.subscription = Subscription(house.registry, name, self.calls.decide, self.calls.observe)
-        self.queue = Queue(name, house, self.calls)
-        self.current: Assessment | None = None  # what is subscribed, and runs when something does
-        self.latest: Assessment | None = None  # the last look at the folder
+        self.runner = HookProcess(name, house, self.restart)
+        self._rights = HookRights(name, house)
+        self.calls = HookCalls(name, house, self.runner, self._rights)
+        self.subscription = FolderSubscription(house.registry, name, self.calls.decide, self.calls.observe)
+        self.queue = DurableConsumer(name, house, self.calls)
+        self.current: Readiness | None = None  # what is subscribed, and runs when something does
+        self.latest: Readiness | None = None  # the last look at the folder
         self._reassess = reassess
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
 
     @property
     def is_up(self) -> bool:
-        wire = self.runner.relay.wire
+        wire = self.runner.handover.wire
         return wire is not None and not wire.gone
 
     @property
@@ -64,7 +64,7 @@ class FolderHook:
         return self.runner.state == "registered" and self.current is not None
 
     @property
-    def must_start(self) -> bool:
+    def needs_start(self) -> bool:
         """A plugin says what it has only when it runs."""
         return self.current is not None and self.current.manifest is not None and self.current.manifest.kind == "plugin"
 
@@ -83,13 +83,13 @@ class FolderHook:
             if not any(named.match(name)) and name not in manifest.subscriptions
         ]
 
-    async def take(self, assessment: Assessment, eager: bool) -> None:
+    async def take(self, assessment: Readiness, eager: bool) -> None:
         """The folder is like this now; what is being started from what it was before is given up."""
-        if self.latest and assessment.says_the_same(self.latest):
+        if self.latest and assessment.is_same_as(self.latest):
             return
         self.latest = assessment
         if not self._runs_the_same(assessment):
-            self.runner.give_up_start()
+            self.runner.cancel_start()
         async with self._lock:
             if self._is_over or assessment is not self.latest:
                 return
@@ -98,7 +98,7 @@ class FolderHook:
             else:
                 await self._take(assessment, eager)
 
-    async def revive(self, afresh: bool = False) -> None:
+    async def restart(self, afresh: bool = False) -> None:
         """Start what is registered or has died; `afresh`: also what runs, by a new wire."""
         async with self._lock:
             if self._is_over or (self.is_up and not afresh):
@@ -114,10 +114,10 @@ class FolderHook:
         self.queue.end()
         await self.runner.end()
 
-    def _runs_the_same(self, assessment: Assessment) -> bool:
-        return self.current is not None and assessment.does_the_same(self.current)
+    def _runs_the_same(self, assessment: Readiness) -> bool:
+        return self.current is not None and assessment.is_same_code_as(self.current)
 
-    async def _take(self, assessment: Assessment, eager: bool) -> None:
+    async def _take(self, assessment: Readiness, eager: bool) -> None:
         self.latest = assessment
         if not assessment.is_ready:
             await self._refuse(assessment)
@@ -127,22 +127,22 @@ class FolderHook:
             self._follow(assessment)
             self.runner.enter("registered", "it starts at its first event")
 
-    async def _refuse(self, assessment: Assessment) -> None:
-        if self.is_up and assessment.state in _KEEPS:
+    async def _refuse(self, assessment: Readiness) -> None:
+        if self.is_up and assessment.state in _KEEPS_RUNNING:
             self._keep(assessment.reason)
             return
         self.current = assessment
         self._fail(assessment.state, assessment.reason)
         await self.runner.stop()
 
-    async def _start(self, assessment: Assessment) -> None:
+    async def _start(self, assessment: Readiness) -> None:
         assert assessment.manifest
         was_up, before = self.is_up, self.current
         if not was_up:
             self._follow(assessment)
             self.runner.enter("starting")
         try:
-            if not await self.runner.start(assessment, self._rights.serve_for(assessment.manifest)):
+            if not await self.runner.start(assessment, self._rights.make_capability(assessment.manifest)):
                 return
         except HookError as error:
             if self.is_up:
@@ -158,26 +158,26 @@ class FolderHook:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
-    def _completed(self, assessment: Assessment) -> Assessment:
+    def _completed(self, assessment: Readiness) -> Readiness:
         """What a plugin subscribes to is known only now."""
-        wire, manifest = self.runner.relay.wire, assessment.manifest
+        wire, manifest = self.runner.handover.wire, assessment.manifest
         if not manifest or manifest.kind != "plugin" or not isinstance(wire, Worker):
             return assessment
-        return replace(assessment, manifest=completed(manifest, wire.loaded))
+        return replace(assessment, manifest=apply_registrations(manifest, wire.loaded))
 
-    def _follow(self, assessment: Assessment) -> None:
+    def _follow(self, assessment: Readiness) -> None:
         assert assessment.manifest
         self.current = assessment
         self.calls.follow(assessment.manifest)
-        self.subscription.agree(terms_of(assessment.manifest, self.queue.follow(assessment.manifest)))
+        self.subscription.update(subscription_spec_of(assessment.manifest, self.queue.follow(assessment.manifest)))
 
-    def _fail(self, state: State, reason: str) -> None:
+    def _fail(self, state: HookState, reason: str) -> None:
         self.runner.enter(state, reason)
         if self.current and (guard := self.current.denied):
             self.subscription.guard(guard, reason)
         else:
             self.subscription.end()
-        if state in _OFF:
+        if state in _KEEPS_NOTHING:
             self.queue.end()
         else:
             self.queue.rest()

@@ -6,7 +6,7 @@ A handler that answers other things too has worked there for years; here it must
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = frozenset({"allow", "deny", "handled", "rewrite"})
+DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})
 
 
 def decision_of(answer: Any) -> dict[str, Any] | None:
@@ -14,7 +14,7 @@ def decision_of(answer: Any) -> dict[str, Any] | None:
     if not isinstance(answer, Mapping):
         return None
     word = str(answer.get("decision", "")).strip().lower()
-    if word not in WORDS:
+    if word not in DECISIONS:
         return None
     told = {key: answer[key] for key in ("command_name", "raw_args") if key in answer and word == "rewrite"}
     if isinstance(message := answer.get("message"), str) and message:

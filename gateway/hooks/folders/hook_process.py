@@ -11,35 +11,35 @@ from typing import Any
 
 import anyio
 
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.handlers import Targets
-from gateway.hooks.folders.house import House
-from gateway.hooks.folders.record import State
-from gateway.hooks.folders.relay import Relay
-from gateway.hooks.folders.wiring import open_wire
+from gateway.hooks.folders.handlers import HandlerTargets
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.stats import HookState
+from gateway.hooks.folders.wire_factory import open_wire
+from gateway.hooks.folders.wire_handover import WireHandover
 from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker import Worker
 
-STOP = 2.0  # seconds that a wire has to end
+STOP_TIMEOUT = 2.0  # seconds that a wire has to end
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 30.0  # seconds between a death and the next start
-STEADY = 60.0  # a wire that lived so long did not fail at its start
-HOPELESS = 1.0  # seconds: an interceptor does not wait for a restart that is further away
+STABLE_AFTER = 60.0  # a wire that lived so long did not fail at its start
+MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
-Revive = Callable[[bool], Coroutine[Any, Any, None]]
+StartWire = Callable[[bool], Coroutine[Any, Any, None]]
 
 log = logging.getLogger("gateway.hooks")
 
 
-class Runner:
+class HookProcess:
     """`revive` makes the next wire: where there is none, or (True) in the place of one that lives."""
 
-    def __init__(self, name: str, house: House, revive: Revive) -> None:
-        self.state: State = "registered"
+    def __init__(self, name: str, house: HookServices, revive: StartWire) -> None:
+        self.state: HookState = "registered"
         self.reason = ""
         self.restarts = 0
         self.loaded_at = 0.0
-        self.relay = Relay()
-        self.targets: Targets | None = None
+        self.handover = WireHandover()
+        self.targets: HandlerTargets | None = None
         self._name = name
         self._house = house
         self._revive = revive
@@ -50,19 +50,19 @@ class Runner:
         self._worn: Wire | None = None
         self._is_over = False
 
-    def enter(self, state: State, reason: str = "") -> None:
+    def enter(self, state: HookState, reason: str = "") -> None:
         self.state, self.reason = state, self._house.clean(reason)
         if state not in ("starting", "waiting"):
             self._settled.set()
         elif self._settled.is_set():
             self._settled = anyio.Event()
 
-    def give_up_start(self) -> None:
+    def cancel_start(self) -> None:
         """What is being started is not wanted any more."""
         if self._scope:
             self._scope.cancel()
 
-    async def start(self, assessment: Assessment, serve: Capability) -> bool:
+    async def start(self, assessment: Readiness, serve: Capability) -> bool:
         """A new wire takes over; the old one is left only then. False when the start was given up.
 
         Raises:
@@ -72,8 +72,8 @@ class Runner:
             wire = await open_wire(assessment, self._house, serve)
         if self._scope.cancelled_caught:
             return False
-        old, self.relay.wire = self.relay.wire, wire
-        self.targets = Targets(wire)
+        old, self.handover.wire = self.handover.wire, wire
+        self.targets = HandlerTargets(wire)
         self.loaded_at = time.time()
         self.enter("loaded")
         if old:
@@ -83,19 +83,19 @@ class Runner:
 
     async def stop(self) -> None:
         """It is not reached any more; what has begun has a moment to end."""
-        wire, self.relay.wire = self.relay.wire, None
+        wire, self.handover.wire = self.handover.wire, None
         if wire:
-            await wire.stop(STOP)
+            await wire.stop(STOP_TIMEOUT)
 
     async def end(self) -> None:
         self._is_over = True
-        self.give_up_start()
+        self.cancel_start()
         self._settled.set()
         await self.stop()
 
     async def ready(self, patience: float | None) -> Wire:
         """The wire, when need be started now; HookFailed when there is none within this time."""
-        wire = self.relay.wire
+        wire = self.handover.wire
         if wire and not wire.gone:
             return wire
         if wire:
@@ -103,11 +103,11 @@ class Runner:
         if self.state == "registered":
             self.enter("starting")
             self._house.tasks.start_soon(self._revive, False)
-        is_near = patience is None or self._due - time.monotonic() < HOPELESS
+        is_near = patience is None or self._due - time.monotonic() < MAX_RESTART_WAIT
         if self.state == "starting" or (self.state == "waiting" and is_near):
             with anyio.move_on_after(patience):
                 await self._settled.wait()
-        if not (wire := self.relay.wire):
+        if not (wire := self.handover.wire):
             raise HookFailed(
                 f"it is {self.state}: {self.reason}" if self.reason else f"it is {self.state}", kind="refused"
             )
@@ -117,24 +117,24 @@ class Runner:
         """The wire, once nothing is under way on the one before it."""
         while True:
             wire = await self.ready(None)
-            if self.relay.is_alone(wire):
+            if self.handover.is_alone(wire):
                 return wire
-            await self.relay.eased()
+            await self.handover.wait_for_change()
 
-    def renew_if_worn(self) -> None:
+    def replace_if_worn(self) -> None:
         """A worker that ran out of memory once is replaced by a fresh one."""
-        wire = self.relay.wire
+        wire = self.handover.wire
         if isinstance(wire, Worker) and wire.is_worn and wire is not self._worn and not wire.gone:
             self._worn = wire
             self._house.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:
         """What was begun on the old one is finished; what it keeps for turns that go on is handed over."""
-        with self.relay.held(old):
-            await self.relay.finished(old)
+        with self.handover.held(old):
+            await self.handover.finished(old)
             if isinstance(old, Worker) and isinstance(new, Worker) and not old.gone and not new.gone:
                 await old.hand_over(new)
-        await old.stop(STOP)
+        await old.stop(STOP_TIMEOUT)
 
     async def _attend(self, wire: Wire) -> None:
         await wire.gone.wait()
@@ -142,11 +142,11 @@ class Runner:
 
     def _lose(self, wire: Wire) -> None:
         """It died. Told twice it counts once."""
-        if wire is not self.relay.wire or self._is_over:
+        if wire is not self.handover.wire or self._is_over:
             return
-        self.relay.wire = None
+        self.handover.wire = None
         self.restarts += 1
-        if time.time() - self.loaded_at > STEADY:
+        if time.time() - self.loaded_at > STABLE_AFTER:
             self._falls = 0
         self.start_again(wire.gone.reason)
 

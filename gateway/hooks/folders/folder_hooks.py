@@ -22,19 +22,19 @@ from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.events.event import Pause, outcome_to_dict
-from gateway.hooks.folders.assessment import Assessment
-from gateway.hooks.folders.dead import DeadLetters
-from gateway.hooks.folders.discovery import Source
-from gateway.hooks.folders.folder import FolderHook
-from gateway.hooks.folders.house import Grant, House, Surroundings
+from gateway.hooks.folders.dead_letters import DeadLetters
+from gateway.hooks.folders.durable_writer import DurableWriter
+from gateway.hooks.folders.folder_set import FolderSet
+from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.offering import Offering
-from gateway.hooks.folders.record import HookStatus, State
-from gateway.hooks.folders.roster import Roster
-from gateway.hooks.folders.scribe import Scribe
-from gateway.hooks.folders.status import status_of
-from gateway.hooks.folders.subjects import token
-from gateway.hooks.folders.trial import Trial, event_for, shown, try_out, verb_of
+from gateway.hooks.folders.plugin_tools import PluginTools
+from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
+from gateway.hooks.folders.sources import Source
+from gateway.hooks.folders.stats import HookState, HookStatus
+from gateway.hooks.folders.status import build_status
+from gateway.hooks.folders.subjects import subject_token_of
+from gateway.hooks.folders.trial import HookTrial, as_plain, make_event, run_trials, verb_of
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.nursery import Nursery
 from gateway.hooks.wires.wire import HookFailed
@@ -50,8 +50,8 @@ class FolderHooks:
         nursery: Nursery,
         engine: Engine | None,
         settings: Hooks,
-        surroundings: Surroundings,
-        grant: Grant,
+        surroundings: HookEnvironment,
+        grant: RequestServer,
     ) -> None:
         self._sources = sources
         self._parts = (registry, nursery, engine, settings, surroundings, grant)
@@ -60,9 +60,9 @@ class FolderHooks:
     async def __aenter__(self) -> Self:
         registry, nursery, engine, settings, surroundings, grant = self._parts
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        scribe = Scribe(registry, engine) if engine else None
-        self._house = House(settings, surroundings, registry, nursery, engine, scribe, grant, self._tasks)
-        self._roster = Roster(self._sources, self._house)
+        scribe = DurableWriter(registry, engine) if engine else None
+        self._house = HookServices(settings, surroundings, registry, nursery, engine, scribe, grant, self._tasks)
+        self._roster = FolderSet(self._sources, self._house)
         self._letters = DeadLetters(engine) if engine else None
         await self._roster.begin()
         return self
@@ -83,9 +83,9 @@ class FolderHooks:
         return self._letters
 
     @property
-    def offering(self) -> Offering:
+    def plugin_tools(self) -> PluginTools:
         """What the plugins among them offer."""
-        return Offering(lambda: self._roster.hooks)
+        return PluginTools(lambda: self._roster.hooks)
 
     @property
     def trouble(self) -> str:
@@ -93,7 +93,7 @@ class FolderHooks:
         return self._roster.watcher.trouble if self._roster.watcher else ""
 
     @property
-    def scheduled(self) -> list[tuple[Manifest, State]]:
+    def scheduled(self) -> list[tuple[Manifest, HookState]]:
         """Those that the clock calls, and how each is."""
         hooks = [(hook.current.manifest, hook.runner.state) for hook in self._roster.hooks.values() if hook.current]
         return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
@@ -128,7 +128,7 @@ class FolderHooks:
         if name:
             self._known(name)
             await self._roster.refresh(name)
-            await self._hook(name).revive(afresh=True)
+            await self._hook(name).restart(afresh=True)
         else:
             for each in dict.fromkeys([*self._roster.hooks, *self._roster.places.folders()]):
                 await self._roster.refresh(each)
@@ -138,7 +138,7 @@ class FolderHooks:
         hook = self._hook(name)
         hook.calls.breaker.reset()
         if not hook.is_up and not hook.waits:
-            await hook.revive(False)
+            await hook.restart(False)
 
     async def switch(self, name: str, enabled: bool) -> None:
         """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
@@ -158,16 +158,16 @@ class FolderHooks:
         await self._roster.refresh(name)
         return assessment.digest
 
-    async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> Trial:
+    async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""
         hook = self._hook(name)
         if hook.current is None or hook.current.manifest is None or hook.runner.state in ("broken", "disabled"):
             raise HookError(f"{name} is {hook.runner.state}: {hook.runner.reason}")
-        told, begun = event_for(event, fields), time.perf_counter()
+        told, begun = make_event(event, fields), time.perf_counter()
         before, verb, result, error, traceback = dict(told), verb_of(hook.current.manifest, event), None, "", ""
         try:
             if verb == "intercept":
-                result = shown(await hook.calls.decide(told))
+                result = as_plain(await hook.calls.decide(told))
             else:
                 await hook.calls.deliver(event, told)
         except Pause as pause:
@@ -176,11 +176,11 @@ class FolderHooks:
             error, traceback = str(failed), failed.traceback
         changed = {field: value for field, value in told.items() if before.get(field, ...) != value}
         seconds = time.perf_counter() - begun
-        return Trial(
+        return HookTrial(
             event=event, verb=verb, seconds=seconds, result=result, changed=changed, error=error, traceback=traceback
         )
 
-    async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[Trial]:
+    async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[HookTrial]:
         """Run it in a process of its own against samples of all that it subscribes to, or this one event.
 
         Raises:
@@ -189,7 +189,7 @@ class FolderHooks:
         assessment = self._known(name)
         if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
             raise HookError(f"{name} is {assessment.state}: {assessment.reason}")
-        return await try_out(assessment, self._house, event, fields)
+        return await run_trials(assessment, self._house, event, fields)
 
     async def follow(self, sources: Sequence[Source], settings: Hooks | None = None) -> None:
         """Other places count from now on (a skill that brings hooks was loaded or unloaded), and other settings."""
@@ -199,7 +199,7 @@ class FolderHooks:
             for name, hook in self._roster.hooks.items():
                 isolations = {each.get(name, HookSettings()).isolation for each in (before.each, settings.each)}
                 if hook.is_up and len(isolations) > 1:
-                    self._tasks.start_soon(hook.revive, True)
+                    self._tasks.start_soon(hook.restart, True)
         await self._roster.change_sources(sources)
 
     def _hook(self, name: str) -> FolderHook:
@@ -208,8 +208,8 @@ class FolderHooks:
         near = difflib.get_close_matches(name, self._roster.hooks, n=1)
         raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
-    def _known(self, name: str) -> Assessment:
-        assessment = self._roster.places.assess(name)
+    def _known(self, name: str) -> Readiness:
+        assessment = self._roster.places.check_readiness(name)
         if assessment is None:
             self._hook(name)
             raise HookError(f"the folder of {name} is gone")
@@ -225,6 +225,10 @@ class FolderHooks:
     async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
         engine = self._house.engine
         manifest = hook.current.manifest if hook.current else None
-        owed = await engine.depth(token(hook.name)) if engine and manifest and manifest.delivery == "durable" else 0
+        owed = (
+            await engine.depth(subject_token_of(hook.name))
+            if engine and manifest and manifest.delivery == "durable"
+            else 0
+        )
         namesakes = [name for name in called.get(hook.label or hook.name, ()) if name != hook.name]
-        return status_of(hook, owed, dead, namesakes)
+        return build_status(hook, owed, dead, namesakes)

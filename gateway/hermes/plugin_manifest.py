@@ -10,54 +10,54 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.hooks.folders.discovery import label_of
-from gateway.hooks.folders.manifest import LIMIT, Guard, Manifest, Reading, Right
+from gateway.hooks.folders.manifest import MAX_MANIFEST_BYTES, Guard, Manifest, ParsedManifest, PluginRight
+from gateway.hooks.folders.sources import label_of
 from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
 from gateway.hooks.wires.worker import Loaded
 from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
-MANIFESTS = ("plugin.yaml", "plugin.yml")
-ENTRY = "__init__.py"
-GUARDED = "tool:before"
-KINDS_OFFERED = ("standalone", "")
-USES: tuple[Right, ...] = ("emit", "send", "store", "submit", "tool", "llm")
+PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
+PLUGIN_ENTRY_FILE = "__init__.py"
+GUARDED_EVENT = "tool:before"
+SUPPORTED_KINDS = ("standalone", "")
+PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm")
 
 _ENV = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
 _BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 
 
-def read_plugin(folder: Path) -> Reading:
+def read_plugin_manifest(folder: Path) -> ParsedManifest:
     """What `plugin.yaml` says; keys that mean nothing here are passed over, as Hermes does."""
-    file = next((folder / name for name in MANIFESTS if (folder / name).exists()), None)
+    file = next((folder / name for name in PLUGIN_MANIFEST_FILES if (folder / name).exists()), None)
     if file is None:
-        place = SourceLocation(f"{label_of(folder.name)}/{MANIFESTS[0]}")
-        return Reading(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
-    tree = read_yaml(file, LIMIT, name=f"{label_of(folder.name)}/{file.name}")
+        place = SourceLocation(f"{label_of(folder.name)}/{PLUGIN_MANIFEST_FILES[0]}")
+        return ParsedManifest(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
+    tree = read_yaml(file, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{file.name}")
     root = tree.root if isinstance(tree.root, Tree) else Tree(tree.root.place)
-    findings = [*tree.findings, *_kind(root), *_provided(root)]
+    findings = [*tree.findings, *_check_kind(root), *_check_provided_hooks(root)]
     if any(finding.severity == "error" for finding in findings):
-        return Reading(None, tuple(findings))
-    needs_python = _words(root.get("pip_dependencies"))
-    env = (*_words(root.get("requires_env")), *_words(root.get("optional_env")))
+        return ParsedManifest(None, tuple(findings))
+    needs_python = _words_of(root.get("pip_dependencies"))
+    env = (*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env")))
     manifest = Manifest(
         folder=folder.name,
-        name=_text(root, "name") or folder.name,
-        description=_text(root, "description"),
-        version=_text(root, "version"),
+        name=_text_of(root, "name") or folder.name,
+        description=_text_of(root, "description"),
+        version=_text_of(root, "version"),
         needs_python=needs_python,
         env=env,
-        uses=USES,
+        uses=PLUGIN_RIGHTS,
         hermes=True,
         kind="plugin",
     )
-    return Reading(manifest, tuple(findings))
+    return ParsedManifest(manifest, tuple(findings))
 
 
-def _kind(root: Tree) -> Iterable[Finding]:
-    kind = _text(root, "kind").lower()
-    if kind not in KINDS_OFFERED:
+def _check_kind(root: Tree) -> Iterable[Finding]:
+    kind = _text_of(root, "kind").lower()
+    if kind not in SUPPORTED_KINDS:
         node = root.get("kind") or root
         what = f"is a plugin of the kind `{kind}`, which only Hermes itself can use"
         yield Finding(
@@ -68,7 +68,7 @@ def _kind(root: Tree) -> Iterable[Finding]:
         )
 
 
-def as_plugin(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
+def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
     """With what its source shows."""
     text = b"\n".join(sources[name] for name in sorted(sources) if name.endswith(".py"))
     env = tuple(name.decode() for name in _ENV.findall(text)) if _READS_ENVIRON.search(text) else ()
@@ -76,7 +76,7 @@ def as_plugin(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
     is_guard = _BLOCKS.search(text) is not None
     found = tuple(dict.fromkeys(name for name in env if name not in manifest.env))
     manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
-    return _subscribed(manifest, rows, is_guard)
+    return _subscribe_rows(manifest, rows, is_guard)
 
 
 def guard_of(manifest: Manifest) -> Guard | None:
@@ -84,7 +84,7 @@ def guard_of(manifest: Manifest) -> Guard | None:
     return Guard(manifest.guards) if manifest.guards else None
 
 
-def completed(manifest: Manifest, loaded: Loaded) -> Manifest:
+def apply_registrations(manifest: Manifest, loaded: Loaded) -> Manifest:
     """With what it has registered."""
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
@@ -92,35 +92,35 @@ def completed(manifest: Manifest, loaded: Loaded) -> Manifest:
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 
-def _subscribed(manifest: Manifest, rows: Iterable[Row], is_guard: bool) -> Manifest:
+def _subscribe_rows(manifest: Manifest, rows: Iterable[Row], is_guard: bool) -> Manifest:
     rows = list(rows)
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
-    guards = (GUARDED,) if is_guard and any(row.guards for row in rows) else ()
+    guards = (GUARDED_EVENT,) if is_guard and any(row.guards for row in rows) else ()
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 
-def _provided(root: Tree) -> Iterable[Finding]:
+def _check_provided_hooks(root: Tree) -> Iterable[Finding]:
     """Hook names of the manifest that never fire here."""
     for key in ("provides_hooks", "hooks"):
-        for node in _items(root.get(key)):
+        for node in _items_of(root.get(key)):
             if isinstance(node, YamlScalar) and node.text not in TABLE:
                 yield Finding(node.place, f"the hook {node.text} never fires here", why_never(node.text), "warning")
 
 
-def _text(root: Tree, key: str) -> str:
+def _text_of(root: Tree, key: str) -> str:
     node = root.get(key)
     return node.text.strip() if isinstance(node, YamlScalar) else ""
 
 
-def _items(node: YamlNode | None) -> tuple[YamlNode, ...]:
+def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
     return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
 
 
-def _words(node: YamlNode | None) -> tuple[str, ...]:
+def _words_of(node: YamlNode | None) -> tuple[str, ...]:
     """A list of names, each as a text or as a mapping with a `name`."""
     found = []
-    for item in _items(node):
+    for item in _items_of(node):
         named = item.get("name") if isinstance(item, Tree) else item
         if isinstance(named, YamlScalar) and named.text:
             found.append(named.text)

@@ -7,16 +7,16 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from gateway.events.catalogue import EventSpec, get_event_spec
+from gateway.hooks.event_plan import EMPTY_PLAN, EventPlan
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
-from gateway.hooks.plan import NOBODY, Plan
 
-REMEMBERED = 4096
+MAX_CACHED = 4096
 
-Remove: TypeAlias = Callable[[], None]
+RemoveHook: TypeAlias = Callable[[], None]
 
 
-class Plans:
+class Subscriptions:
     """The hooks of one scope, and with those of the scopes around it what every event has.
 
     Who is told in which order: the outer scope's hooks first, then by `order`, then who named the event before who
@@ -38,15 +38,15 @@ class Plans:
         "lock",
     )
 
-    def __init__(self, outer: "Plans | None", lifo: bool) -> None:
-        self.known: dict[str, Plan] = {}
+    def __init__(self, outer: "Subscriptions | None", lifo: bool) -> None:
+        self.known: dict[str, EventPlan] = {}
         self._outer = outer
-        self.inner: WeakSet[Plans] = WeakSet()
+        self.inner: WeakSet[Subscriptions] = WeakSet()
         self._lifo = lifo
         self.lock: Any = outer.lock if outer else RLock()
         self._hooks: dict[Hook, None] = {}
         self._patterns: Patterns[Hook] = Patterns()
-        self._made: dict[tuple[tuple[Hook, ...], EventSpec | None], Plan] = {}
+        self._made: dict[tuple[tuple[Hook, ...], EventSpec | None], EventPlan] = {}
         self._count = 0
         self._named: dict[str, int] = {}
         if outer:
@@ -63,7 +63,7 @@ class Plans:
         """Who joined last; while `lock` is held nobody else can."""
         return next(reversed(self._hooks))
 
-    def join(self, hook: Hook) -> Remove:
+    def join(self, hook: Hook) -> RemoveHook:
         """From the next event on, this hook is told too; returns what makes it leave."""
         with self.lock:
             self._count += 1
@@ -89,23 +89,23 @@ class Plans:
         if hook.mailbox:
             hook.mailbox.close()
 
-    def find(self, name: str) -> Plan:
+    def find(self, name: str) -> EventPlan:
         """The plan of this name. Names that have the same hooks share one, and names without end are not kept."""
         with self.lock:
-            outer = self._outer.find(name) if self._outer else NOBODY
+            outer = self._outer.find(name) if self._outer else EMPTY_PLAN
             own = self._match(name)
             plan = self._plan((*outer.hooks, *own), get_event_spec(name)) if own else outer
-            if len(self.known) >= REMEMBERED:
+            if len(self.known) >= MAX_CACHED:
                 self.known.clear()
             self.known[name] = plan
         return plan
 
-    def _plan(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> Plan:
+    def _plan(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> EventPlan:
         plan = self._made.get((hooks, known))
         if plan is None:
-            if len(self._made) >= REMEMBERED:
+            if len(self._made) >= MAX_CACHED:
                 self._made.clear()
-            plan = self._made[hooks, known] = Plan(hooks, known)
+            plan = self._made[hooks, known] = EventPlan(hooks, known)
         return plan
 
     def _match(self, name: str) -> tuple[Hook, ...]:

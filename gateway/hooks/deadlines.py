@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 from gateway.events.event import Event
 from gateway.hooks.cause import CAUSE, Cause
 
-TICK = 0.25
-AGAIN = 1.0
+CHECK_INTERVAL = 0.25
+CANCEL_INTERVAL = 1.0
 
 # The chain that this one is part of (a hook fired an event and waits for it), the event, its limit, its depth.
-Chain: TypeAlias = "tuple[Chain | None, Event, float, int]"
+ActiveChain: TypeAlias = "tuple[ActiveChain | None, Event, float, int]"
 
 
 class Deadline:
@@ -44,18 +44,18 @@ class Deadline:
     def enforce(self, now: float) -> None:
         """Cancel, when it is time."""
         if now >= self.due:
-            self.due = now + AGAIN
+            self.due = now + CANCEL_INTERVAL
             self.cancels += 1
             self.task.cancel("the hooks of an event took too long")
 
 
-class Course:
+class Deadlines:
     """The chains that are under way, the innermost of each task; `dispatch` notes them and takes them out."""
 
     __slots__ = ("_deadlines", "_timer", "_watched", "chains", "is_watched", "loop")
 
     def __init__(self) -> None:
-        self.chains: dict[Task[Any] | None, Chain] = {}
+        self.chains: dict[Task[Any] | None, ActiveChain] = {}
         self.loop: AbstractEventLoop | None = None  # known while the registry is open: to ask for it is a system call
         self.is_watched = False
         self._watched: AbstractEventLoop | None = None
@@ -73,7 +73,7 @@ class Course:
         loop = get_running_loop()
         if loop is not self._watched:
             self._watched = loop
-            self._timer = loop.call_later(min(TICK, limit / 4), self._look, loop)
+            self._timer = loop.call_later(min(CHECK_INTERVAL, limit / 4), self._look, loop)
             self.is_watched = loop is self.loop
 
     def deadline(self, event: Event) -> Deadline:
@@ -82,7 +82,7 @@ class Course:
         assert task is not None
         return self._deadlines.get(id(event)) or Deadline(task, 0, 0)
 
-    def leave(self, chain: Chain, task: Task[Any] | None) -> None:
+    def leave(self, chain: ActiveChain, task: Task[Any] | None) -> None:
         """The chain is over; what its deadline has cancelled is taken back."""
         outer, event, _, _ = chain
         if outer is None:
@@ -97,7 +97,7 @@ class Course:
         now = loop.time()
         deadlines = {}
         for task, innermost in tuple(self.chains.items()):
-            chain: Chain | None = innermost
+            chain: ActiveChain | None = innermost
             while chain and task:
                 chain, event, limit, _ = chain
                 deadlines[id(event)] = self._deadlines.get(id(event)) or Deadline(task, limit, now + limit)

@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.config.hermes_hooks import HermesConfig
-from gateway.hooks.folders.manifest import HANDLER, MANIFEST, Kind
+from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE, HookKind
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
 MAX_NAME = 100
 MAX_FILES = 500
 MAX_DEPTH = 4
-_MEANT = {"hook": frozenset({MANIFEST, HANDLER}), "plugin": frozenset({"plugin.yaml", "plugin.yml", "__init__.py"})}
-_SHARED = "its group may write to it"
-_NOT_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+_MARKER_FILES = {
+    "hook": frozenset({MANIFEST_FILE, HANDLER_FILE}),
+    "plugin": frozenset({"plugin.yaml", "plugin.yml", "__init__.py"}),
+}
+_GROUP_WRITABLE = "its group may write to it"
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,14 @@ class Source:
     origin: str
     is_opt_in: bool = False
     is_local: bool = True
-    kind: Kind = "hook"
+    kind: HookKind = "hook"
     hermes: HermesConfig | None = None
     conversations: frozenset[str] | None = None
 
     @property
     def meant(self) -> frozenset[str]:
         """A folder with one of these files is meant as a hook of this kind."""
-        return _MEANT.get(self.kind, frozenset())
+        return _MARKER_FILES.get(self.kind, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class CodeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FoundHook:
     """A folder that is meant as a hook; with an error among the findings nothing of it may be used."""
 
     name: str
@@ -72,20 +75,20 @@ class Folder:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def hooks_in(source: Source) -> Iterator[Folder]:
+def list_hook_folders(source: Source) -> Iterator[FoundHook]:
     """The hook folders of one source in the order of their names; nothing where the source does not exist."""
     try:
         with os.scandir(source.path) as entries:
             found = sorted((entry.name, entry.is_symlink()) for entry in entries)
-        own = tuple(_unsafe(str(source.path), source.path, source.path.stat()))
+        own = tuple(_check_permissions(str(source.path), source.path, source.path.stat()))
     except OSError:
         return
     for name, is_link in found:
-        if not is_passed_over(name) and (folder := _look(source, name, is_link, own)):
+        if not is_ignored_name(name) and (folder := _read_folder(source, name, is_link, own)):
             yield folder
 
 
-def is_passed_over(name: str) -> bool:
+def is_ignored_name(name: str) -> bool:
     return name.startswith((".", "_")) or name.endswith((".bak", "~"))
 
 
@@ -94,43 +97,45 @@ def label_of(name: str) -> str:
     return to_printable(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
 
 
-def look(source: Source, name: str) -> Folder | None:
+def find_hook_folder(source: Source, name: str) -> FoundHook | None:
     """The folder as far as `stat` shows it; None where it is none, or nothing in it is meant as a hook."""
-    if is_passed_over(name):
+    if is_ignored_name(name):
         return None
     try:
-        own = tuple(_unsafe(str(source.path), source.path, source.path.stat()))
+        own = tuple(_check_permissions(str(source.path), source.path, source.path.stat()))
         is_link = (source.path / name).is_symlink()
     except (OSError, ValueError):  # ValueError: a NUL in the name
         return None
-    return _look(source, name, is_link, own)
+    return _read_folder(source, name, is_link, own)
 
 
-def _look(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) -> Folder | None:
+def _read_folder(source: Source, name: str, is_link: bool, own: tuple[Finding, ...]) -> FoundHook | None:
     """`own`: the findings about the source itself. There may be a thousand folders: every call of the system counts."""
     path, label = source.path / name, label_of(name)
     findings: list[Finding] = []
     try:
         if is_link:
-            findings += _owned_by_others(label, path, path.lstat())
+            findings += _check_owner(label, path, path.lstat())
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
             return None
-        files = tuple(_code(path, label, findings, source.meant))
+        files = tuple(_list_code_files(path, label, findings, source.meant))
     except FileNotFoundError:
         return None  # gone while we looked, or a link to nothing
     except OSError as error:
         remedy = "make it a readable folder of the user that runs the gateway"
         wrong = Finding(SourceLocation(label), f"cannot be read: {error.strerror}", remedy)
-        return Folder(name, path, source, findings=(wrong,))
-    is_meant = bool({file.name for file in files} & source.meant) or (source.kind == "hook" and bool(misnamed(path)))
+        return FoundHook(name, path, source, findings=(wrong,))
+    is_meant = bool({file.name for file in files} & source.meant) or (
+        source.kind == "hook" and bool(find_misnamed_manifest(path))
+    )
     if not is_meant and not findings:
         return None
-    findings += [*_unsafe(label, path, found), *_odd_name(name)]
-    return Folder(name, path, source, files, (*own, *_together(label, path, findings)))
+    findings += [*_check_permissions(label, path, found), *_check_name(name)]
+    return FoundHook(name, path, source, files, (*own, *_merge_shared_findings(label, path, findings)))
 
 
-def misnamed(path: Path) -> str:
+def find_misnamed_manifest(path: Path) -> str:
     """What was probably meant as the manifest: `hook.yml` and the like."""
     try:
         with os.scandir(path) as entries:
@@ -139,7 +144,7 @@ def misnamed(path: Path) -> str:
         return ""
 
 
-def _odd_name(name: str) -> Iterator[Finding]:
+def _check_name(name: str) -> Iterator[Finding]:
     if not name.isprintable():
         remedy = "rename the folder: letters, digits, - and _"
         yield Finding(SourceLocation(label_of(name)), "the folder's name has characters that cannot be shown", remedy)
@@ -148,7 +153,7 @@ def _odd_name(name: str) -> Iterator[Finding]:
         yield Finding(SourceLocation(label_of(name)), "the folder's name is too long", remedy)
 
 
-def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]) -> Iterator[CodeFile]:
+def _list_code_files(path: Path, label: str, findings: list[Finding], meant: frozenset[str]) -> Iterator[CodeFile]:
     """The manifest and every *.py below the folder, in the order of their names."""
     count = 0
     waiting = [("", 0)]
@@ -159,10 +164,10 @@ def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]
         for entry in entries:
             name = f"{below}{entry.name}"
             if name in meant or entry.name.endswith(".py"):
-                if (file := _file(path, label, name, entry, findings, name in meant)) is not None:
+                if (file := _stat_code_file(path, label, name, entry, findings, name in meant)) is not None:
                     count += 1
                     yield file
-            elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and not _is_no_code(entry.name):
+            elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and not _is_skipped_folder(entry.name):
                 waiting.append((f"{name}/", depth + 1))
         if count > MAX_FILES:
             what = f"more than {MAX_FILES} Python files"
@@ -170,18 +175,18 @@ def _code(path: Path, label: str, findings: list[Finding], meant: frozenset[str]
             return
 
 
-def _is_no_code(name: str) -> bool:
-    return name.startswith(".") or name in _NOT_CODE
+def _is_skipped_folder(name: str) -> bool:
+    return name.startswith(".") or name in _SKIPPED_FOLDERS
 
 
-def _file(
+def _stat_code_file(
     path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding], is_meant: bool
 ) -> CodeFile | None:
     found = entry.stat(follow_symlinks=False)
     place = f"{label}/{to_printable(name)}"
     if stat.S_ISLNK(found.st_mode):
-        findings += _owned_by_others(place, path / name, found)
-        if not leads_inside(path, name):
+        findings += _check_owner(place, path / name, found)
+        if not is_inside_folder(path, name):
             remedy = "put the file itself into the folder"
             findings.append(
                 Finding(SourceLocation(place), "is a link that leads out of the folder, or to nothing", remedy)
@@ -192,11 +197,11 @@ def _file(
         if is_meant:
             findings.append(Finding(SourceLocation(place), "is no file", "put a readable file in its place"))
         return None
-    findings += _unsafe(place, path / name, found)
+    findings += _check_permissions(place, path / name, found)
     return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
 
 
-def leads_inside(folder: Path, name: str) -> bool:
+def is_inside_folder(folder: Path, name: str) -> bool:
     """Whether this path, all links followed, ends at something inside the folder."""
     try:
         return (folder / name).resolve(strict=True).is_relative_to(folder.resolve(strict=True))
@@ -204,29 +209,29 @@ def leads_inside(folder: Path, name: str) -> bool:
         return False
 
 
-def _unsafe(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
-    yield from _owned_by_others(label, path, found)
+def _check_permissions(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+    yield from _check_owner(label, path, found)
     if found.st_mode & stat.S_IWOTH:
-        yield Finding(SourceLocation(label), "everybody may write to it", f"run: chmod o-w {as_typed(path)}")
+        yield Finding(SourceLocation(label), "everybody may write to it", f"run: chmod o-w {quote_path(path)}")
     elif found.st_mode & stat.S_IWGRP:
-        yield Finding(SourceLocation(label), _SHARED, f"run: chmod g-w {as_typed(path)}", "warning")
+        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod g-w {quote_path(path)}", "warning")
 
 
-def _owned_by_others(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+def _check_owner(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     if found.st_uid not in (os.geteuid(), 0):
         what = f"it belongs to another user (uid {found.st_uid})"
         yield Finding(
-            SourceLocation(label), what, f"run: chown {os.geteuid()} {as_typed(path)}, if you trust what is in it"
+            SourceLocation(label), what, f"run: chown {os.geteuid()} {quote_path(path)}, if you trust what is in it"
         )
 
 
-def _together(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
+def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
     """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
-    yield from (finding for finding in findings if finding.what != _SHARED)
-    if any(finding.what == _SHARED for finding in findings):
-        yield Finding(SourceLocation(label), _SHARED, f"run: chmod -R g-w {as_typed(path)}", "warning")
+    yield from (finding for finding in findings if finding.what != _GROUP_WRITABLE)
+    if any(finding.what == _GROUP_WRITABLE for finding in findings):
+        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
 
 
-def as_typed(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """As a shell wants it, wherever the person stands."""
     return shlex.quote(to_printable(str(path), 4096))

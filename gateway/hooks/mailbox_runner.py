@@ -17,7 +17,7 @@ from gateway.hooks.mailbox import Mailbox
 log = logging.getLogger("gateway.hooks")
 
 
-class Mailroom:
+class MailboxRunner:
     """The mailboxes of nested registries. It opens once; what is told earlier waits, what is told later is dropped."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Mailroom:
         while waiting := [box for box in tuple(self._boxes) if not box.is_quiet]:
             if self._group is None:
                 raise RuntimeError("nothing is delivered: the registry is not open (`async with registry`)")
-            await waiting[0].quiet()
+            await waiting[0].wait_until_quiet()
 
     @asynccontextmanager
     async def open(self, grace: float) -> AsyncIterator[None]:
@@ -84,7 +84,7 @@ class Mailroom:
         self._context = copy_context()
         for box in tuple(self._boxes):
             for _ in range(len(box.queue)):
-                box.rouse()
+                box.wake_runner()
 
     def _end(self) -> None:
         self._group = None

@@ -12,7 +12,7 @@ import anyio
 from gateway.hooks.wires.wire import Wire
 
 
-class Relay:
+class WireHandover:
     """Counts who is busy on which wire, and holds those that have something left to hand over."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Relay:
         """Whether nothing is under way on any other wire."""
         return all(other is wire for other in (*self._busy, *self._held))
 
-    async def eased(self) -> None:
+    async def wait_for_change(self) -> None:
         """Until something is not under way any more."""
         await self._eased.wait()
 
