@@ -30,7 +30,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.inspection import SETTLE_TIME
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 
 COUNTS = (10, 100, 1000)
 WRITES = 20  # in one burst
@@ -92,7 +92,7 @@ class Place:
         around = HookEnvironment(os.environ, self.root, self.root / "logs", state, packages=sys.path)
         sources = [Source(self.hooks, "home")]
         async with (
-            Nursery() as nursery,
+            ForkServerClient() as nursery,
             registry,
             FolderHooks(sources, registry, nursery, None, Hooks(eager=eager), around, grant) as service,
         ):
@@ -106,7 +106,7 @@ async def grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) ->
 async def found(place: Place) -> float:
     """Seconds until all are registered; workers come later."""
     registry = HookRegistry()
-    async with Nursery() as nursery, registry:
+    async with ForkServerClient() as nursery, registry:
         state = place.root / "state"
         around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
         parts = ([Source(place.hooks, "home")], registry, nursery, None, Hooks(eager=0), around, grant)

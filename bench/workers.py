@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from gateway.hooks import HookRegistry
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 
 BATTERY = Path(__file__).parents[1] / "tests" / "hooks" / "wires" / "battery.toml"
 TAIL = "\ndef handle(event, context):\n    return None if event == 'ok' else do(context)\n"
@@ -60,12 +60,12 @@ class Row:
 class Workshop:
     """Makes workers for one measurement after the other."""
 
-    def __init__(self, nursery: Nursery, folder: Path) -> None:
+    def __init__(self, nursery: ForkServerClient, folder: Path) -> None:
         self._nursery = nursery
         self._folder = folder
         self._made = 0
 
-    async def make(self, source: str) -> Worker:
+    async def make(self, source: str) -> WorkerHandle:
         self._made += 1
         handler = self._folder / f"{self._made}.py"
         handler.write_text(source)
@@ -158,7 +158,7 @@ async def hand_over(workshop: Workshop, rounds: int) -> list[Row]:
 async def start_and_memory(workshop: Workshop, rounds: int) -> list[Row]:
     starts: list[float] = []
     private: list[float] = []
-    workers: list[Worker] = []
+    workers: list[WorkerHandle] = []
     for _ in range(rounds):
         begun = time.perf_counter()
         workers.append(await workshop.make("def handle(event, context): return None"))
@@ -244,7 +244,7 @@ async def battery(workshop: Workshop) -> list[Row]:
 
 async def measure(rounds: int, with_battery: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with Nursery() as nursery:
+        async with ForkServerClient() as nursery:
             workshop = Workshop(nursery, Path(folder))
             warm = await workshop.make("def handle(event, context): return None")
             await warm.stop()

@@ -41,7 +41,7 @@ LIBRARIES = {
         "gateway/adapters/discord/",
         "gateway/adapters/slack/",
         "gateway/agent/libraries.py",
-        "gateway/hooks/wires/http.py",
+        "gateway/hooks/remote.py",
         "gateway/web/",
     ),
     "anthropic": ("gateway/agent/libraries.py",),
@@ -72,13 +72,13 @@ LOADED_BY_NAME = {
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/cli/setup/__init__.py": "the one network that is set up",
     "gateway/daemon/networks.py": "the chat networks that are switched on",
-    "gateway/hooks/wires/http.py": "the HTTP library, for the first hook that is a URL",
-    "gateway/hooks/wires/process/boot.py": "the part that this process is to play",
-    "gateway/hooks/wires/process/offered/hooks.py": "Hermes's registry, for the handler that asks for it",
-    "gateway/hooks/wires/process/nursery.py": "what handlers import most, before they are forked",
+    "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
+    "gateway/worker/boot.py": "the part that this process is to play",
+    "gateway/hermes/modules/hooks.py": "Hermes's registry, for the handler that asks for it",
+    "gateway/worker/fork_server.py": "what handlers import most, before they are forked",
 }
 FOR_HANDLERS = {"gateway.hooks"}
-FOR_HOOK_SERVERS = {"gateway.hooks", "gateway.hooks.wires.server"}
+FOR_HOOK_SERVERS = {"gateway.hooks", "gateway.hooks.server"}
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
     (strange_libraries, ("gateway/", "hooks_builtin/"), "gateway/a.py", "x = import_module('openai.types')\n"),
     (platform_names, ("gateway/",), "gateway/outbox.py", "def send_to_telegram(): ...\n"),
     (private_doors, HOOK_FOLDERS, "sample_hooks/a/handler.py", "from gateway.errors import HookError\n"),
-    (private_doors, HOOK_FOLDERS, "hooks_builtin/a/handler.py", "import gateway.hooks.wires.server\n"),
+    (private_doors, HOOK_FOLDERS, "hooks_builtin/a/handler.py", "import gateway.hooks.server\n"),
     (unexplained_catches, BUILT, "gateway/a.py", "try: ...\nexcept Exception:  # noqa: BLE001\n    x = 1\n"),
     (unexplained_catches, BUILT, "gateway/a.py", "try: ...\nexcept (OSError, BaseException) as e:\n    print(e)\n"),
     (shared_state, BUILT, "gateway/a.py", "seen: dict[str, int] = {}\n"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gateway.events.event
-from gateway.events.event import (
+from gateway.events import (
     Bags,
     Deny,
     End,

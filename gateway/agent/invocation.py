@@ -31,7 +31,7 @@ from gateway.agent.turn_state import (
     wait_before_retry,
 )
 from gateway.errors import GatewayError
-from gateway.events.event import Deny, End, Pause
+from gateway.events import Deny, End, Pause
 from gateway.transcript import Entry, as_message, entry_from
 
 HERMES_TEXT_LIMIT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect

@@ -21,7 +21,7 @@ from gateway.agent.turn_state import (
     run_operation,
     wait_before_retry,
 )
-from gateway.events.event import Deny, End
+from gateway.events import Deny, End
 from gateway.transcript import Entry, ToolCall, Usage, as_call, as_message, call_from, entry_from
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from gateway.agent.turn_state import (
     run_operation,
     wait_before_retry,
 )
-from gateway.events.event import Deny
+from gateway.events import Deny
 
 NodeType: TypeAlias = Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"]
 

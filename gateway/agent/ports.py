@@ -9,7 +9,7 @@ from anyio import CancelScope
 from gateway.agent.agent import Agent
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort
-from gateway.events.event import Event, Question
+from gateway.events import Event, Question
 from gateway.records import Step
 from gateway.transcript import Entry, Usage
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.agent.operation import TurnNode, run_node
 from gateway.agent.turn_state import Fields, Operation, OperationResult, TurnState, run_operation
-from gateway.events.event import Deny, Pause, Question
+from gateway.events import Deny, Pause, Question
 
 
 async def prepare_question(run: TurnState, question: Question) -> tuple[Question, Any]:

@@ -10,7 +10,7 @@ from gateway.agent.skills import Skill, read_skill_text
 from gateway.agent.tools import Tool, ToolContext
 from gateway.agent.turn_state import Fields, Operation, OperationResult, TurnState, run_operation
 from gateway.errors import AgentError
-from gateway.events.event import Deny
+from gateway.events import Deny
 
 LOAD, UNLOAD = "load_skill", "unload_skill"
 UNLOADED = "The skill {} is unloaded: its instructions no longer hold."

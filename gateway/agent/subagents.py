@@ -22,7 +22,7 @@ from gateway.agent.turn_state import (
     wait_before_retry,
 )
 from gateway.errors import AgentError
-from gateway.events.event import Deny
+from gateway.events import Deny
 from gateway.transcript import Entry
 
 DELEGATE, TRANSFER = "delegate", "transfer"

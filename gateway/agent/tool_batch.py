@@ -12,7 +12,7 @@ from gateway.agent.subagents import TRANSFER
 from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_failed_result
 from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, Operation, OperationResult, StepNotRecorded, TurnState, run_operation
-from gateway.events.event import Deny, Pause, Question
+from gateway.events import Deny, Pause, Question
 from gateway.records import ToolFinished
 from gateway.transcript import Entry, ToolCall, as_call, call_from
 

@@ -24,7 +24,7 @@ from gateway.agent.turn_state import (
     wait_before_retry,
 )
 from gateway.errors import AgentError
-from gateway.events.event import Deny, End, Pause, Question, is_yes
+from gateway.events import Deny, End, Pause, Question, is_yes
 from gateway.records import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
 

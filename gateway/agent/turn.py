@@ -23,7 +23,7 @@ from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.questions import prepare_question, process_answer
 from gateway.agent.replay import build_replay
 from gateway.agent.turn_state import StepNotRecorded, TurnState
-from gateway.events.event import Pause, Question
+from gateway.events import Pause, Question
 from gateway.records import Step
 from gateway.transcript import Entry
 

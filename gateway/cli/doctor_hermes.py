@@ -15,13 +15,13 @@ from gateway.config.layers import read_outside
 from gateway.config.names import ALLOW_ALL, NOT_OFFERED, hermes_names
 from gateway.config.providers import OFFERS
 from gateway.errors import ExitCode
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.code import read_code
 from gateway.hooks.folders.inspection import inspect_folder
 from gateway.hooks.folders.manifest import HookKind
 from gateway.hooks.folders.requirements import find_missing_needs
 from gateway.hooks.folders.sources import FoundHook, Source, list_hook_folders
-from gateway.hooks.wires.process.plugin.names import TABLE, why_never
 from gateway.yaml_source import Finding, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
@@ -125,8 +125,8 @@ def _unoffered(folder: FoundHook) -> Iterator[str]:
     """What a plugin registers that is nothing here."""
     source = b"\n".join(text for name, text in read_code(folder).files.items() if name.endswith(".py"))
     for name in dict.fromkeys(found.decode() for found in _HOOK_NAME.findall(source)):
-        if name not in TABLE:
-            yield f"its hook {name} never fires here: {why_never(name)}"
+        if name not in HERMES_HOOKS:
+            yield f"its hook {name} never fires here: {describe_unsupported(name)}"
     for word in dict.fromkeys(found.decode() for found in _REGISTERS.findall(source)):
         if word not in TAKEN:
             yield f"ctx.register_{word} is not offered here; the rest of it works"

@@ -43,7 +43,7 @@ from gateway.errors import AdapterError, ExitCode
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
 from gateway.messages import Message
 from gateway.outbox import Outbox
@@ -162,7 +162,11 @@ async def running(
     async with await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine:
         gateway = Gateway(home, configuration, stop, engine)
         hooks.make_room(home)
-        async with gateway.registry, Nursery(hooks.plan(configuration)) as nursery, anyio.create_task_group() as tasks:
+        async with (
+            gateway.registry,
+            ForkServerClient(hooks.plan(configuration)) as nursery,
+            anyio.create_task_group() as tasks,
+        ):
             await gateway.access.load()
             await gateway.skill_hooks.load()
             below = house(gateway)
@@ -213,7 +217,7 @@ async def let_end(gateway: Gateway, limit: float) -> None:
     await gateway.outbox.drain(limit * OUTBOX_SHARE)
 
 
-def folder_hooks(gateway: Gateway, nursery: Nursery, grants: HookRequests) -> FolderHooks:
+def folder_hooks(gateway: Gateway, nursery: ForkServerClient, grants: HookRequests) -> FolderHooks:
     # Those of skills come first: whatever else is called as one of them stands in for it, and never it for something.
     return FolderHooks(
         (*gateway.skill_hooks.sources, *hooks.sources(gateway.home, gateway.configuration)),

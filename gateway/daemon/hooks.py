@@ -23,7 +23,7 @@ from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.hooks.wires.nursery import Plan
+from gateway.hooks.wires.fork_client import ForkServerSettings
 from gateway.logs.redaction import Redactor
 from gateway.schedule import HookPresence, ScheduledHook
 
@@ -81,8 +81,8 @@ def make_room(home: Home) -> None:
     home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def plan(configuration: Configuration) -> Plan:
-    return Plan(processes=configuration.settings.hooks.processes)
+def plan(configuration: Configuration) -> ForkServerSettings:
+    return ForkServerSettings(processes=configuration.settings.hooks.processes)
 
 
 def planned(hooks: FolderHooks) -> Iterator[ScheduledHook]:

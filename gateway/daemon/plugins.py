@@ -15,12 +15,12 @@ from gateway.agent.skills import read_skill
 from gateway.agent.tool_runner import run_tool
 from gateway.commands import Command
 from gateway.errors import AgentError, HookError, ModelError
-from gateway.events.event import Pause
+from gateway.events import Pause
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.plugin_tools import PluginTools
 from gateway.hooks.folders.services import RequestServer
-from gateway.hooks.wires.worker import Offered
+from gateway.hooks.wires.worker_handle import PluginItem
 from gateway.transcript import Entry, ToolCall, Usage
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
@@ -50,7 +50,7 @@ class Plugins:
             for one in offers.commands:
                 yield Command(one.name, one.summary, one.usage, run=self._runner(hook.name, one.name))
 
-    def _tool(self, hook: FolderHook, offered: Offered) -> Tool:
+    def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
             facts = {name: value for name, value in context.facts.items() if isinstance(value, str)}
             target, asked = f"tool:{offered.name}", {**facts, "args": args}
@@ -76,7 +76,7 @@ def _may_override(hook: FolderHook) -> bool:
     return bool(hook.current and hook.current.options.get(OVERRIDE) is True)
 
 
-def _skill(hook: FolderHook, offered: Offered) -> Skill | None:
+def _skill(hook: FolderHook, offered: PluginItem) -> Skill | None:
     """`<plugin>:<name>`, as Hermes calls it; a SKILL.md without a description has that of its registration."""
     folder = Path(offered.folder)
     found = read_skill(folder, [])

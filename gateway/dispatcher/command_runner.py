@@ -8,7 +8,7 @@ from gateway.dispatcher.chat_commands import LANE_COMMANDS, CommandCall, Command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.event_fields import build_place_fields
 from gateway.errors import SessionError
-from gateway.events.event import Deny
+from gateway.events import Deny
 from gateway.hooks import HookScope
 from gateway.lanes import Lanes
 

@@ -29,7 +29,7 @@ from gateway.dispatcher.reminders import Reminders
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.turn_chat import TurnChat
 from gateway.engine import NewRecord
-from gateway.events.event import Pause, Question
+from gateway.events import Pause, Question
 from gateway.hooks import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn
 from gateway.messages import Button, Message, Receipt, Reply

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.access import AccessLevel
-from gateway.events.event import Deny, End, Event
+from gateway.events import Deny, End, Event
 from gateway.lanes import LaneTurn
 from gateway.messages import Message
 from gateway.sessions import Session, SessionSwitch

@@ -13,7 +13,7 @@ from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.command_runner import CommandRunner
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
-from gateway.events.event import Deny, End
+from gateway.events import Deny, End
 from gateway.lanes import Lanes
 from gateway.messages import Message, Receipt, Reply
 from gateway.sessions import Session, session_key_of

@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from gateway.dispatcher.event_fields import REFUSED, build_received_fields, join_messages
-from gateway.events.event import Deny, End
+from gateway.events import Deny, End
 from gateway.hooks import HookScope
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.lanes.turn import TurnStatus

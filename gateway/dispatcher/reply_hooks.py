@@ -8,7 +8,7 @@ import msgspec
 
 from gateway import records
 from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
-from gateway.events.event import Deny
+from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.messages import Attachment, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.config.hermes_hooks import HermesHooks, OutboundEntry, ShellEntry
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hooks.folders.inspection import Inspection
 from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.sources import FoundHook, Source
-from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
@@ -111,7 +111,7 @@ def _inspect_shell_hook(folder: FoundHook, entry: ShellEntry) -> Inspection:
         what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
         findings.append(Finding(_place_of(folder), what, "correct it in Hermes's config.yaml"))
         return Inspection(findings=tuple(findings), digest=shell_digest_of(entry, folder.source.path.parent))
-    row = TABLE.get(entry.event)
+    row = HERMES_HOOKS.get(entry.event)
     guards = row.events if row and row.guards and entry.fail_closed else ()
     home = folder.source.path.parent
     manifest = Manifest(
@@ -134,7 +134,7 @@ def _inspect_shell_hook(folder: FoundHook, entry: ShellEntry) -> Inspection:
 
 
 def _inspect_outbound_webhook(folder: FoundHook, entry: OutboundEntry) -> Inspection:
-    rows: list[Row] = [TABLE[name] for name in entry.events if name in TABLE]
+    rows: list[HermesHook] = [HERMES_HOOKS[name] for name in entry.events if name in HERMES_HOOKS]
     manifest = Manifest(
         folder=folder.name,
         name=folder.name,
@@ -154,8 +154,8 @@ def _inspect_outbound_webhook(folder: FoundHook, entry: OutboundEntry) -> Inspec
 
 def _check_events(folder: FoundHook, names: tuple[str, ...]) -> Iterator[Finding]:
     for name in names:
-        if name not in TABLE:
-            what = f"the hook {to_printable(name)} never fires here: {why_never(name)}"
+        if name not in HERMES_HOOKS:
+            what = f"the hook {to_printable(name)} never fires here: {describe_unsupported(name)}"
             yield Finding(_place_of(folder), what, "nothing need be done", "warning")
 
 

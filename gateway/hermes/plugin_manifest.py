@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hooks.folders.manifest import MAX_MANIFEST_BYTES, Guard, Manifest, ParsedManifest, PluginRight
 from gateway.hooks.folders.sources import label_of
-from gateway.hooks.wires.process.plugin.names import TABLE, Row, why_never
-from gateway.hooks.wires.worker import Loaded
+from gateway.hooks.wires.worker_handle import LoadedHandlers
 from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
@@ -72,7 +72,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     """With what its source shows."""
     text = b"\n".join(sources[name] for name in sorted(sources) if name.endswith(".py"))
     env = tuple(name.decode() for name in _ENV.findall(text)) if _READS_ENVIRON.search(text) else ()
-    rows = [row for name, row in TABLE.items() if re.search(rf"""["']{name}["']""".encode(), text)]
+    rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
     is_guard = _BLOCKS.search(text) is not None
     found = tuple(dict.fromkeys(name for name in env if name not in manifest.env))
     manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
@@ -84,7 +84,7 @@ def guard_of(manifest: Manifest) -> Guard | None:
     return Guard(manifest.guards) if manifest.guards else None
 
 
-def apply_registrations(manifest: Manifest, loaded: Loaded) -> Manifest:
+def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     """With what it has registered."""
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
@@ -92,7 +92,7 @@ def apply_registrations(manifest: Manifest, loaded: Loaded) -> Manifest:
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 
-def _subscribe_rows(manifest: Manifest, rows: Iterable[Row], is_guard: bool) -> Manifest:
+def _subscribe_rows(manifest: Manifest, rows: Iterable[HermesHook], is_guard: bool) -> Manifest:
     rows = list(rows)
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
@@ -104,8 +104,10 @@ def _check_provided_hooks(root: Tree) -> Iterable[Finding]:
     """Hook names of the manifest that never fire here."""
     for key in ("provides_hooks", "hooks"):
         for node in _items_of(root.get(key)):
-            if isinstance(node, YamlScalar) and node.text not in TABLE:
-                yield Finding(node.place, f"the hook {node.text} never fires here", why_never(node.text), "warning")
+            if isinstance(node, YamlScalar) and node.text not in HERMES_HOOKS:
+                yield Finding(
+                    node.place, f"the hook {node.text} never fires here", describe_unsupported(node.text), "warning"
+                )
 
 
 def _text_of(root: Tree, key: str) -> str:

@@ -1,6 +1,6 @@
 """The hooks: who is told of what happens, in which order, and what they may change."""
 
-from gateway.events.event import Deny, End, Event, Pause, Question, Retry, is_yes, on
+from gateway.events import Deny, End, Event, Pause, Question, Retry, is_yes, on
 from gateway.hooks.cause import CAUSE, Cause, use_cause
 from gateway.hooks.hook import Hook, HookHealth
 from gateway.hooks.registry import HookRegistry

@@ -5,7 +5,7 @@ from time import time
 from typing import Any
 
 from gateway.errors import HookError
-from gateway.events.event import Bags, Event
+from gateway.events import Bags, Event
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp_event
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.event_plan import EventPlan

@@ -9,7 +9,7 @@ again every second until it yields. `asyncio.timeout` around each handler would 
 from asyncio import AbstractEventLoop, Task, TimerHandle, current_task, get_running_loop
 from typing import Any, TypeAlias
 
-from gateway.events.event import Event
+from gateway.events import Event
 from gateway.hooks.cause import CAUSE, Cause
 
 CHECK_INTERVAL = 0.25

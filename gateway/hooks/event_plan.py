@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import Any, TypeAlias
 from weakref import ref
 
+from gateway.events import Event
 from gateway.events.catalogue import EventSpec
-from gateway.events.event import Event
 from gateway.hooks.hook import CallCounter, Hook, MailboxProtocol
 
 SLOW_CALL = 0.001  # seconds

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, get_args
 from weakref import ref
 
 from gateway.errors import HookError
-from gateway.events.event import OnError
+from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
 Handler: TypeAlias = Callable[..., Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from gateway.events.event import Bags, Event, Outcome, Pause
+from gateway.events import Bags, Event, Outcome, Pause
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp_event
 from gateway.hooks.hook import Hook, MailboxProtocol
 

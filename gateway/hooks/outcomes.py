@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.errors import HookError
-from gateway.events.event import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
+from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.deadlines import Deadline
 from gateway.hooks.event_plan import PlannedCall
 from gateway.hooks.hook import Hook, describe_error

@@ -43,7 +43,7 @@ from time import time
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
 
-from gateway.events.event import Bags, Decorated, Event, OnError, find_marked
+from gateway.events import Bags, Decorated, Event, OnError, find_marked
 from gateway.hooks.cause import CAUSE
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from time import time
 from typing import Any
 
-from gateway.events.event import Bags, Event, Pause
+from gateway.events import Bags, Event, Pause
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.mailbox import enqueue_event

@@ -1,7 +1,7 @@
 """The server that this hook calls: `uvicorn server:app --port 8099`. Any ASGI server will do."""
 
 from gateway.hooks import Deny
-from gateway.hooks.wires.server import HookServer
+from gateway.hooks.server import HookServer
 
 
 def guard_shell(fields):

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.daemon.networks import steer
 from gateway.errors import AdapterError
-from gateway.events.event import Event
+from gateway.events import Event
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Wire
 from tests.adapters.wires import LEFT_OUT, WIRES

@@ -6,8 +6,8 @@ from typing import Any
 
 from gateway.agent import Agent, Model, Ports, Tool, TurnResult, run_turn, tool
 from gateway.agent.models.script import ScriptModel, script
+from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
-from gateway.events.event import Event
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import HookScope
 from gateway.records import Step

@@ -5,7 +5,7 @@ import pytest
 from gateway import records
 from gateway.agent import Agent, Tool, tool
 from gateway.agent.models.script import script
-from gateway.events.event import Deny, End, Retry
+from gateway.events import Deny, End, Retry
 from gateway.lanes.turn import build_partial_entries
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry

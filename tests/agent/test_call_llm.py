@@ -4,7 +4,7 @@ import pytest
 
 from gateway.agent import ModelRequest, TurnLimits, tool
 from gateway.agent.token_estimate import estimate_tokens
-from gateway.events.event import Deny, End, Retry
+from gateway.events import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall
 
 

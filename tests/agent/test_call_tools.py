@@ -8,7 +8,7 @@ import pytest
 
 from gateway.agent import Tool, ToolContext, tool
 from gateway.errors import AgentError
-from gateway.events.event import Deny, End, Retry
+from gateway.events import Deny, End, Retry
 
 
 def calling(*calls):

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.agent import Agent, emit_agent_init, run_tool, tool
 from gateway.agent.models.script import script
-from gateway.events.event import Deny, Pause
+from gateway.events import Deny, Pause
 from gateway.hooks import HookRegistry
 from gateway.transcript import ToolCall
 

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from gateway.agent import ToolContext, tool
-from gateway.events.event import Deny
+from gateway.events import Deny
 
 
 def calling(*names):

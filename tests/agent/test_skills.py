@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.agent.skills import find_skills, read_skill_text
-from gateway.events.event import Deny
+from gateway.events import Deny
 
 
 def write(root: Path, name: str, head: str, body: str = "Do it well.") -> Path:

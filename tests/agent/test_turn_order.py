@@ -7,7 +7,7 @@ import pytest
 
 from gateway.agent import tool
 from gateway.errors import ModelError
-from gateway.events.event import Deny, End
+from gateway.events import Deny, End
 
 PAIRS = {f"{what}:before": f"{what}:after" for what in ("llm", "tools", "tool", "node", "handoff", "skill")}
 PAIRS["agent:start"] = "agent:end"

@@ -10,7 +10,7 @@ import pytest
 from gateway.agent import Agent, tool
 from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
 from gateway.agent.models.script import script
-from gateway.events.event import Deny, Retry, on
+from gateway.events import Deny, Retry, on
 from gateway.hooks import HookRegistry
 from gateway.transcript import Entry
 

@@ -6,7 +6,7 @@ import pytest
 from gateway import records
 from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.errors import HookError
-from gateway.events.event import Deny
+from gateway.events import Deny
 from gateway.messages import Message
 from gateway.sessions import session_key_of
 from tests.dispatcher.room import KEY, ROOM, Chat, chat

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from gateway.events.event import Event
+from gateway.events import Event
 from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
 from gateway.hooks.folders.inspection import check_folder, inspect_folder
 from gateway.hooks.folders.sources import Source, find_hook_folder
-from gateway.hooks.wires.nursery import Nursery, Plan
+from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
-    async with Nursery(Plan()) as nursery:
+async def nursery() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         yield nursery
 
 
@@ -33,7 +33,7 @@ def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
     return folder
 
 
-async def started(nursery: Nursery, folder: Path) -> Worker:
+async def started(nursery: ForkServerClient, folder: Path) -> WorkerHandle:
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
         return params.get("default")
 
@@ -43,7 +43,7 @@ async def started(nursery: Nursery, folder: Path) -> Worker:
 
 
 async def test_a_callback_that_hangs_is_ended_with_its_process_within_a_second_or_two(
-    nursery: Nursery, tmp_path: Path
+    nursery: ForkServerClient, tmp_path: Path
 ) -> None:
     source = """
         import time
@@ -57,7 +57,9 @@ async def test_a_callback_that_hangs_is_ended_with_its_process_within_a_second_o
     await worker.gone.wait()
 
 
-async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(nursery: Nursery, tmp_path: Path) -> None:
+async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
+    nursery: ForkServerClient, tmp_path: Path
+) -> None:
     source = """
         async def ill(**_):
             raise ValueError("ill")
@@ -74,7 +76,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(nursery:
 
 
 async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_registers(
-    nursery: Nursery, tmp_path: Path
+    nursery: ForkServerClient, tmp_path: Path
 ) -> None:
     source = """
         NAMES = ("pre_tool_call", "post_llm_call", "on_session_end")
@@ -109,7 +111,7 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
     ],
 )
 async def test_what_cannot_be_loaded_says_why_and_hurts_nobody(
-    nursery: Nursery, tmp_path: Path, source: str, said: str
+    nursery: ForkServerClient, tmp_path: Path, source: str, said: str
 ) -> None:
     with pytest.raises(HookFailed) as caught:
         await started(nursery, plant(tmp_path, source))

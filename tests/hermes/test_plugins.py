@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.process.plugin.names import NEVER, TABLE
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, UNSUPPORTED_HOOKS
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -141,10 +141,10 @@ def test_hooks_of_things_that_are_not_here_never_fire_and_that_is_said(
 
 def test_every_name_of_hermes_is_in_the_table_or_has_a_reason_and_the_page_shows_it() -> None:
     page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
-    assert not TABLE.keys() & NEVER.keys()
-    for row in TABLE.values():
+    assert not HERMES_HOOKS.keys() & UNSUPPORTED_HOOKS.keys()
+    for row in HERMES_HOOKS.values():
         assert f"| `{row.name}` | {', '.join(f'`{name}`' for name in row.events)} | {row.doc} |" in page
-    for name, why in NEVER.items():
+    for name, why in UNSUPPORTED_HOOKS.items():
         assert f"| `{name}` | {why} |" in page
 
 

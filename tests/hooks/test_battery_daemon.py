@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.process.census import descendants
 from gateway.testing import GatewayProcess
+from gateway.worker.process_tree import find_descendants
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 
@@ -88,7 +88,7 @@ class Home:
     def strays(self) -> set[int]:
         """Processes that are nobody's: neither the nursery nor a hook that is up."""
         own = {hook["pid"] for hook in self.hooks().values()}
-        return {kin.pid for kin in descendants({self.pid}) if kin.parent != self.pid and kin.pid not in own}
+        return {kin.pid for kin in find_descendants({self.pid}) if kin.parent != self.pid and kin.pid not in own}
 
 
 def handler(do: str) -> str:
@@ -159,7 +159,7 @@ def test_the_stop_keeps_within_its_limit_whatever_hooks_are_at(tmp_path: Path) -
         home.says("hello")
         until(home, lambda: all(home.hooks()[name]["calls"] for name in at_it))
         home.says("now")
-        below = [kin.pid for kin in descendants({home.pid})]
+        below = [kin.pid for kin in find_descendants({home.pid})]
         begun = time.monotonic()
         code, _, _ = home.gateway.stop()
         assert time.monotonic() - begun < STOP + 5  # what stopping may take, and then the end of processes

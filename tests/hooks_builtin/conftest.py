@@ -11,8 +11,8 @@ import hooks_builtin
 from gateway.agent import Tool
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest_reader import read_manifest
-from gateway.hooks.wires.nursery import Nursery, Plan
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 from tests.agent.endpoint import Endpoint, serving
 from tests.agent.stage import WANTS_WEATHER, Stage, weather
 
@@ -44,15 +44,15 @@ def weather_tool() -> Tool:
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
-    async with Nursery(Plan()) as nursery:
+async def nursery() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         yield nursery
 
 
 @pytest.fixture
-async def enable(stage: Stage, nursery: Nursery, tmp_path: Path) -> AsyncIterator[Enable]:
+async def enable(stage: Stage, nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Enable]:
     """`await enable("echo", max_chars=10)` starts that hook with its own options and these; its log is returned."""
-    workers: list[Worker] = []
+    workers: list[WorkerHandle] = []
 
     async def refuse(verb: str, params: dict[str, Any], during: str) -> Any:
         raise AssertionError(f"{verb} was not granted")
@@ -89,5 +89,5 @@ async def enable(stage: Stage, nursery: Nursery, tmp_path: Path) -> AsyncIterato
         await worker.stop(1.0)
 
 
-async def tell_one(worker: Worker, targets: HandlerTargets, timeout: float, name: str, event: Any) -> None:
+async def tell_one(worker: WorkerHandle, targets: HandlerTargets, timeout: float, name: str, event: Any) -> None:
     await notify_handlers(worker, targets.of(name), name, event, timeout)

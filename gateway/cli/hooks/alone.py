@@ -24,7 +24,7 @@ from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 
 
 def try_alone(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -60,7 +60,11 @@ async def _tried(
     folder: FoundHook, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
 ) -> Sequence[HookTrial]:
     settings, around = configuration.settings.hooks, surroundings(home, configuration, ())
-    async with HookRegistry() as registry, Nursery(plan(configuration)) as nursery, anyio.create_task_group() as tasks:
+    async with (
+        HookRegistry() as registry,
+        ForkServerClient(plan(configuration)) as nursery,
+        anyio.create_task_group() as tasks,
+    ):
         house = HookServices(settings, around, registry, nursery, None, None, _refuse, tasks)
         assessment = check_readiness(folder, inspect_folder(folder), house, HookSwitches(home.hook_state))
         if assessment.state not in ("registered", "disabled") or assessment.manifest is None:

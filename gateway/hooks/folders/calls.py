@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.events.event import Event, Pause, outcome_from
+from gateway.events import Event, Pause, outcome_from
 from gateway.hermes.command_answers import decision_of
 from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers

@@ -14,7 +14,7 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord
 from gateway.errors import Duplicate, EngineError, EngineTooNew
-from gateway.events.event import Event
+from gateway.events import Event
 from gateway.hooks.cause import use_cause
 from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.folders.durable_writer import DurableSubscription, durable_subscription_of

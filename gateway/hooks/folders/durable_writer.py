@@ -16,7 +16,7 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Duplicate, EngineError
-from gateway.events.event import Event
+from gateway.events import Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.subjects import can_be_durable
@@ -24,7 +24,7 @@ from gateway.hooks.folders.subscription import move_queued_events, patterns_of
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.wires.fields import encoded
+from gateway.hooks.wires.field_encoding import encode_event
 
 WRITER_KEY = "durable delivery"  # its name in the registry
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds between two tries while the journal takes nothing
@@ -118,7 +118,7 @@ class DurableWriter:
 
 def journal_put_of(name: str, fields: Mapping[str, Any]) -> NewRecord:
     """The record of an event."""
-    plain, _ = encoded(name, fields)
+    plain, _ = encode_event(name, fields)
     record = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
     ident = f"ev:{fields.get('id', '')}"
     return NewRecord(records.event_subject_of(name), records.encode(record), msg_id=ident, ttl=records.EVENT_TTL)

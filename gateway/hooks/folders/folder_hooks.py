@@ -21,7 +21,7 @@ import anyio.lowlevel
 from gateway.config.settings import Hooks, HookSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
-from gateway.events.event import Pause, outcome_to_dict
+from gateway.events import Pause, outcome_to_dict
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable_writer import DurableWriter
 from gateway.hooks.folders.folder_set import FolderSet
@@ -36,7 +36,7 @@ from gateway.hooks.folders.status import build_status
 from gateway.hooks.folders.subjects import subject_token_of
 from gateway.hooks.folders.trial import HookTrial, as_plain, make_event, run_trials, verb_of
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 
 
@@ -47,7 +47,7 @@ class FolderHooks:
         self,
         sources: Sequence[Source],
         registry: HookRegistry,
-        nursery: Nursery,
+        nursery: ForkServerClient,
         engine: Engine | None,
         settings: Hooks,
         surroundings: HookEnvironment,

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.events.event import OUTCOMES, Deny, Event
+from gateway.events import OUTCOMES, Deny, Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.patterns import Patterns
-from gateway.hooks.wires.telling import intercept, observe
+from gateway.hooks.wires.event_calls import intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
-from gateway.hooks.wires.worker import Offers, Worker
+from gateway.hooks.wires.worker_handle import PluginContents, WorkerHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class HandlerTargets:
         self._handle, marks = _marks_of(wire)
         self._marked: Patterns[HandlerTarget] = Patterns()
         self._is_plain = not marks
-        self.offers = wire.loaded.offers if isinstance(wire, Worker) else Offers()
+        self.offers = wire.loaded.offers if isinstance(wire, WorkerHandle) else PluginContents()
         self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names, _ in marks for name in names))
         for names, target in marks:
             for name in names:
@@ -59,7 +59,7 @@ class HandlerTargets:
 
 
 def _marks_of(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], HandlerTarget]]]:
-    if isinstance(wire, Worker):
+    if isinstance(wire, WorkerHandle):
         is_hook = wire.spec.plugin is None  # what a plugin guards stands in its manifest
         marks = []
         for mark in wire.loaded.marks:

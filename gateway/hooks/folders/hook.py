@@ -21,7 +21,7 @@ from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import FolderSubscription, patterns_of, subscription_spec_of
 from gateway.hooks.wires.wire import HookFailed
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.worker_handle import WorkerHandle
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
@@ -161,7 +161,7 @@ class FolderHook:
     def _completed(self, assessment: Readiness) -> Readiness:
         """What a plugin subscribes to is known only now."""
         wire, manifest = self.runner.handover.wire, assessment.manifest
-        if not manifest or manifest.kind != "plugin" or not isinstance(wire, Worker):
+        if not manifest or manifest.kind != "plugin" or not isinstance(wire, WorkerHandle):
             return assessment
         return replace(assessment, manifest=apply_registrations(manifest, wire.loaded))
 

@@ -18,7 +18,7 @@ from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.wire_factory import open_wire
 from gateway.hooks.folders.wire_handover import WireHandover
 from gateway.hooks.wires.wire import Capability, HookFailed, Wire
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.worker_handle import WorkerHandle
 
 STOP_TIMEOUT = 2.0  # seconds that a wire has to end
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 30.0  # seconds between a death and the next start
@@ -124,7 +124,7 @@ class HookProcess:
     def replace_if_worn(self) -> None:
         """A worker that ran out of memory once is replaced by a fresh one."""
         wire = self.handover.wire
-        if isinstance(wire, Worker) and wire.is_worn and wire is not self._worn and not wire.gone:
+        if isinstance(wire, WorkerHandle) and wire.is_worn and wire is not self._worn and not wire.gone:
             self._worn = wire
             self._house.tasks.start_soon(self._revive, True)
 
@@ -132,7 +132,7 @@ class HookProcess:
         """What was begun on the old one is finished; what it keeps for turns that go on is handed over."""
         with self.handover.held(old):
             await self.handover.finished(old)
-            if isinstance(old, Worker) and isinstance(new, Worker) and not old.gone and not new.gone:
+            if isinstance(old, WorkerHandle) and isinstance(new, WorkerHandle) and not old.gone and not new.gone:
                 await old.hand_over(new)
         await old.stop(STOP_TIMEOUT)
 

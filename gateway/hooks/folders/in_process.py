@@ -13,11 +13,11 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events.event import OUTCOMES, Pause
+from gateway.events import OUTCOMES, Pause
 from gateway.hooks.wires import codec
-from gateway.hooks.wires.process.context import Call, Memory, Meta
-from gateway.hooks.wires.process.loader import Handlers, load
-from gateway.hooks.wires.wire import Answer, CallMeta, Capability, Gone, HookFailed
+from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
+from gateway.worker.context import HandlerCall, ReceivedMeta, TurnMemory
+from gateway.worker.loader import Handlers, load_handler
 
 _encode = msgspec.json.Encoder().encode
 
@@ -70,21 +70,23 @@ class InProcessWire:
         self._name = name
         self._options = options
         self._serve = serve
-        self._memory = Memory()
+        self._memory = TurnMemory()
         self.handlers = handlers
-        self.gone = Gone()
+        self.gone = Disconnection()
 
     @classmethod
     def open(cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability) -> "InProcessWire":
         """Raises HookError when the handler cannot be imported."""
         try:
-            return cls(name, load(name, handler), options, serve)
+            return cls(name, load_handler(name, handler), options, serve)
         except (Exception, SystemExit) as error:  # importing a hook
             raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
 
-    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
-        params = msgspec.Raw(codec.fields_of(fields))
-        call = Call(name, params, msgspec.json.decode(_encode(meta), type=Meta), self._name, self._memory)
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
+        params = msgspec.Raw(codec.encode_fields(fields))
+        call = HandlerCall(
+            name, params, msgspec.json.decode(_encode(meta), type=ReceivedMeta), self._name, self._memory
+        )
         call.equip(self._options, InProcessGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
         try:
             with anyio.fail_after(timeout):
@@ -94,8 +96,8 @@ class InProcessWire:
             raise HookFailed(f"{self._name} took more than {timeout:g} s", kind="timeout") from None
         except (Exception, SystemExit) as error:  # calling a hook
             raise HookFailed(f"{type(error).__name__}: {error}", kind="raised") from error
-        message = codec.decode(_encode({"jsonrpc": "2.0", "id": 0, **said}))
-        return Answer(
+        message = codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **said}))
+        return HookAnswer(
             message.result,
             message.changed,
             message.ask,
@@ -107,7 +109,7 @@ class InProcessWire:
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for
         self.gone.tell("it was stopped")
 
-    async def _result(self, call: Call) -> Any:
+    async def _result(self, call: HandlerCall) -> Any:
         context, target = call.context, call.meta.target
         try:
             if target:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events.event import OnError
+from gateway.events import OnError
 from gateway.yaml_source import Duration, Finding
 
 MANIFEST_FILE = "HOOK.yaml"

@@ -7,7 +7,7 @@ from typing import Any
 from gateway.errors import HookError
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Offers
+from gateway.hooks.wires.worker_handle import PluginContents
 
 SESSION_FIELDS = ("platform", "chat_id", "thread_id", "user_id")
 
@@ -18,7 +18,7 @@ class PluginTools:
     def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]]) -> None:
         self._hooks = hooks
 
-    def all(self) -> Iterator[tuple[FolderHook, Offers]]:
+    def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
         """Of those that are up, in the order of their names."""
         for _, hook in sorted(self._hooks().items()):
             if hook.is_up and hook.runner.targets and hook.current and hook.current.manifest:

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from typing import Any
 
 from gateway.errors import HookError
+from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
-from gateway.events.event import Event
 from gateway.hooks.cause import Cause, use_cause
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices

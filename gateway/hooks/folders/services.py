@@ -12,7 +12,7 @@ from gateway.engine.interface import Engine
 from gateway.hooks.folders.durable_writer import DurableWriter
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.registry import HookRegistry
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
@@ -73,7 +73,7 @@ class HookServices:
     settings: Hooks
     surroundings: HookEnvironment
     registry: HookRegistry
-    nursery: Nursery
+    nursery: ForkServerClient
     engine: Engine | None
     durable_writer: DurableWriter | None  # there where a journal is
     grant: RequestServer

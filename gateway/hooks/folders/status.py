@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.stats import HookState, HookStatus
-from gateway.hooks.wires.executable import Executable
-from gateway.hooks.wires.facts import memory_of
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.lasting_program import LastingProgram
+from gateway.hooks.wires.process_facts import read_memory
+from gateway.hooks.wires.worker_handle import WorkerHandle
 
 
 def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
@@ -93,10 +93,10 @@ def _reason(hook: FolderHook) -> str:
 def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
     """The process it runs in, its memory in bytes, and where it last hung."""
     wire = hook.runner.handover.wire
-    if isinstance(wire, Worker):
+    if isinstance(wire, WorkerHandle):
         facts = wire.facts()
         return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs
-    if isinstance(wire, Executable):
-        memory = memory_of(wire.pid)
+    if isinstance(wire, LastingProgram):
+        memory = read_memory(wire.pid)
         return wire.pid, memory.private if memory else 0, ""
     return 0, 0, ""

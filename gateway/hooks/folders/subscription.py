@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events.event import Event, OnError
+from gateway.events import Event, OnError
 from gateway.hooks.folders.manifest import Guard, Manifest, ObserveMode
 from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import msgspec
 
+from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample
-from gateway.events.event import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
 from gateway.hermes.command_answers import decision_of
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest import Manifest

@@ -8,18 +8,18 @@ from typing import Any
 from gateway.config.hermes_hooks import ShellEntry
 from gateway.errors import HookError
 from gateway.hermes.config_hooks import read_config_entries, shell_digest_of
+from gateway.hermes.wires import OutboundWebhook, ShellHookDialect
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.wires.command import CommandSpec
-from gateway.hooks.wires.executable import Executable
-from gateway.hooks.wires.hermes import Outbound, ShellDialect
-from gateway.hooks.wires.http import Remote, RemoteSpec
-from gateway.hooks.wires.oneshot import Oneshot
+from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.wires.lasting_program import LastingProgram
+from gateway.hooks.wires.oneshot_program import OneshotProgram
+from gateway.hooks.wires.program import ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
-from gateway.hooks.wires.worker import WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerSpec
 
 START_TIMEOUT = 30.0  # seconds that an import may take
 
@@ -40,8 +40,8 @@ async def open_wire(assessment: Readiness, house: HookServices, serve: Capabilit
     if manifest.command:
         spec = _build_command_spec(assessment, manifest, house, log)
         if manifest.kind == "shell":
-            return Oneshot(spec, _build_shell_dialect(assessment, manifest))
-        return Oneshot(spec) if manifest.oneshot else await Executable.start(spec, serve, house.tasks)
+            return OneshotProgram(spec, _build_shell_dialect(assessment, manifest))
+        return OneshotProgram(spec) if manifest.oneshot else await LastingProgram.start(spec, serve, house.tasks)
     if is_in_process(assessment, house):
         return InProcessWire.open(manifest.folder, path / HANDLER_FILE, assessment.options, serve)
     return await house.nursery.start(_build_worker_spec(assessment, manifest, house), serve, log, START_TIMEOUT)
@@ -88,8 +88,8 @@ def _build_plugin_facts(assessment: Readiness, manifest: Manifest) -> dict[str, 
     }
 
 
-def _build_command_spec(assessment: Readiness, manifest: Manifest, house: HookServices, log: Path) -> CommandSpec:
-    return CommandSpec(
+def _build_command_spec(assessment: Readiness, manifest: Manifest, house: HookServices, log: Path) -> ProgramSpec:
+    return ProgramSpec(
         name=manifest.folder,
         command=manifest.command,
         folder=house.surroundings.home if manifest.kind == "shell" else assessment.folder.path,
@@ -112,7 +112,7 @@ def _build_remote_spec(assessment: Readiness, manifest: Manifest, house: HookSer
     return RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local)
 
 
-def _build_shell_dialect(assessment: Readiness, manifest: Manifest) -> ShellDialect:
+def _build_shell_dialect(assessment: Readiness, manifest: Manifest) -> ShellHookDialect:
     source, folder = assessment.folder.source, assessment.folder.name
 
     def stands() -> str:
@@ -120,14 +120,14 @@ def _build_shell_dialect(assessment: Readiness, manifest: Manifest) -> ShellDial
         return shell_digest_of(entry, source.path.parent) if isinstance(entry, ShellEntry) else ""
 
     options = manifest.options
-    return ShellDialect(folder, options["event"], options["matcher"], assessment.digest, stands)
+    return ShellHookDialect(folder, options["event"], options["matcher"], assessment.digest, stands)
 
 
-async def _open_outbound(assessment: Readiness, manifest: Manifest, house: HookServices) -> Outbound:
+async def _open_outbound(assessment: Readiness, manifest: Manifest, house: HookServices) -> OutboundWebhook:
     key = house.surroundings.environ[manifest.secret_env].encode() if manifest.secret_env else None
     spec = RemoteSpec(manifest.folder, manifest.url, is_local=assessment.folder.source.is_local)
     remote = await Remote.open(spec, time.time, _make_message_id)
-    return Outbound(remote, manifest.options["events"], manifest.options["matcher"], key)
+    return OutboundWebhook(remote, manifest.options["events"], manifest.options["matcher"], key)
 
 
 def _make_message_id() -> str:

@@ -2,7 +2,7 @@
 
 What comes in was written by foreign code, so reading is bounded three ways: a line has a greatest length, a line has a
 greatest number of parts (decoding a million small objects takes far longer than one long text of that size), and in
-one turn of the event loop only so many lines are decoded. Whatever arrives, the only error is `Garbled`, and the loop
+one turn of the event loop only so many lines are decoded. Whatever arrives, the only error is `BadMessage`, and the loop
 is never held for more than some milliseconds.
 """
 
@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events.event import Question
-from gateway.hooks.wires.wire import UNTOUCHED, Delta
+from gateway.events import Question
+from gateway.hooks.wires.wire import NO_CHANGE, BagDelta
 
-LONGEST = 8 << 20  # bytes in a line
-MOST_PARTS = 100_000  # values in a line
-LINES_A_TURN = 64
-BYTES_A_TURN = 200_000
-COUNTED = 1 << 16  # bytes whose parts are counted at a time
+MAX_LINE_BYTES = 8 << 20  # bytes in a line
+MAX_LINE_VALUES = 100_000  # values in a line
+LINES_PER_TICK = 64
+BYTES_PER_TICK = 200_000
+COUNTED_AT_ONCE = 1 << 16  # bytes whose parts are counted at a time
 
 RAISED = -32000
 INVALID_REQUEST = -32600
@@ -28,11 +28,11 @@ METHOD_UNKNOWN = -32601
 JsonId = int | str | float | None
 
 
-class Garbled(HookError):
+class BadMessage(HookError):
     """What came over a wire is no message."""
 
 
-class Fault(msgspec.Struct, omit_defaults=True):
+class RpcErrorObject(msgspec.Struct, omit_defaults=True):
     """The `error` of a response; `data` is ours: a traceback, and whether the process is still sound."""
 
     code: int | float = RAISED
@@ -40,7 +40,7 @@ class Fault(msgspec.Struct, omit_defaults=True):
     data: Any = None
 
 
-class Message(msgspec.Struct, omit_defaults=True):
+class RpcMessage(msgspec.Struct, omit_defaults=True):
     """One line: a request (method and id), a notice (method alone), or a response (id alone).
 
     `during` belongs to requests of a hook; what follows `error` are answers that say more than a result can.
@@ -52,56 +52,56 @@ class Message(msgspec.Struct, omit_defaults=True):
     params: dict[str, Any] | list[Any] | None = None
     during: str = ""
     result: Any = None
-    error: Fault | None = None
+    error: RpcErrorObject | None = None
     changed: dict[str, Any] = {}
     ask: Question | None = None
     refused: tuple[str, ...] = ()
-    turn_bag: Delta = UNTOUCHED
-    session_bag: Delta = UNTOUCHED
+    turn_bag: BagDelta = NO_CHANGE
+    session_bag: BagDelta = NO_CHANGE
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Message).decode
+_decode_line = msgspec.json.Decoder(RpcMessage).decode
 
 
-def fields_of(fields: bytes | Mapping[str, Any]) -> bytes:
+def encode_fields(fields: bytes | Mapping[str, Any]) -> bytes:
     """An event's fields as JSON; bytes are JSON already."""
     return fields if isinstance(fields, bytes) else _encode(fields)
 
 
-def request(call: int, method: str, params: bytes, meta: bytes = b"{}") -> bytes:
+def encode_request(call: int, method: str, params: bytes, meta: bytes = b"{}") -> bytes:
     """A line that wants a response; `meta` is left out where nothing stands in it."""
     rest = b"" if meta == b"{}" else b',"meta":' + meta
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}\n' % (call, _encode(method), params, rest)
 
 
-def notice(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+def encode_notice(method: str, params: Mapping[str, Any] | None = None) -> bytes:
     """A line that wants no response."""
     return _encode({"jsonrpc": "2.0", "method": method, "params": params or {}}) + b"\n"
 
 
-def response(to: JsonId, result: Any) -> bytes:
+def encode_response(to: JsonId, result: Any) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": to, "result": result}) + b"\n"
 
 
-def failure(to: JsonId, code: int, message: str) -> bytes:
+def encode_error(to: JsonId, code: int, message: str) -> bytes:
     return _encode({"jsonrpc": "2.0", "id": to, "error": {"code": code, "message": message}}) + b"\n"
 
 
-def decode(line: bytes | bytearray) -> Message:
+def decode_message(line: bytes | bytearray) -> RpcMessage:
     """One message.
 
     Raises:
         Garbled: with how the line begins, and what is wrong with it.
     """
     try:
-        return _decode(line)
+        return _decode_line(line)
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         begin = bytes(line[:60]).decode("utf-8", "backslashreplace")
-        raise Garbled(f"no message: {type(error).__name__}: {str(error)[:200]}; it begins with {begin!r}") from None
+        raise BadMessage(f"no message: {type(error).__name__}: {str(error)[:200]}; it begins with {begin!r}") from None
 
 
-class Lines:
+class LineDecoder:
     """Bytes in, messages out, at most one turn's work before `renew`."""
 
     def __init__(self) -> None:
@@ -114,13 +114,13 @@ class Lines:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         self._buffer += data
 
-    def take(self) -> Message | None:
+    def take(self) -> RpcMessage | None:
         """The next message; None when no whole line is there, or the work of this turn is done.
 
         Raises:
             Garbled: the wire cannot be used any more.
         """
-        while self._taken < LINES_A_TURN and self._bytes < BYTES_A_TURN:
+        while self._taken < LINES_PER_TICK and self._bytes < BYTES_PER_TICK:
             line = self._line()
             if line is None:
                 return None
@@ -128,7 +128,7 @@ class Lines:
             if line and not line.isspace():
                 self._bytes += len(line)
                 _check_parts(line)
-                return decode(line)
+                return decode_message(line)
         return None
 
     def renew(self) -> bool:
@@ -146,8 +146,10 @@ class Lines:
 
     def _line(self) -> bytearray | None:
         end = self._newline()
-        if (end if end >= 0 else len(self._buffer)) - self._start > LONGEST:
-            raise Garbled(f"a line of more than {LONGEST >> 20} MB, and an answer may have {LONGEST >> 20} MB")
+        if (end if end >= 0 else len(self._buffer)) - self._start > MAX_LINE_BYTES:
+            raise BadMessage(
+                f"a line of more than {MAX_LINE_BYTES >> 20} MB, and an answer may have {MAX_LINE_BYTES >> 20} MB"
+            )
         if end < 0:
             return None
         line = self._buffer[self._start : end]
@@ -157,7 +159,7 @@ class Lines:
 
 def _check_parts(line: bytearray) -> None:
     parts = 0
-    for at in range(0, len(line) if len(line) > MOST_PARTS else 0, COUNTED):
-        parts += sum(line.count(mark, at, at + COUNTED) for mark in (b",", b":", b"[", b"{"))
-        if parts > MOST_PARTS:
-            raise Garbled(f"a line of {len(line)} bytes with more than {MOST_PARTS} values in it")
+    for at in range(0, len(line) if len(line) > MAX_LINE_VALUES else 0, COUNTED_AT_ONCE):
+        parts += sum(line.count(mark, at, at + COUNTED_AT_ONCE) for mark in (b",", b":", b"[", b"{"))
+        if parts > MAX_LINE_VALUES:
+            raise BadMessage(f"a line of {len(line)} bytes with more than {MAX_LINE_VALUES} values in it")

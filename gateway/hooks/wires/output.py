@@ -10,15 +10,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-RATE = 64 << 10  # bytes a second
+BYTES_PER_SECOND = 64 << 10  # bytes a second
 BURST = 1 << 20
 CHUNK = 1 << 16
-PAUSE = 0.005  # seconds between two reads of somebody who is over the rate
+READ_PAUSE = 0.005  # seconds between two reads of somebody who is over the rate
 LAST_READS = 16  # of what is still in the pipe when its writer is gone
-LARGEST = 4 << 20  # bytes in a file; then it becomes the older one of the two
+MAX_FILE_BYTES = 4 << 20  # bytes in a file; then it becomes the older one of the two
 
 
-class Output:
+class HookOutput:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._loop = asyncio.get_running_loop()
@@ -68,7 +68,7 @@ class Output:
             self._loop.remove_reader(self._pipe)
         elif not self._take(data):
             self._loop.remove_reader(self._pipe)
-            self._loop.call_later(PAUSE, self._resume)
+            self._loop.call_later(READ_PAUSE, self._resume)
 
     def _resume(self) -> None:
         if self._pipe is not None:
@@ -77,7 +77,7 @@ class Output:
     def _take(self, data: bytes) -> bool:
         """Was it within the rate?"""
         now = self._loop.time()
-        self._tokens = min(BURST, self._tokens + (now - self._at) * RATE)
+        self._tokens = min(BURST, self._tokens + (now - self._at) * BYTES_PER_SECOND)
         self._at = now
         if len(data) > self._tokens:
             self._dropped += len(data)
@@ -99,7 +99,7 @@ class Output:
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
             self._end_line()
-            self._write([b"... %d bytes dropped: more than %d kB a second ..." % (dropped, RATE >> 10)])
+            self._write([b"... %d bytes dropped: more than %d kB a second ..." % (dropped, BYTES_PER_SECOND >> 10)])
 
     def _write(self, lines: list[bytes]) -> None:
         if not lines:
@@ -112,7 +112,7 @@ class Output:
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if os.fstat(self._file).st_size < LARGEST:
+        if os.fstat(self._file).st_size < MAX_FILE_BYTES:
             return self._file
         self._turn_over(self._file)
         self._file = None

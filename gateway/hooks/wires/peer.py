@@ -14,27 +14,27 @@ from typing import Any, Protocol
 from anyio.abc import TaskGroup
 
 from gateway.hooks.wires import codec
-from gateway.hooks.wires.codec import Message
-from gateway.hooks.wires.intake import Intake, Reader
+from gateway.hooks.wires.codec import RpcMessage
+from gateway.hooks.wires.message_reader import MessageReader, PausableReader
 from gateway.hooks.wires.wire import Capability, HookFailed
 
-MOST_OPEN = 64  # requests of one hook that are served at once
-MOST_WAITING = 64 << 20  # bytes that we keep for somebody who does not read
-OURS = "gateway."
-CONTROL = "$"  # begins the methods of the wire itself, which are no events
+MAX_OPEN_REQUESTS = 64  # requests of one hook that are served at once
+MAX_UNREAD_BYTES = 64 << 20  # bytes that we keep for somebody who does not read
+REQUEST_PREFIX = "gateway."
+CONTROL_PREFIX = "$"  # begins the methods of the wire itself, which are no events
 
 
-class Writer(Protocol):
+class WireWriter(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def get_write_buffer_size(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingCall:
     """A call that is not answered. `over` is told once, even when nobody waits for the answer any more."""
 
-    future: "asyncio.Future[Message]"
+    future: "asyncio.Future[RpcMessage]"
     over: Callable[[int], None]
 
 
@@ -45,22 +45,22 @@ class Peer:
         self,
         serve: Capability,
         tasks: TaskGroup,
-        noticed: Callable[[Message], None],
+        noticed: Callable[[RpcMessage], None],
         lost: Callable[[str], None],
     ) -> None:
         self._serve_request = serve
         self._tasks = tasks
         self._noticed = noticed
-        self._intake = Intake(self._hear, self._is_full, lost)
-        self._asked: deque[tuple[str, Message]] = deque()
+        self._intake = MessageReader(self._hear, self._is_full, lost)
+        self._asked: deque[tuple[str, RpcMessage]] = deque()
         self._bell = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingCall] = {}
         self._served = 0
         self._is_choked = False
         tasks.start_soon(self._usher)
 
-    def attach(self, reader: Reader, writer: Writer) -> None:
+    def attach(self, reader: PausableReader, writer: WireWriter) -> None:
         self._intake.attach(reader)
         self._writer = writer
 
@@ -69,11 +69,11 @@ class Peer:
     def received(self, data: bytes | memoryview) -> None:
         self._intake.received(data)
 
-    def choke(self) -> None:
+    def pause_requests(self) -> None:
         """The other end does not read: then nothing of it is read either."""
         self._is_choked = True
 
-    def ease(self) -> None:
+    def resume_requests(self) -> None:
         self._is_choked = False
         self._intake.schedule()
 
@@ -83,17 +83,17 @@ class Peer:
 
     # What the owner does.
 
-    def call(self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]) -> tuple[int, Pending]:
+    def call(self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]) -> tuple[int, PendingCall]:
         """Begin a call. Raises HookFailed when the other end has long stopped reading."""
-        if self._writer.get_write_buffer_size() > MOST_WAITING:
-            raise HookFailed(f"it does not read: {MOST_WAITING >> 20} MB wait for it", kind="refused")
+        if self._writer.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            raise HookFailed(f"it does not read: {MAX_UNREAD_BYTES >> 20} MB wait for it", kind="refused")
         number = next(self._numbers)
-        pending = self._pending[number] = Pending(asyncio.get_running_loop().create_future(), over)
-        self._write(codec.request(number, method, params, meta))
+        pending = self._pending[number] = PendingCall(asyncio.get_running_loop().create_future(), over)
+        self._write(codec.encode_request(number, method, params, meta))
         return number, pending
 
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        self._write(codec.notice(method, params))
+        self._write(codec.encode_notice(method, params))
 
     def close(self, failure: Callable[[], HookFailed]) -> None:
         """Nothing more comes: whoever waits for an answer gets this failure."""
@@ -106,26 +106,26 @@ class Peer:
                 call.future.set_exception(failure())
 
     def _is_full(self) -> bool:
-        return self._is_choked or self._served >= MOST_OPEN
+        return self._is_choked or self._served >= MAX_OPEN_REQUESTS
 
     def _write(self, line: bytes) -> None:
         if not self._intake.is_closed:
             self._writer.write(line)
 
-    def _hear(self, message: Message) -> None:
+    def _hear(self, message: RpcMessage) -> None:
         if message.method is None:
             self._end_call(message)
-        elif message.method.startswith(CONTROL):
+        elif message.method.startswith(CONTROL_PREFIX):
             self._noticed(message)
-        elif not message.method.startswith(OURS) or not isinstance(message.params or {}, dict):
+        elif not message.method.startswith(REQUEST_PREFIX) or not isinstance(message.params or {}, dict):
             said = f"{message.method[:100]!r} is no request: ask for gateway.send and the like, params an object"
-            self._answer(message, codec.failure(message.id, codec.METHOD_UNKNOWN, said))
+            self._answer(message, codec.encode_error(message.id, codec.METHOD_UNKNOWN, said))
         else:
             self._served += 1
-            self._asked.append((message.method.removeprefix(OURS), message))
+            self._asked.append((message.method.removeprefix(REQUEST_PREFIX), message))
             self._bell.set()
 
-    def _end_call(self, message: Message) -> None:
+    def _end_call(self, message: RpcMessage) -> None:
         number = message.id
         if isinstance(number, int) and number in self._pending:
             call = self._pending.pop(number)
@@ -133,7 +133,7 @@ class Peer:
             if not call.future.done():
                 call.future.set_result(message)
 
-    def _answer(self, message: Message, line: bytes) -> None:
+    def _answer(self, message: RpcMessage, line: bytes) -> None:
         if message.id is not None:
             self._write(line)
 
@@ -145,12 +145,12 @@ class Peer:
             while self._asked:
                 self._tasks.start_soon(self._serve, *self._asked.popleft())
 
-    async def _serve(self, verb: str, message: Message) -> None:
+    async def _serve(self, verb: str, message: RpcMessage) -> None:
         params = message.params if isinstance(message.params, dict) else {}
         try:
-            line = codec.response(message.id, await self._serve_request(verb, params, message.during))
+            line = codec.encode_response(message.id, await self._serve_request(verb, params, message.during))
         except Exception as error:  # noqa: BLE001 - a part of the gateway; the hook is who must hear of it
-            line = codec.failure(message.id, codec.RAISED, str(error) or type(error).__name__)
+            line = codec.encode_error(message.id, codec.RAISED, str(error) or type(error).__name__)
         finally:
             if self._is_full():
                 self._intake.schedule()

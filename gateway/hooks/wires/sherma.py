@@ -12,11 +12,11 @@ from typing import Any
 Fields = Mapping[str, Any]
 
 READ_ONLY = frozenset({"messages", "response", "tools", "tool_calls", "error"})
-NEVER = frozenset({"on_chat_model_create"})
+NEVER_SENT = frozenset({"on_chat_model_create"})
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class ShermaMethod:
     """One of sherma's methods. A field that maps to several of ours is an object of these."""
 
     name: str
@@ -29,7 +29,7 @@ class Method:
         sent: dict[str, Any] = {}
         for theirs, field in self.fields.items():
             if isinstance(field, str):
-                sent[theirs] = _outward(theirs, ours.get(field))
+                sent[theirs] = _to_sherma(theirs, ours.get(field))
             else:
                 sent[theirs] = {part: ours[name] for part, name in field.items() if name in ours}
         return sent
@@ -54,7 +54,7 @@ class Method:
             if isinstance(field, str):
                 found[field] = value
             else:
-                found.update({name: _part(value, part) for part, name in field.items()})
+                found.update({name: _part_of(value, part) for part, name in field.items()})
         return found
 
     def reply(self, changed: Fields, params: Fields) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Method:
         return found
 
 
-def _outward(name: str, value: Any) -> Any:
+def _to_sherma(name: str, value: Any) -> Any:
     if name == "error" and value is not None:
         if isinstance(value, Mapping):
             return {"type": str(value.get("type", "Error")), "message": str(value.get("message", ""))}
@@ -82,7 +82,7 @@ def _outward(name: str, value: Any) -> Any:
     return value
 
 
-def _part(value: Any, part: str) -> Any:
+def _part_of(value: Any, part: str) -> Any:
     return value.get(part) if isinstance(value, Mapping) else None
 
 
@@ -90,69 +90,78 @@ def _has_error(fields: Fields) -> bool:
     return fields.get("error") is not None
 
 
-def _no_error(fields: Fields) -> bool:
+def _has_no_error(fields: Fields) -> bool:
     return fields.get("error") is None
 
 
-def _loads(fields: Fields) -> bool:
+def _is_load(fields: Fields) -> bool:
     return fields.get("action") in (None, "load")
 
 
-def _unloads(fields: Fields) -> bool:
-    return not _loads(fields)
+def _is_unload(fields: Fields) -> bool:
+    return not _is_load(fields)
 
 
-def _calls(fields: Fields) -> bool:
+def _is_call(fields: Fields) -> bool:
     return fields.get("kind") in (None, "call")
 
 
 _Table = dict[str, str | Mapping[str, str]]
 
-_RUN: _Table = {
+_RUN_FIELDS: _Table = {
     "agent_id": "agent",
     "thread_id": "session_id",
     "config": "config",
     "input": {"message": "message_full", "messages": "messages", "context": "context"},
 }
-_NODE: _Table = {"node_name": "node", "node_type": "node_type", "state": "state"}
-_SKILL: _Table = {"skill_id": "skill", "version": "version"}
-_CALL: _Table = {"node_name": "node", "state": "state"}
+_NODE_FIELDS: _Table = {"node_name": "node", "node_type": "node_type", "state": "state"}
+_SKILL_FIELDS: _Table = {"skill_id": "skill", "version": "version"}
+_CALL_FIELDS: _Table = {"node_name": "node", "state": "state"}
 
-METHODS: tuple[Method, ...] = (
-    Method("before_graph_invoke", "agent:start", _RUN),
-    Method(
-        "after_graph_invoke", "agent:end", {**_RUN, "result": {"response": "response_full", "stop": "stop"}}, _no_error
+METHODS: tuple[ShermaMethod, ...] = (
+    ShermaMethod("before_graph_invoke", "agent:start", _RUN_FIELDS),
+    ShermaMethod(
+        "after_graph_invoke",
+        "agent:end",
+        {**_RUN_FIELDS, "result": {"response": "response_full", "stop": "stop"}},
+        _has_no_error,
     ),
-    Method("on_error", "agent:end", {**_RUN, "error": "error"}, _has_error),
-    Method(
+    ShermaMethod("on_error", "agent:end", {**_RUN_FIELDS, "error": "error"}, _has_error),
+    ShermaMethod(
         "before_llm_call",
         "llm:before",
-        {**_CALL, "messages": "messages", "system_prompt": "system", "tools": "tools"},
+        {**_CALL_FIELDS, "messages": "messages", "system_prompt": "system", "tools": "tools"},
     ),
-    Method("after_llm_call", "llm:after", {**_CALL, "response": {"content": "content", "tool_calls": "tool_calls"}}),
-    Method("before_tool_call", "tools:before", {**_CALL, "tool_calls": "calls", "tools": "tools"}),
-    Method("after_tool_call", "tools:after", {**_CALL, "result": {"results": "results"}}),
-    Method("before_agent_call", "handoff:before", {**_CALL, "input_value": "input"}, _calls),
-    Method("after_agent_call", "handoff:after", {**_CALL, "result": "result"}, _calls),
-    Method("before_skill_load", "skill:before", _SKILL, _loads),
-    Method("before_skill_unload", "skill:before", _SKILL, _unloads),
-    Method("after_skill_load", "skill:after", {**_SKILL, "content": "content", "tools_loaded": "tools"}, _loads),
-    Method("after_skill_unload", "skill:after", {**_SKILL, "tools_unloaded": "tools"}, _unloads),
-    Method("node_enter", "node:before", _NODE),
-    Method("node_exit", "node:after", {**_NODE, "result": "result"}, _no_error),
-    Method("on_node_error", "node:after", {**_NODE, "error": "error"}, _has_error),
-    Method("node_execute", "node:before", {**_NODE, "result": "result"}, lambda fields: fields.get("result") == {}),
-    Method("before_interrupt", "interrupt:before", {**_CALL, "value": "value"}),
-    Method("after_interrupt", "interrupt:after", {**_CALL, "value": "value", "response": "response"}),
+    ShermaMethod(
+        "after_llm_call", "llm:after", {**_CALL_FIELDS, "response": {"content": "content", "tool_calls": "tool_calls"}}
+    ),
+    ShermaMethod("before_tool_call", "tools:before", {**_CALL_FIELDS, "tool_calls": "calls", "tools": "tools"}),
+    ShermaMethod("after_tool_call", "tools:after", {**_CALL_FIELDS, "result": {"results": "results"}}),
+    ShermaMethod("before_agent_call", "handoff:before", {**_CALL_FIELDS, "input_value": "input"}, _is_call),
+    ShermaMethod("after_agent_call", "handoff:after", {**_CALL_FIELDS, "result": "result"}, _is_call),
+    ShermaMethod("before_skill_load", "skill:before", _SKILL_FIELDS, _is_load),
+    ShermaMethod("before_skill_unload", "skill:before", _SKILL_FIELDS, _is_unload),
+    ShermaMethod(
+        "after_skill_load", "skill:after", {**_SKILL_FIELDS, "content": "content", "tools_loaded": "tools"}, _is_load
+    ),
+    ShermaMethod("after_skill_unload", "skill:after", {**_SKILL_FIELDS, "tools_unloaded": "tools"}, _is_unload),
+    ShermaMethod("node_enter", "node:before", _NODE_FIELDS),
+    ShermaMethod("node_exit", "node:after", {**_NODE_FIELDS, "result": "result"}, _has_no_error),
+    ShermaMethod("on_node_error", "node:after", {**_NODE_FIELDS, "error": "error"}, _has_error),
+    ShermaMethod(
+        "node_execute", "node:before", {**_NODE_FIELDS, "result": "result"}, lambda fields: fields.get("result") == {}
+    ),
+    ShermaMethod("before_interrupt", "interrupt:before", {**_CALL_FIELDS, "value": "value"}),
+    ShermaMethod("after_interrupt", "interrupt:after", {**_CALL_FIELDS, "value": "value", "response": "response"}),
 )
 
-NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NEVER
+METHOD_NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NEVER_SENT
 
 
-def method_for(point: str, fields: Fields) -> Method | None:
+def find_method(point: str, fields: Fields) -> ShermaMethod | None:
     """sherma's method for one of our events; None where it has none."""
     return next((method for method in METHODS if method.point == point and method.fits(fields)), None)
 
 
-def method_named(name: str) -> Method | None:
+def find_method_by_name(name: str) -> ShermaMethod | None:
     return next((method for method in METHODS if method.name == name), None)

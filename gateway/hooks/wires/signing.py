@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 TOLERANCE = 300.0
-REMEMBERED = 10_000
-SHORTEST = 24
+MAX_REMEMBERED = 10_000
+MIN_SECRET_BYTES = 24
 
 
 class BadSignature(ValueError):
@@ -28,8 +28,8 @@ def key_of(secret: str) -> bytes:
             raise ValueError("what follows whsec_ is no base64") from None
     else:
         key = secret.encode()
-    if len(key) < SHORTEST:
-        raise ValueError(f"the secret is shorter than {SHORTEST} bytes; make one: openssl rand -base64 32")
+    if len(key) < MIN_SECRET_BYTES:
+        raise ValueError(f"the secret is shorter than {MIN_SECRET_BYTES} bytes; make one: openssl rand -base64 32")
     return key
 
 
@@ -70,5 +70,7 @@ class Verifier:
         if message in self._seen:
             raise BadSignature("the request was here before")
         self._seen[message] = now
-        while self._seen and (len(self._seen) > REMEMBERED or now - next(iter(self._seen.values())) > 2 * TOLERANCE):
+        while self._seen and (
+            len(self._seen) > MAX_REMEMBERED or now - next(iter(self._seen.values())) > 2 * TOLERANCE
+        ):
             self._seen.popitem(last=False)

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events.event import Question
+from gateway.events import Question
 
 # verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
@@ -20,7 +20,7 @@ Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 # raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call
 # orphaned: the nursery ended while it was being started, which need not be its fault
-Failure = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
+FailureKind = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
 
 
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -37,7 +37,7 @@ class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     session: Mapping[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
 
 
-class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a call did to a bag; a delta, so that two hooks that run at once do not undo each other."""
 
     put: dict[str, Any] = {}
@@ -52,10 +52,10 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
             bag.pop(key, None)
 
 
-UNTOUCHED = Delta()
+NO_CHANGE = BagDelta()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HookAnswer(msgspec.Struct, frozen=True):
     """What came back from one call."""
 
     result: Any = None  # what the handler returned or raised as its outcome, as plain data
@@ -63,20 +63,20 @@ class Answer(msgspec.Struct, frozen=True):
     ask: Question | None = None  # the handler needs a person's answer first; nothing else of this answer counts
     added: dict[str, Any] = {}  # keys that are no fields, from a hook without a memory
     refused: tuple[str, ...] = ()  # read-only fields that the handler changed: warned about, not applied
-    turn_bag: Delta = UNTOUCHED
-    session_bag: Delta = UNTOUCHED
+    turn_bag: BagDelta = NO_CHANGE
+    session_bag: BagDelta = NO_CHANGE
 
 
 class HookFailed(HookError):
     """One call failed, or the hook as a whole; `kind` says how, `traceback` where."""
 
-    def __init__(self, message: str, *, kind: Failure, traceback: str = "") -> None:
+    def __init__(self, message: str, *, kind: FailureKind, traceback: str = "") -> None:
         super().__init__(message)
-        self.kind: Failure = kind
+        self.kind: FailureKind = kind
         self.traceback = traceback
 
 
-class Gone:
+class Disconnection:
     """Whether, and in words why, the other end of a wire is no more. Any number of tasks may wait for it."""
 
     def __init__(self) -> None:
@@ -101,9 +101,9 @@ class Wire(Protocol):
     """The gateway's end of the way to one hook."""
 
     @property
-    def gone(self) -> Gone: ...
+    def gone(self) -> Disconnection: ...
 
-    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> Answer:
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         """Tell the hook of one event; `fields` as bytes are JSON already, encoded once for all hooks.
 
         Raises:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway.config.settings import Hooks
-from gateway.events.event import Deny
+from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.breaker import Breaker
 from tests.hooks.folders.workshop import Home, Yard, comes, hook_of, until

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from gateway.hermes.unsupported_imports import SUPPORTED_NAMES, find_unsupported_imports
-from gateway.hooks.wires.process.boot import OFFERED
+from gateway.worker.boot import OFFERED
 
 
 def found(source: str, **more: str) -> list[tuple[str, str]]:

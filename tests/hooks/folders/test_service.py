@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.settings import Hooks, HookSettings
 from gateway.errors import HookError
-from gateway.events.event import Deny, Pause
+from gateway.events import Deny, Pause
 from gateway.hooks import HookRegistry
 from tests.hooks.folders.workshop import Home, Yard, comes, until
 

@@ -19,7 +19,7 @@ from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookStatus
-from gateway.hooks.wires.nursery import Nursery
+from gateway.hooks.wires.fork_client import ForkServerClient
 
 # Writes a line for each event into a file of its own: the version, the event, and a number in it.
 NOTE = """
@@ -109,7 +109,7 @@ class Home:
         self, registry: HookRegistry, engine: Engine | None = None, settings: Hooks | None = None, **environ: str
     ) -> AsyncIterator[FolderHooks]:
         sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
-        async with Nursery() as nursery, registry:
+        async with ForkServerClient() as nursery, registry:
             service = FolderHooks(
                 sources, registry, nursery, engine, settings or Hooks(), self.surroundings(**environ), self.grant
             )

@@ -7,26 +7,28 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.nursery import Nursery, Plan
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 from tests.hooks.wires.workshop import Make
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[Nursery]:
-    async with Nursery(Plan()) as nursery:
+async def nursery() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         yield nursery
 
 
 @pytest.fixture
-async def make(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Make]:
+async def make(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Make]:
     """`await make(source, serve=..., options=...)` is a worker with that handler; all are gone after the test."""
-    made: list[Worker] = []
+    made: list[WorkerHandle] = []
 
     async def echo(verb: str, params: dict[str, Any], during: str) -> Any:
         return {"verb": verb, "params": params, "during": during}
 
-    async def make(source: str, serve: Any = echo, timeout: float = 10.0, name: str = "probe", **spec: Any) -> Worker:
+    async def make(
+        source: str, serve: Any = echo, timeout: float = 10.0, name: str = "probe", **spec: Any
+    ) -> WorkerHandle:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         handler = folder / "handler.py"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gateway.hooks.wires.server import HookServer
+from gateway.hooks.server import HookServer
 
 Reply = Callable[[dict[str, str], bytes], Awaitable[bytes]]
 

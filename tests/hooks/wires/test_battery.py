@@ -14,10 +14,10 @@ import anyio
 import msgspec
 import pytest
 
-from gateway.hooks.wires.nursery import Nursery
-from gateway.hooks.wires.process.census import descendants
+from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.worker.process_tree import find_descendants
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(90), pytest.mark.usefixtures("light_heap")]
 
@@ -34,14 +34,14 @@ LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
 SLOW = 1.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
 WAITED = Path("/proc/thread-self/schedstat")
 
-Started = Callable[[str], Awaitable[Worker]]
+Started = Callable[[str], Awaitable[WorkerHandle]]
 
 
 @dataclass
 class Pulse:
     """How late the loop was, and how long a healthy hook took, while something else happened."""
 
-    healthy: Worker
+    healthy: WorkerHandle
     lags: list[float] = field(default_factory=list)
     answers: list[float] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ def waited_for_processor() -> float:
 
 
 @asynccontextmanager
-async def pulse(healthy: Worker) -> AsyncIterator[Pulse]:
+async def pulse(healthy: WorkerHandle) -> AsyncIterator[Pulse]:
     felt = Pulse(healthy)
     await felt.ask()
     async with anyio.create_task_group() as tasks:
@@ -84,12 +84,12 @@ async def pulse(healthy: Worker) -> AsyncIterator[Pulse]:
 
 
 @pytest.fixture(scope="module")
-async def healthy(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Worker:
+async def healthy(nursery: ForkServerClient, tmp_path_factory: pytest.TempPathFactory) -> WorkerHandle:
     return await start(nursery, tmp_path_factory.mktemp("healthy"), "def do(c): pass" + TAIL)
 
 
 @pytest.fixture(scope="module")
-async def at_rest(healthy: Worker) -> float:
+async def at_rest(healthy: WorkerHandle) -> float:
     """How late the loop is on this machine at this hour when nobody misbehaves."""
     async with pulse(healthy) as felt:
         await anyio.sleep(0.5)
@@ -97,11 +97,11 @@ async def at_rest(healthy: Worker) -> float:
 
 
 @pytest.fixture
-async def started(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Started]:
+async def started(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Started]:
     """Workers that are gone after the test, whatever it has shown."""
-    workers: list[Worker] = []
+    workers: list[WorkerHandle] = []
 
-    async def start_one(source: str) -> Worker:
+    async def start_one(source: str) -> WorkerHandle:
         workers.append(await start(nursery, tmp_path, source))
         return workers[-1]
 
@@ -110,7 +110,7 @@ async def started(nursery: Nursery, tmp_path: Path) -> AsyncIterator[Started]:
         await worker.stop(0)
 
 
-async def start(nursery: Nursery, folder: Path, source: str, limit: float = PATIENT) -> Worker:
+async def start(nursery: ForkServerClient, folder: Path, source: str, limit: float = PATIENT) -> WorkerHandle:
     async def echo(verb: str, params: dict[str, Any], during: str) -> Any:
         return params
 
@@ -123,7 +123,7 @@ def limit_for(outcome: str) -> float:
     return LIMIT if outcome.startswith("timeout") else PATIENT
 
 
-async def described(worker: Worker, event: str, limit: float) -> str:
+async def described(worker: WorkerHandle, event: str, limit: float) -> str:
     try:
         answer = await worker.call(event, {"a": 1}, DECIDES, limit)
     except HookFailed as failed:
@@ -131,7 +131,7 @@ async def described(worker: Worker, event: str, limit: float) -> str:
     return f"answer {msgspec.json.encode(answer.result).decode()}"
 
 
-async def settled(worker: Worker, expected: str) -> None:
+async def settled(worker: WorkerHandle, expected: str) -> None:
     """The process stays, or is gone for the expected reason, which may come a moment after the answer."""
     if "stays" not in expected:
         with anyio.fail_after(PATIENT):
@@ -140,16 +140,16 @@ async def settled(worker: Worker, expected: str) -> None:
         assert re.search(expected, worker.gone.reason)
 
 
-async def nothing_is_left(nursery: Nursery, healthy: Worker) -> None:
+async def nothing_is_left(nursery: ForkServerClient, healthy: WorkerHandle) -> None:
     """Whatever detached itself comes to the nursery at last, which ends it."""
     with anyio.fail_after(PATIENT):
-        while descendants({nursery.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
+        while find_descendants({nursery.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
             await anyio.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", BATTERY["cases"])
 async def test_a_misbehaving_hook_hurts_itself_alone(
-    name: str, nursery: Nursery, healthy: Worker, at_rest: float, started: Started
+    name: str, nursery: ForkServerClient, healthy: WorkerHandle, at_rest: float, started: Started
 ) -> None:
     case = BATTERY["cases"][name]
     async with pulse(healthy) as felt:
@@ -168,7 +168,7 @@ async def test_a_misbehaving_hook_hurts_itself_alone(
 
 @pytest.mark.parametrize("name", BATTERY["imports"])
 async def test_a_handler_that_cannot_be_imported_is_told_why(
-    name: str, nursery: Nursery, healthy: Worker, at_rest: float, tmp_path: Path
+    name: str, nursery: ForkServerClient, healthy: WorkerHandle, at_rest: float, tmp_path: Path
 ) -> None:
     case = BATTERY["imports"][name]
     async with pulse(healthy) as felt:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.wires import codec
-from gateway.hooks.wires.codec import Garbled, Lines, Message, decode
+from gateway.hooks.wires.codec import BadMessage, LineDecoder, RpcMessage, decode_message
 
 TEXT = st.text('aé"\\\n\0\u2028\U0001f600{}[],:', max_size=20)
 NUMBER = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -33,7 +33,7 @@ ODD_LINES = (
 )
 
 
-def taken(lines: Lines) -> list[Message]:
+def taken(lines: LineDecoder) -> list[RpcMessage]:
     """All messages, over as many turns of a loop as it takes."""
     found = []
     is_more = True
@@ -46,8 +46,8 @@ def taken(lines: Lines) -> list[Message]:
 
 def is_told_apart(line: bytes) -> bool:
     try:
-        return isinstance(decode(line), Message)
-    except Garbled as error:
+        return isinstance(decode_message(line), RpcMessage)
+    except BadMessage as error:
         return str(error).startswith("no message: ") and len(str(error)) < 1_000
 
 
@@ -56,32 +56,32 @@ def test_any_bytes_are_a_message_or_garbled(line: bytes) -> None:
     assert is_told_apart(line)
 
 
-@given(st.dictionaries(st.sampled_from(Message.__struct_fields__), JSON))
+@given(st.dictionaries(st.sampled_from(RpcMessage.__struct_fields__), JSON))
 def test_any_object_with_our_members_is_a_message_or_garbled(members: dict[str, Any]) -> None:
     assert is_told_apart(msgspec.json.encode(members))
 
 
 @pytest.mark.parametrize("line", ODD_LINES, ids=lambda line: line[:20].decode("latin-1"))
 def test_odd_lines_are_garbled(line: bytes) -> None:
-    with pytest.raises(Garbled):
-        decode(line)
+    with pytest.raises(BadMessage):
+        decode_message(line)
 
 
 @given(st.lists(st.binary(max_size=40), max_size=12))
 def test_a_stream_of_any_chunks_never_raises_anything_else(chunks: list[bytes]) -> None:
-    lines = Lines()
+    lines = LineDecoder()
     try:
         for chunk in chunks:
             lines.feed(chunk)
             taken(lines)
-    except Garbled:
+    except BadMessage:
         pass
 
 
 @given(st.lists(JSON, max_size=8), st.integers(1, 30))
 def test_messages_survive_however_they_are_cut(results: list[Any], size: int) -> None:
-    stream = b"".join(codec.response(number, result) for number, result in enumerate(results))
-    lines, found = Lines(), []
+    stream = b"".join(codec.encode_response(number, result) for number, result in enumerate(results))
+    lines, found = LineDecoder(), []
     for start in range(0, len(stream), size):
         lines.feed(stream[start : start + size])
         found += taken(lines)
@@ -90,30 +90,30 @@ def test_messages_survive_however_they_are_cut(results: list[Any], size: int) ->
 
 @given(TEXT, st.dictionaries(TEXT, JSON, max_size=3))
 def test_a_request_is_read_as_it_was_written(method: str, params: dict[str, Any]) -> None:
-    message = decode(codec.request(7, method, codec.fields_of(params), b'{"turn":"t"}'))
+    message = decode_message(codec.encode_request(7, method, codec.encode_fields(params), b'{"turn":"t"}'))
     assert (message.id, message.method, message.params) == (7, method, params)
 
 
 def test_empty_lines_are_passed_over() -> None:
-    lines = Lines()
+    lines = LineDecoder()
     lines.feed(b'\n  \r\n{"id":1}\r\n\n')
     assert [message.id for message in taken(lines)] == [1]
 
 
 def test_one_turn_takes_a_bounded_number_of_lines() -> None:
-    lines = Lines()
+    lines = LineDecoder()
     lines.feed(b'{"id":1}\n' * 1_000)
     first = 0
     while lines.take() is not None:
         first += 1
-    assert first == codec.LINES_A_TURN
+    assert first == codec.LINES_PER_TICK
     assert lines.renew()
     assert len(taken(lines)) == 1_000 - first
 
 
 def test_one_turn_takes_a_bounded_number_of_bytes() -> None:
-    lines = Lines()
-    lines.feed(codec.response(1, "x" * codec.BYTES_A_TURN) * 2)
+    lines = LineDecoder()
+    lines.feed(codec.encode_response(1, "x" * codec.BYTES_PER_TICK) * 2)
     assert lines.take() is not None
     assert lines.take() is None
     assert lines.renew()
@@ -121,38 +121,43 @@ def test_one_turn_takes_a_bounded_number_of_bytes() -> None:
 
 
 def test_a_line_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
-    lines = Lines()
+    lines = LineDecoder()
 
     def feed_on() -> None:
         for _ in range(200):
             lines.feed(b"x" * 65_536)
             taken(lines)
 
-    with pytest.raises(Garbled, match="8 MB"):
+    with pytest.raises(BadMessage, match="8 MB"):
         feed_on()
 
 
 def test_a_whole_line_that_is_too_long_is_refused() -> None:
-    lines = Lines()
-    lines.feed(codec.response(1, "x" * codec.LONGEST))
-    with pytest.raises(Garbled, match="8 MB"):
+    lines = LineDecoder()
+    lines.feed(codec.encode_response(1, "x" * codec.MAX_LINE_BYTES))
+    with pytest.raises(BadMessage, match="8 MB"):
         lines.take()
 
 
 def test_a_line_of_very_many_values_is_refused_before_it_is_decoded() -> None:
-    lines = Lines()
+    lines = LineDecoder()
     lines.feed(b'{"result":[' + b"{}," * 200_000 + b"{}]}\n")
-    with pytest.raises(Garbled, match="100000 values"):
+    with pytest.raises(BadMessage, match="100000 values"):
         lines.take()
 
 
 def test_a_long_text_is_no_great_number_of_values() -> None:
-    lines = Lines()
-    lines.feed(codec.response(1, "x" * 7_000_000))
+    lines = LineDecoder()
+    lines.feed(codec.encode_response(1, "x" * 7_000_000))
     message = lines.take()
     assert message is not None
     assert len(message.result) == 7_000_000
 
 
 def test_no_meta_leaves_plain_json_rpc() -> None:
-    assert msgspec.json.decode(codec.request(1, "x", b"{}")) == {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}}
+    assert msgspec.json.decode(codec.encode_request(1, "x", b"{}")) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "x",
+        "params": {},
+    }

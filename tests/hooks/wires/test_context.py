@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.wire import Answer, CallMeta, Delta, HookFailed
+from gateway.hooks.wires.wire import BagDelta, CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.workshop import Make, lines_of
 
 pytestmark = pytest.mark.process
@@ -22,7 +22,7 @@ async def test_an_observers_result_is_nobodys_business(make: Make) -> None:
     assert await result(make, "def handle(e, c): return object()", CallMeta()) is None
 
 
-async def changes(make: Make, body: str, writable: tuple[str, ...] | None) -> Answer:
+async def changes(make: Make, body: str, writable: tuple[str, ...] | None) -> HookAnswer:
     worker = await make(f"def handle(e, c):\n    {body}")
     return await worker.call("x", {"a": [1], "b": {"k": 1}, "r": 1}, CallMeta(decides=True, writable=writable), 5)
 
@@ -110,15 +110,15 @@ async def test_bags(make: Make) -> None:
         """
     )
 
-    async def told(turn: str) -> Answer:
+    async def told(turn: str) -> HookAnswer:
         turns, sessions = {"seen": [], "kept": 1}, {"old": 1, "kept": 1}
         meta = CallMeta(decides=True, turn=turn, turn_bag=turns, session_bag=sessions)
         return await worker.call("x", {}, meta, 5)
 
     assert [(await told(turn)).result for turn in ("t1", "t1", "t2")] == [1, 2, 1]
     answer = await told("t3")
-    assert answer.turn_bag == Delta({"seen": ["x"]})
-    assert answer.session_bag == Delta({"new": 1}, ("old",))
+    assert answer.turn_bag == BagDelta({"seen": ["x"]})
+    assert answer.session_bag == BagDelta({"new": 1}, ("old",))
     bag = {"old": 1, "kept": 1}
     answer.session_bag.apply_to(bag)
     assert bag == {"kept": 1, "new": 1}

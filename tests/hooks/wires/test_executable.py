@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from gateway.errors import HookError
-from gateway.hooks.wires.command import CommandSpec
-from gateway.hooks.wires.executable import Executable
-from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed
+from gateway.hooks.wires.lasting_program import LastingProgram
+from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.workshop import command, is_alive, until
 
 pytestmark = pytest.mark.process
@@ -33,9 +33,9 @@ async def nothing(verb: str, params: dict[str, Any], during: str) -> Any:
 
 
 @asynccontextmanager
-async def lasting(spec: CommandSpec, serve: Any = nothing, grace: float = 0.5) -> AsyncIterator[Executable]:
+async def lasting(spec: ProgramSpec, serve: Any = nothing, grace: float = 0.5) -> AsyncIterator[LastingProgram]:
     async with anyio.create_task_group() as tasks:
-        program = await Executable.start(spec, serve, tasks)
+        program = await LastingProgram.start(spec, serve, tasks)
         try:
             yield program
         finally:
@@ -48,7 +48,7 @@ async def test_a_lasting_program_is_asked_line_by_line(tmp_path: Path) -> None:
         for n in range(3):
             answer = await program.call("my:event", {"n": n}, DECIDES, 5)
             assert answer.result == {"n": n + 1, "method": "my:event"}
-        assert await program.call("my:event", b'{"n": 1}', CallMeta(), 5) == Answer()
+        assert await program.call("my:event", b'{"n": 1}', CallMeta(), 5) == HookAnswer()
     assert program.gone.reason == "it was stopped"
 
 
@@ -63,7 +63,7 @@ sys.stdin.read()
 """
     results: dict[int, Any] = {}
 
-    async def ask(program: Executable, n: int) -> None:
+    async def ask(program: LastingProgram, n: int) -> None:
         results[n] = (await program.call("my:event", {"n": n}, DECIDES, 5)).result
 
     async with lasting(command(tmp_path, code)) as program, anyio.create_task_group() as tasks:
@@ -190,7 +190,7 @@ for line in sys.stdin:
         with pytest.raises(HookFailed, match=r"over its 0.05 s") as caught:
             await program.call("my:slow", {}, DECIDES, 0.05)
         assert caught.value.kind == "timeout"
-        assert await program.call("my:fast", {}, DECIDES, 5) == Answer()
+        assert await program.call("my:fast", {}, DECIDES, 5) == HookAnswer()
 
 
 async def test_what_ignores_everything_is_killed_with_its_children(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ async def test_stopping_lets_it_end_by_itself_when_stdin_closes(tmp_path: Path) 
 
 @pytest.mark.row("T27")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    hook = CommandSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
+    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
     async with anyio.create_task_group() as tasks:
         with pytest.raises(HookError, match="no-such-program cannot be started: No such file"):
-            await Executable.start(hook, nothing, tasks)
+            await LastingProgram.start(hook, nothing, tasks)
     assert not (tmp_path / "log").exists()

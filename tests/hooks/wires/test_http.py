@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from gateway.errors import HookError
-from gateway.events.event import Deny, Event
-from gateway.hooks.wires.addresses import is_public
-from gateway.hooks.wires.http import PublicResolver, Remote, RemoteSpec
-from gateway.hooks.wires.server import HookServer
-from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed
+from gateway.events import Deny, Event
+from gateway.hooks.remote import PublicResolver, Remote, RemoteSpec
+from gateway.hooks.server import HookServer
+from gateway.hooks.wires.public_addresses import is_public
+from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.site import Reply, page, serving, site
 
 DECIDES = CallMeta(decides=True)
@@ -48,7 +48,7 @@ async def opened(url: str, **more: Any) -> AsyncIterator[Remote]:
         await remote.stop(1)
 
 
-async def ask(reply: Reply, fields: Any, name: str = "my:event", meta: CallMeta = DECIDES, **more: Any) -> Answer:
+async def ask(reply: Reply, fields: Any, name: str = "my:event", meta: CallMeta = DECIDES, **more: Any) -> HookAnswer:
     async with site(reply) as served, opened(served.url, **more) as remote:
         return await remote.call(name, fields, meta, 5)
 
@@ -83,9 +83,9 @@ async def test_only_what_was_sent_and_may_be_written_is_taken_back() -> None:
 
 @pytest.mark.row("SHE-50")
 async def test_null_an_absent_result_and_an_observer_change_nothing() -> None:
-    assert await ask(result(None), {"a": 1}) == Answer()
-    assert await ask(says(page(b'{"id": 1}')), {"a": 1}) == Answer()
-    assert await ask(result({"a": 2}), {"a": 1}, meta=CallMeta()) == Answer()
+    assert await ask(result(None), {"a": 1}) == HookAnswer()
+    assert await ask(says(page(b'{"id": 1}')), {"a": 1}) == HookAnswer()
+    assert await ask(result({"a": 2}), {"a": 1}, meta=CallMeta()) == HookAnswer()
 
 
 async def test_decisions_arrive_as_they_are() -> None:
@@ -194,7 +194,10 @@ async def test_what_is_no_plain_data_is_sent_to_be_read_and_not_taken_back() -> 
 async def test_the_making_of_a_model_is_never_sent() -> None:
     for dialect in ("gateway", "sherma"):
         async with site(result({"model": "other"})) as served, opened(served.url, dialect=dialect) as remote:
-            assert await remote.call("model:create", {"model": "m", "kwargs": {"api_key": "k"}}, DECIDES, 5) == Answer()
+            assert (
+                await remote.call("model:create", {"model": "m", "kwargs": {"api_key": "k"}}, DECIDES, 5)
+                == HookAnswer()
+            )
             assert served.requests == []
 
 
@@ -236,7 +239,7 @@ async def test_sherma_is_spoken_to_in_its_own_words() -> None:
             "id": 1,
         }
         assert answer.changed == {"system": "S [srv]"}
-        assert await remote.call("gateway:startup", {"platforms": []}, CallMeta(), 5) == Answer()
+        assert await remote.call("gateway:startup", {"platforms": []}, CallMeta(), 5) == HookAnswer()
         assert len(served.requests) == 1
     cleared = result({"node_name": "n", "node_type": "custom", "error": None, "state": {}})
     async with site(cleared) as served, opened(served.url, dialect="sherma") as remote:
@@ -318,7 +321,7 @@ async def test_stopping_waits_for_what_was_begun_and_then_refuses() -> None:
         call = asyncio.create_task(remote.call("my:event", {}, DECIDES, 5))
         await begun.wait()
         await remote.stop(5)
-        assert await call == Answer()
+        assert await call == HookAnswer()
         with pytest.raises(HookFailed) as refused:
             await remote.call("my:event", {}, DECIDES, 5)
     assert refused.value.kind == "refused"

@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.hooks.wires.nursery import Nursery, Plan
-from gateway.hooks.wires.process.census import descendants
+from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Worker, WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.worker.process_tree import find_descendants
 from tests.hooks.wires.workshop import Make, until
 
 pytestmark = pytest.mark.process
@@ -32,9 +32,9 @@ def handle(e, c):
 
 
 @pytest.fixture
-async def nursery() -> AsyncIterator[Nursery]:
+async def nursery() -> AsyncIterator[ForkServerClient]:
     """One for each test: some of them kill it."""
-    async with Nursery(Plan()) as nursery:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         yield nursery
 
 
@@ -45,11 +45,11 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def ask(worker: Worker, limit: float = 10) -> Any:
+async def ask(worker: WorkerHandle, limit: float = 10) -> Any:
     return (await worker.call("x", {}, DECIDES, limit)).result
 
 
-async def test_the_nursery_knows_nothing_and_has_one_thread(nursery: Nursery, make: Make) -> None:
+async def test_the_nursery_knows_nothing_and_has_one_thread(nursery: ForkServerClient, make: Make) -> None:
     await make("def handle(e, c): pass")
     assert read(nursery.pid, "environ") == ""
     assert "Threads:\t1\n" in read(nursery.pid, "status")
@@ -83,7 +83,7 @@ async def test_what_a_worker_may_use_is_bounded(make: Make) -> None:
 
 
 async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_serves(
-    nursery: Nursery, make: Make
+    nursery: ForkServerClient, make: Make
 ) -> None:
     worker = await make(
         """
@@ -115,7 +115,9 @@ async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_
     await until(lambda: not any(is_alive(pid) for pid in (first, worker.life.pid, child)))
 
 
-async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(nursery: Nursery, make: Make) -> None:
+async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(
+    nursery: ForkServerClient, make: Make
+) -> None:
     for number in range(3):
         worker = await make(f"def handle(e, c): return {number}")
         assert await ask(worker) == number
@@ -127,7 +129,7 @@ async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(n
 async def test_what_is_said_to_a_nursery_that_is_closing_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("def handle(e, c): ...")
     spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"))
-    async with Nursery(Plan()) as nursery:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         worker = await nursery.start(spec, nobody, tmp_path / "log")
         brood = nursery._brood
         async with anyio.create_task_group() as tasks:
@@ -138,7 +140,7 @@ async def test_what_is_said_to_a_nursery_that_is_closing_does_no_harm(tmp_path: 
 
 
 async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> None:
-    async with Nursery(Plan()) as nursery:
+    async with ForkServerClient(ForkServerSettings()) as nursery:
         handler = tmp_path / "handler.py"
         handler.write_text(
             "import signal, time\nsignal.pthread_sigmask(0, range(1, 65))\ndef handle(e, c): time.sleep(60)"
@@ -185,7 +187,7 @@ def test_when_the_daemon_is_killed_nothing_of_its_hooks_is_left(way: str, tmp_pa
     daemon = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     assert daemon.stdout
     nursery = int(daemon.stdout.readline())
-    family = {nursery, *(kin.pid for kin in descendants({nursery}))}
+    family = {nursery, *(kin.pid for kin in find_descendants({nursery}))}
     assert len(family) >= 3
     daemon.kill()
     daemon.wait()
@@ -201,14 +203,14 @@ async def test_a_module_to_preload_that_starts_a_thread_is_refused_with_its_name
     )
     (tmp_path / "handler.py").write_text("def handle(e, c): pass")
     monkeypatch.syspath_prepend(tmp_path)
-    async with Nursery(Plan(preload=("threaded",))) as nursery:
+    async with ForkServerClient(ForkServerSettings(preload=("threaded",))) as nursery:
         with pytest.raises(HookFailed, match=r"preload \(threaded\) starts a thread"):
             await nursery.start(WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log", 3)
 
 
 async def test_what_cannot_be_preloaded_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("import sys\ndef handle(e, c): return 'yaml' in sys.modules")
-    async with Nursery(Plan(preload=("no_such_module", "yaml"))) as nursery:
+    async with ForkServerClient(ForkServerSettings(preload=("no_such_module", "yaml"))) as nursery:
         worker = await nursery.start(
             WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log"
         )
@@ -230,7 +232,7 @@ async def test_where_forking_is_not_safe_a_worker_is_a_fresh_interpreter_with_th
         return params["text"]
 
     spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"), env={"A": "b"}, options={"o": 1})
-    async with Nursery(Plan(fork=False)) as nursery:
+    async with ForkServerClient(ForkServerSettings(fork=False)) as nursery:
         worker = await nursery.start(spec, serve, tmp_path / "log")
         assert await ask(worker) == ["hi", {"A": "b"}, {"o": 1}, True]
         with pytest.raises(HookFailed, match=r"was over its 0\.2 s"):
@@ -257,7 +259,7 @@ def open_folder() -> Iterator[Path]:
 async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> None:
     (open_folder / "handler.py").write_text(BOMB)
     (open_folder / "healthy.py").write_text("import os\ndef handle(e, c): return os.getuid()")
-    async with Nursery(Plan(user=NOBODY, processes=30)) as nursery:
+    async with ForkServerClient(ForkServerSettings(user=NOBODY, processes=30)) as nursery:
         healthy = await nursery.start(
             WorkerSpec(name="healthy", handler=str(open_folder / "healthy.py")), nobody, open_folder / "log"
         )
@@ -269,13 +271,13 @@ async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(over_its_time, bomb)
             while not bomb.gone:
-                most = max(most, len(descendants({nursery.pid})))
+                most = max(most, len(find_descendants({nursery.pid})))
                 assert await ask(healthy) == NOBODY
         assert 5 < most <= 30
-        await until(lambda: [kin.pid for kin in descendants({nursery.pid})] == [healthy.life.pid])
+        await until(lambda: [kin.pid for kin in find_descendants({nursery.pid})] == [healthy.life.pid])
 
 
-async def over_its_time(worker: Worker) -> None:
+async def over_its_time(worker: WorkerHandle) -> None:
     with pytest.raises(HookFailed) as failed:
         await ask(worker, 0.5)
     assert failed.value.kind in ("timeout", "died")

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.command import CommandSpec
-from gateway.hooks.wires.oneshot import Oneshot
-from gateway.hooks.wires.wire import Answer, CallMeta, HookFailed
+from gateway.hooks.wires.oneshot_program import OneshotProgram
+from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.workshop import command, is_alive, until
 
 pytestmark = pytest.mark.process
 DECIDES = CallMeta(decides=True)
 
 
-async def once(hook: CommandSpec, name: str = "tool:before", fields: Any = None, timeout: float = 5) -> Answer:
-    wire = Oneshot(hook)
+async def once(hook: ProgramSpec, name: str = "tool:before", fields: Any = None, timeout: float = 5) -> HookAnswer:
+    wire = OneshotProgram(hook)
     try:
         return await wire.call(name, fields or {}, DECIDES, timeout)
     finally:
@@ -57,7 +57,7 @@ async def test_one_that_is_over_its_time_is_killed_with_its_children(tmp_path: P
 async def test_what_it_leaves_in_the_background_neither_holds_the_answer_nor_stays(tmp_path: Path) -> None:
     hook = command(tmp_path, "#!/bin/sh\nsleep 60 & echo $! > child\nexit 0\n")
     before = time.monotonic()
-    assert await once(hook) == Answer()
+    assert await once(hook) == HookAnswer()
     assert time.monotonic() - before < 2
     await until(lambda: not is_alive(int((tmp_path / "child").read_text())))
 
@@ -70,7 +70,7 @@ async def test_a_gigabyte_on_stdout_is_cut_short(tmp_path: Path) -> None:
 
 @pytest.mark.row("T27")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    hook = CommandSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
+    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
     with pytest.raises(HookFailed, match="no-such-program cannot be started") as caught:
         await once(hook)
     assert caught.value.kind == "died"

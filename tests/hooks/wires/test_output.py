@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from gateway.hooks.wires.output import BURST, LARGEST, Output
+from gateway.hooks.wires.output import BURST, MAX_FILE_BYTES, HookOutput
 from tests.hooks.wires.workshop import lines_of, until
 
 
@@ -31,11 +31,11 @@ def text_of(file: Path) -> str:
 
 def fill(file: Path) -> None:
     file.parent.mkdir()
-    file.write_bytes(b"x" * LARGEST)
+    file.write_bytes(b"x" * MAX_FILE_BYTES)
 
 
 async def test_each_line_has_its_time(log: Path) -> None:
-    output = Output(log)
+    output = HookOutput(log)
     read, write = os.pipe()
     output.attach(read)
     os.write(write, b"one\ntw")
@@ -47,19 +47,19 @@ async def test_each_line_has_its_time(log: Path) -> None:
 
 
 async def test_a_silent_hook_leaves_no_file(log: Path) -> None:
-    Output(log).close()
+    HookOutput(log).close()
     assert not list(log.parent.parent.iterdir())
 
 
 async def test_the_file_is_its_owners_alone(log: Path) -> None:
-    output = Output(log)
+    output = HookOutput(log)
     output.note("hello")
     output.close()
     assert mode_of(log) == 0o600
 
 
 async def test_bytes_that_are_no_text_are_kept(log: Path) -> None:
-    output = Output(log)
+    output = HookOutput(log)
     read, write = os.pipe()
     output.attach(read)
     os.write(write, b"\xff\x00\n")
@@ -69,7 +69,7 @@ async def test_bytes_that_are_no_text_are_kept(log: Path) -> None:
 
 
 async def test_what_is_over_the_rate_is_dropped_and_counted(log: Path) -> None:
-    output = Output(log)
+    output = HookOutput(log)
     read, write = os.pipe()
     output.attach(read)
     block = b"x" * 9_999 + b"\n"
@@ -88,15 +88,15 @@ async def test_what_is_over_the_rate_is_dropped_and_counted(log: Path) -> None:
 
 async def test_a_full_file_becomes_the_older_one(log: Path) -> None:
     fill(log)
-    output = Output(log)
+    output = HookOutput(log)
     output.note("fresh")
     output.note("again")
     output.close()
-    assert size_of(log.with_name("hook.log.1")) == LARGEST
+    assert size_of(log.with_name("hook.log.1")) == MAX_FILE_BYTES
     assert lines_of(log) == ["fresh", "again"]
 
 
 async def test_a_full_disk_costs_the_hook_its_log_and_nobody_anything(tmp_path: Path) -> None:
-    output = Output(Path("/dev/full"))
+    output = HookOutput(Path("/dev/full"))
     output.note("lost")
     output.close()

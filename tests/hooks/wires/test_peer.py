@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from gateway.hooks.wires import codec
-from gateway.hooks.wires.codec import Message
-from gateway.hooks.wires.peer import MOST_OPEN, MOST_WAITING, Peer
+from gateway.hooks.wires.codec import RpcMessage
+from gateway.hooks.wires.peer import MAX_OPEN_REQUESTS, MAX_UNREAD_BYTES, Peer
 from gateway.hooks.wires.wire import HookFailed
 from tests.hooks.wires.workshop import until
 
@@ -44,7 +44,7 @@ class Desk:
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any], str]] = []
         self.may_answer = anyio.Event()
-        self.noticed: list[Message] = []
+        self.noticed: list[RpcMessage] = []
         self.lost: list[str] = []
 
     async def serve(self, verb: str, params: dict[str, Any], during: str) -> Any:
@@ -90,7 +90,7 @@ async def test_a_call_gets_its_own_answer(peer: Peer, line: Line) -> None:
     over: list[int] = []
     one, first = peer.call("x", b'{"a":1}', b"{}", over.append)
     two, second = peer.call("x", b"{}", b'{"turn":"t"}', over.append)
-    peer.received(codec.response(two, "second") + codec.response(one, "first"))
+    peer.received(codec.encode_response(two, "second") + codec.encode_response(one, "first"))
     assert (await first.future).result == "first"
     assert (await second.future).result == "second"
     assert over == [two, one]
@@ -126,7 +126,7 @@ async def test_what_is_no_request_is_told_so(peer: Peer, line: Line) -> None:
 
 async def test_so_many_requests_are_served_at_once_and_no_more_are_read(peer: Peer, desk: Desk, line: Line) -> None:
     peer.received(b"".join(map(ask, range(1_000))))
-    await until(lambda: len(desk.asked) == MOST_OPEN)
+    await until(lambda: len(desk.asked) == MAX_OPEN_REQUESTS)
     assert not line.is_read
     desk.may_answer.set()
     await until(lambda: len(line.written) == 1_000)
@@ -134,18 +134,18 @@ async def test_so_many_requests_are_served_at_once_and_no_more_are_read(peer: Pe
 
 
 async def test_who_does_not_read_is_not_read(peer: Peer, desk: Desk, line: Line) -> None:
-    peer.choke()
+    peer.pause_requests()
     peer.received(ask(1))
     assert not line.is_read
     await anyio.sleep(0.01)
     assert not desk.asked
-    peer.ease()
+    peer.resume_requests()
     await until(lambda: desk.asked)
     assert line.is_read
 
 
 async def test_who_has_long_not_read_gets_no_more_calls(peer: Peer, line: Line) -> None:
-    line.waiting = MOST_WAITING + 1
+    line.waiting = MAX_UNREAD_BYTES + 1
     with pytest.raises(HookFailed, match="does not read"):
         peer.call("x", b"{}", b"{}", lambda _: None)
 
@@ -158,7 +158,7 @@ async def test_a_flood_leaves_the_loop_to_others(peer: Peer) -> None:
         while peer._intake._lines.renew():
             await checkpoint()
             turns += 1
-    assert turns > 20_000 // codec.LINES_A_TURN
+    assert turns > 20_000 // codec.LINES_PER_TICK
 
 
 async def test_garbage_ends_the_wire_once(peer: Peer, desk: Desk) -> None:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.worker_handle import WorkerHandle
 from tests.hooks.wires.workshop import Make
 
 pytestmark = pytest.mark.process
@@ -24,7 +24,7 @@ def handle(e, c): return [V, beside.V]
 """
 
 
-async def result(worker: Worker, name: str = "x", turn: str = "") -> Any:
+async def result(worker: WorkerHandle, name: str = "x", turn: str = "") -> Any:
     return (await worker.call(name, {}, CallMeta(decides=True, writable=(), turn=turn), 10)).result
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.events.event import Deny, End, Event, Retry, on
-from gateway.hooks.wires.server import HookServer
+from gateway.events import Deny, End, Event, Retry, on
+from gateway.hooks.server import HookServer
 from gateway.hooks.wires.signing import key_of, sign
 
 JSON = {"content-type": "application/json"}

@@ -19,11 +19,11 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.events.event import Deny, Event
+from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
-from gateway.hooks.wires.http import Remote, RemoteSpec
-from gateway.hooks.wires.server import HookServer
-from gateway.hooks.wires.telling import interceptor
+from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.server import HookServer
+from gateway.hooks.wires.event_calls import interceptor
 from gateway.hooks.wires.wire import CallMeta, HookFailed
 from tests.hooks.wires.site import serving, site
 

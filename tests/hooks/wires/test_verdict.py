@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.hooks.wires.verdict import input_for, verdict
+from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
 from gateway.hooks.wires.wire import HookFailed
 
 VERDICTS = [
@@ -45,12 +45,12 @@ VERDICTS = [
 def test_an_end_means_what_it_means_to_claude_code(
     name: str, code: int, stdout: bytes, guard: bool, result: Any
 ) -> None:
-    assert verdict(name, code, stdout, "why", guard).result == result
+    assert parse_answer(name, code, stdout, "why", guard).result == result
 
 
 def test_an_end_may_ask() -> None:
     said = b'{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"Really?"}}'
-    asked = verdict("tool:before", 0, said, "", False).ask
+    asked = parse_answer("tool:before", 0, said, "", False).ask
     assert asked
     assert asked.prompt == "Really?"
 
@@ -70,11 +70,11 @@ def test_an_end_may_ask() -> None:
 )
 def test_every_other_end_is_a_failure(code: int, stdout: bytes, guard: bool, what: str) -> None:
     with pytest.raises(HookFailed, match=what):
-        verdict("tool:before", code, stdout, "why", guard)
+        parse_answer("tool:before", code, stdout, "why", guard)
 
 
 def test_names_of_the_event_win_over_names_of_claude_code() -> None:
-    assert input_for("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"}) == {
+    assert build_input("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"}) == {
         "event": "my:event",
         "hook_event_name": "my:event",
         "cwd": "/f",
@@ -103,7 +103,7 @@ def test_whatever_a_program_says_there_is_a_verdict_or_a_failure(
     name: str, code: int, stdout: bytes, guard: bool
 ) -> None:
     try:
-        answer = verdict(name, code, stdout, "", guard)
+        answer = parse_answer(name, code, stdout, "", guard)
     except HookFailed:
         return
     assert answer.result is None or isinstance(answer.result, dict)

@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 
-from gateway.hooks.wires.command import CommandSpec
-from gateway.hooks.wires.worker import Worker
+from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle
 
-Make = Callable[..., Awaitable[Worker]]
+Make = Callable[..., Awaitable[WorkerHandle]]
 
 
 async def until(condition: Callable[[], object], limit: float = 5) -> None:
@@ -26,7 +26,7 @@ def lines_of(log: Path) -> list[str]:
     return [line[20:] for line in log.read_text().splitlines()]
 
 
-def command(folder: Path, code: str, *words: str, **more: Any) -> CommandSpec:
+def command(folder: Path, code: str, *words: str, **more: Any) -> ProgramSpec:
     """A program in Python, or whatever `code` begins with."""
     folder.mkdir(exist_ok=True)
     file = folder / "hook"
@@ -34,7 +34,7 @@ def command(folder: Path, code: str, *words: str, **more: Any) -> CommandSpec:
     file.chmod(0o755)
     log = folder / "hook.log"
     env = {"PATH": os.environ["PATH"], **more.pop("env", {})}
-    return CommandSpec(name="weather", command=("./hook", *words), folder=folder, log=log, env=env, **more)
+    return ProgramSpec(name="weather", command=("./hook", *words), folder=folder, log=log, env=env, **more)
 
 
 def is_alive(pid: int) -> bool:

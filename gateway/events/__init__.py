@@ -1,0 +1,50 @@
+"""Events: what one is and what may be decided about it, and the catalogue of all that the gateway tells.
+
+This face is loaded in the process of every hook: it brings `event.py` and nothing else.
+"""
+
+from gateway.events.event import (
+    DECISIONS,
+    MARKS_ATTRIBUTE,
+    OUTCOMES,
+    YES_WORDS,
+    Bags,
+    Decorated,
+    Deny,
+    End,
+    Event,
+    HookMark,
+    OnError,
+    Outcome,
+    Pause,
+    Question,
+    Retry,
+    find_marked,
+    is_yes,
+    on,
+    outcome_from,
+    outcome_to_dict,
+)
+
+__all__ = [
+    "DECISIONS",
+    "MARKS_ATTRIBUTE",
+    "OUTCOMES",
+    "YES_WORDS",
+    "Bags",
+    "Decorated",
+    "Deny",
+    "End",
+    "Event",
+    "HookMark",
+    "OnError",
+    "Outcome",
+    "Pause",
+    "Question",
+    "Retry",
+    "find_marked",
+    "is_yes",
+    "on",
+    "outcome_from",
+    "outcome_to_dict",
+]

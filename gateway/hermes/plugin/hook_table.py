@@ -1,0 +1,229 @@
+"""The one table of the hook names that plugins know: at which event of ours each is called, with what, for what answer.
+
+`HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither is nobody's. Who observes is
+told and not listened to; who decides has a `results`, and what guards something denies when it fails.
+"""
+
+from collections.abc import Callable, Mapping, MutableSet, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from gateway.events import Event
+from gateway.hermes.plugin import arguments, results
+
+BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
+# The event, what came back of the callbacks, and what people have approved for good.
+ApplyResults: TypeAlias = Callable[[Event, Sequence[Any], MutableSet[str]], Any]
+
+TELEMETRY_SCHEMA = "hermes.observer.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class HermesHook:
+    """One name. `arguments` makes the arguments (None: it does not fire this time), `notes` are the events that it needs."""
+
+    name: str
+    events: tuple[str, ...]
+    doc: str
+    told: BuildArguments
+    meant: ApplyResults | None = None
+    guards: bool = False
+    order: float = 0
+    notes: tuple[str, ...] = ()
+    is_loose: bool = False  # its arguments are not settled in Hermes: what a callback asks for and we lack is None
+
+    @property
+    def decides(self) -> bool:
+        return self.meant is not None
+
+
+_TURN = ("agent:start",)
+
+_HOOKS = (
+    HermesHook(
+        "pre_tool_call",
+        ("tool:before",),
+        "block, approve (asks the person) or modify; block beats approve",
+        arguments.build_pre_tool_args,
+        results.apply_tool_decision,
+        True,
+    ),
+    HermesHook(
+        "post_tool_call",
+        ("tool:after",),
+        "a tool has run, failed or was not allowed",
+        arguments.build_post_tool_args,
+        order=1,
+    ),
+    HermesHook(
+        "transform_tool_result",
+        ("tool:after",),
+        "the first text is the result",
+        arguments.build_tool_result_args,
+        results.apply_tool_result,
+        order=2,
+    ),
+    HermesHook(
+        "transform_terminal_output",
+        ("tool:after",),
+        "the first text is the output of the shell",
+        arguments.build_terminal_args,
+        results.apply_terminal_output,
+    ),
+    HermesHook(
+        "transform_llm_output",
+        ("agent:end",),
+        "the first text is the reply",
+        arguments.build_output_args,
+        results.apply_reply,
+        notes=_TURN,
+    ),
+    HermesHook(
+        "pre_llm_call",
+        ("agent:start",),
+        "context, added to the person's message for this turn's calls alone",
+        arguments.build_pre_llm_args,
+        results.apply_context,
+    ),
+    HermesHook(
+        "post_llm_call",
+        ("agent:end",),
+        "the turn has its reply",
+        arguments.build_post_llm_args,
+        order=1,
+        notes=(*_TURN, "message:add"),
+    ),
+    HermesHook(
+        "pre_verify",
+        ("agent:end",),
+        "continue: the model goes on, three times at most; when files were changed",
+        arguments.build_verify_args,
+        results.apply_verify,
+        order=2,
+        notes=(*_TURN, "tool:after"),
+    ),
+    HermesHook(
+        "pre_api_request",
+        ("llm:before",),
+        "the model is called",
+        arguments.build_pre_request_args,
+        notes=(*_TURN, "message:add"),
+    ),
+    HermesHook(
+        "post_api_request",
+        ("llm:after",),
+        "the model answered",
+        arguments.build_post_request_args,
+        notes=(*_TURN, "llm:before"),
+    ),
+    HermesHook(
+        "api_request_error",
+        ("llm:after",),
+        "the model failed",
+        arguments.build_request_error_args,
+        notes=(*_TURN, "llm:before"),
+    ),
+    HermesHook(
+        "on_session_start",
+        ("agent:start",),
+        "the first turn of a session",
+        arguments.build_session_start_args,
+        order=-1,
+    ),
+    HermesHook(
+        "on_session_end",
+        ("agent:end",),
+        "a turn is over, whatever its name says",
+        arguments.build_turn_end_args,
+        order=3,
+        notes=_TURN,
+    ),
+    HermesHook("on_session_finalize", ("session:end",), "a session is over", arguments.build_finalize_args),
+    HermesHook("on_session_reset", ("session:reset",), "a session took another's place", arguments.build_reset_args),
+    HermesHook("subagent_start", ("handoff:before",), "another agent is asked", arguments.build_subagent_start_args),
+    HermesHook(
+        "subagent_stop", ("handoff:after",), "it is done", arguments.build_subagent_stop_args, notes=("handoff:before",)
+    ),
+    HermesHook(
+        "pre_gateway_dispatch",
+        ("message:received",),
+        "skip, rewrite or allow; after the person was let in, not before",
+        arguments.build_dispatch_args,
+        results.apply_dispatch,
+    ),
+    HermesHook("pre_approval_request", ("interrupt:before",), "the person is asked", arguments.build_approval_args),
+    HermesHook(
+        "post_approval_response", ("interrupt:after",), "the person answered", arguments.build_approval_response_args
+    ),
+    HermesHook(
+        "on_stream_start",
+        ("llm:chunk",),
+        "the first piece of an answer",
+        arguments.build_stream_start_args,
+        is_loose=True,
+    ),
+    HermesHook("on_stream_delta", ("llm:chunk",), "a piece of an answer", arguments.build_stream_args, is_loose=True),
+    HermesHook("on_stream_end", ("llm:after",), "the answer is whole", arguments.build_stream_end_args, is_loose=True),
+    HermesHook(
+        "on_interim_message",
+        ("llm:after",),
+        "what the model says while it wants tools",
+        arguments.build_interim_args,
+        is_loose=True,
+    ),
+    HermesHook(
+        "on_skill_lifecycle",
+        ("skill:after",),
+        "a skill was loaded or unloaded",
+        arguments.build_plain_args,
+        is_loose=True,
+    ),
+    HermesHook(
+        "agent_loop_stopped",
+        ("agent:end",),
+        "the loop of model and tools ended",
+        arguments.build_plain_args,
+        order=3,
+        is_loose=True,
+    ),
+    HermesHook("pre_command", ("command:*",), "a command is about to run", arguments.build_plain_args, is_loose=True),
+    HermesHook(
+        "gateway_platform_event",
+        ("platform:up", "platform:down"),
+        "a chat network came or went",
+        arguments.build_platform_args,
+        is_loose=True,
+    ),
+)
+
+HERMES_HOOKS: Mapping[str, HermesHook] = MappingProxyType({row.name: row for row in _HOOKS})
+
+_KANBAN = "there is no board of tasks here"
+_ROOMS = "there are no rooms here"
+_VOICE = "the gateway neither hears nor speaks"
+_AUXILIARY = "there are no auxiliary models here"
+
+UNSUPPORTED_HOOKS: Mapping[str, str] = MappingProxyType(
+    {
+        "kanban_task_claimed": _KANBAN,
+        "kanban_task_completed": _KANBAN,
+        "kanban_task_blocked": _KANBAN,
+        "on_kanban_worker_spawned": _KANBAN,
+        "on_kanban_worker_exited": _KANBAN,
+        "on_kanban_worker_stale_claim": _KANBAN,
+        "on_kanban_task_updated": _KANBAN,
+        "on_kanban_dispatch_tick": _KANBAN,
+        "on_room_member_activity": _ROOMS,
+        "pre_transcription": _VOICE,
+        "pre_tts_synthesis": _VOICE,
+        "pre_auxiliary_call": _AUXILIARY,
+        "post_auxiliary_call": _AUXILIARY,
+        "transform_api_error_classification": "which errors of a model are tried again is fixed",
+    }
+)
+
+
+def describe_unsupported(name: str) -> str:
+    """Why a callback under this name is never called."""
+    return UNSUPPORTED_HOOKS.get(name) or "Hermes has no such hook either"

@@ -1,0 +1,179 @@
+"""From a plugin's folder to what can be called of it: its callbacks by hook name, its tools, its commands.
+
+It is the package `hermes_plugins.<slug>`, in `sys.modules` before it runs, compiled from the text in the folder as any
+hook is. Each hook name that it registered is one target of the wire, so that what belongs together is judged together.
+"""
+
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gateway.events import Event, HookMark
+from gateway.hermes.plugin.arguments import remember_event
+from gateway.hermes.plugin.caller import PluginCaller, pick_arguments
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
+from gateway.hermes.plugin.message_event import to_hermes_arguments
+from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
+from gateway.worker.capabilities import GatewayRequests
+from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
+
+PARENT_PACKAGE = "hermes_plugins"
+NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
+NOTE_ORDER = -100
+APPROVALS_KEY = "approved"  # the key of the plugin's store
+
+ReportError = Callable[[BaseException], object]
+
+
+class PluginApprovals(set[str]):
+    """What people have approved for good; `is_changed` once something came to it."""
+
+    is_changed = False
+
+    def add(self, rule: str) -> None:
+        self.is_changed = True
+        super().add(rule)
+
+
+def load_plugin(
+    file: Path,
+    manifest: Mapping[str, Any],
+    options: Mapping[str, Any],
+    requests: GatewayRequests,
+    complain: ReportError,
+) -> Handlers:
+    """Raises whatever the plugin's code raises, and TypeError when it has no `register`."""
+    module = _run_module(file, str(manifest["key"]))
+    register = getattr(module, "register", None)
+    if not callable(register):
+        raise TypeError("nothing to call: define register(ctx)")
+    ctx = PluginContext(manifest, options, requests)
+    if hasattr(register(ctx), "__await__"):
+        raise TypeError(
+            "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
+        )
+    return Plugin(ctx, requests, complain).handlers()
+
+
+def _run_module(file: Path, key: str) -> ModuleType:
+    parent = sys.modules.setdefault(PARENT_PACKAGE, ModuleType(PARENT_PACKAGE))
+    parent.__path__ = []
+    name = f"{PARENT_PACKAGE}.{key.replace('/', '__').replace('-', '_')}"
+    module = ModuleType(name)
+    loader = SourceOnlyLoader(name, str(file))
+    spec = ModuleSpec(name, loader, origin=str(file), is_package=True)
+    spec.submodule_search_locations = [str(file.parent)]
+    module.__file__, module.__loader__, module.__spec__ = str(file), loader, spec
+    module.__package__, module.__path__ = name, [str(file.parent)]
+    sys.modules[name] = module
+    read_siblings_from_source(file.parent)
+    source = file.read_bytes()
+    code = compile(source, str(file), "exec", dont_inherit=True)
+    cache_source_lines(str(file), source)
+    exec(code, module.__dict__)  # noqa: S102 - running the plugin is what this process is for
+    return module
+
+
+class Plugin:
+    """What a plugin has registered, as functions that the worker calls."""
+
+    def __init__(self, ctx: PluginContext, requests: GatewayRequests, complain: ReportError) -> None:
+        self._ctx = ctx
+        self._requests = requests
+        self._complain = complain
+        self._caller = PluginCaller()
+        self._approvals = PluginApprovals()
+        self._is_guard = bool(ctx.manifest.guards)
+        if "pre_tool_call" in ctx.registered.hooks:
+            self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
+
+    def handlers(self) -> Handlers:
+        had = self._ctx.registered
+        rows = [HERMES_HOOKS[name] for name in had.hooks if name in HERMES_HOOKS]
+        marked = {
+            row.name: (self._callbacks(row, had.hooks[row.name]), _make_mark(row, self._is_guard)) for row in rows
+        }
+        if notes := tuple(dict.fromkeys(name for row in rows for name in row.notes)):
+            marked[NOTE_TARGET] = (_remember_event, HookMark(notes, NOTE_ORDER))
+        served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in had.tools.items()}
+        served |= {f"command:{name}": self._command(handler) for name, (handler, _) in had.commands.items()}
+        return Handlers(None, marked, served, _describe_contents(had, rows))
+
+    def _callbacks(self, row: HermesHook, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
+        """All of one name: each is called whatever became of the one before; a guard's first failure is the answer."""
+
+        async def call(event: Event) -> Any:
+            told = row.told(event)
+            if told is None:
+                return None
+            told = {**to_hermes_arguments(row.name, told, event), "telemetry_schema_version": TELEMETRY_SCHEMA}
+            self._ctx.session_key.set(str(event.get("session_key") or ""))
+            answers, failures = [], []
+            for callback in callbacks:
+                try:
+                    answer = await self._caller.call(callback, **pick_arguments(callback, told, row.is_loose))
+                except Exception as error:  # noqa: BLE001 - calling a plugin
+                    failures.append(error)
+                else:
+                    answers += [] if answer is None else [answer]
+            self._tell_failures(row, failures, bool(answers))
+            if row.meant is None:
+                return None
+            result = row.meant(event, answers, self._approvals)
+            await self._keep_approvals()
+            return result
+
+        return call
+
+    def _tell_failures(self, row: HermesHook, failures: Sequence[Exception], is_answered: bool) -> None:
+        """A failure is the call's own, unless others have answered and their word must not be lost with it."""
+        if failures and ((row.guards and self._is_guard) or not is_answered):
+            raise failures[0]
+        for error in failures:
+            traceback.print_exception(error)
+            self._complain(error)
+
+    async def _keep_approvals(self) -> None:
+        if self._approvals.is_changed:
+            self._approvals.is_changed = False
+            await self._caller.call(self._ctx.state.set, APPROVALS_KEY, sorted(self._approvals))
+
+    def _tool(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
+        async def call(event: Event) -> Any:
+            session = event.get("session_id") or ""
+            known = {"task_id": session, "session_id": session, "turn_id": event.get("turn_id") or ""}
+            self._ctx.session_key.set(str(event.get("session_key") or ""))
+            return await self._caller.call(handler, event["args"], **pick_arguments(handler, known))
+
+        return call
+
+    def _command(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
+        async def call(event: Event) -> Any:
+            self._ctx.session_key.set(str(event.get("session_key") or ""))
+            said = await self._caller.call(handler, event["args"])
+            return None if said is None else str(said)
+
+        return call
+
+
+def _make_mark(row: HermesHook, is_guard: bool) -> HookMark:
+    return HookMark(row.events, row.order, on_error="deny" if is_guard and row.guards else "skip")
+
+
+async def _remember_event(event: Event) -> None:
+    remember_event(event)
+
+
+def _describe_contents(had: Registrations, rows: Sequence[HermesHook]) -> dict[str, Any]:
+    """What the gateway is told beside the marks."""
+    return {
+        "decides": [*(row.name for row in rows if row.decides), NOTE_TARGET],
+        "tools": [{"name": name, **facts} for name, (_, facts) in had.tools.items()],
+        "commands": [{"name": name, **facts} for name, (_, facts) in had.commands.items()],
+        "skills": [{"name": name, **facts} for name, facts in had.skills.items()],
+        "remarks": list(had.remarks),
+    }

@@ -1,0 +1,182 @@
+"""What a plugin's `register(ctx)` is given: where it says what it has, and reaches what it may use.
+
+What it registers is kept in `Registrations`, and told to the gateway once `register` is done. What is not offered here is
+noted and answers None, so that the rest of the plugin works.
+"""
+
+import asyncio
+import atexit
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.plugin.llm import PluginLlm
+from gateway.hermes.shim.session_env import get_session_env
+from gateway.worker.capabilities import GatewayRequests
+
+STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # what the keys of the plugin's store begin with
+
+
+@dataclass(slots=True)
+class Registrations:
+    """What a plugin has said that it has."""
+
+    hooks: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)
+    tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
+    commands: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
+    skills: dict[str, dict[str, Any]] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def remark(self, text: str) -> None:
+        self.remarks.setdefault(text)
+
+
+class PluginState:
+    """A plugin's own values by key, which last; whatever JSON can hold."""
+
+    def __init__(self, requests: GatewayRequests, prefix: str) -> None:
+        self._ask = requests.ask
+        self._prefix = prefix
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._ask("store.get", {"key": self._prefix + key, "default": default})
+
+    def set(self, key: str, value: Any) -> None:
+        self._ask("store.set", {"key": self._prefix + key, "value": value})
+
+    def delete(self, key: str) -> bool:
+        return bool(self._ask("store.delete", {"key": self._prefix + key}))
+
+    def keys(self) -> list[str]:
+        found = self._ask("store.keys", {})
+        return [key.removeprefix(self._prefix) for key in found if key.startswith(self._prefix)]
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.keys():
+            raise KeyError(key)
+        return self.get(key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.set(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        if not self.delete(key):
+            raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys()
+
+
+class PluginContext:
+    """`ctx`. Its calls answer when the gateway has answered, in a coroutine too, as in Hermes."""
+
+    def __init__(self, manifest: Mapping[str, Any], options: Mapping[str, Any], requests: GatewayRequests) -> None:
+        self.manifest = SimpleNamespace(**manifest)
+        self.plugin_id: str = manifest["key"]
+        self.profile_name = "default"
+        self.state = PluginState(requests, STATE_PREFIX)
+        self.llm = PluginLlm(lambda params: requests.ask("llm", params))
+        self.registered = Registrations()
+        self.session_key: ContextVar[str] = ContextVar("session_key", default="")
+        self._config = PluginState(requests, CONFIG_PREFIX)
+        self._options = options
+        self._ask = requests.ask
+
+    def register_hook(self, hook_name: str, callback: Callable[..., Any]) -> None:
+        if not callable(callback):
+            raise TypeError(f"the callback of {hook_name} is {type(callback).__name__}, which cannot be called")
+        self.registered.hooks.setdefault(hook_name, []).append(callback)
+        if hook_name not in HERMES_HOOKS:
+            self.registered.remark(f"the hook {hook_name} never fires here: {describe_unsupported(hook_name)}")
+
+    def register_command(
+        self, name: str, handler: Callable[..., Any], description: str = "", args_hint: str = ""
+    ) -> None:
+        clean = name.lower().strip().lstrip("/").replace(" ", "-")
+        if not clean:
+            self.registered.remark("a command without a name was registered; it is left out")
+            return
+        facts = {"summary": description or "Plugin command", "usage": (args_hint or "").strip()}
+        self.registered.commands[clean] = (handler, facts)
+
+    def register_tool(  # noqa: PLR0913 - Hermes's signature
+        self,
+        name: str,
+        toolset: str,  # noqa: ARG002
+        schema: Mapping[str, Any],
+        handler: Callable[..., Any],
+        check_fn: Callable[[], Any] | None = None,
+        requires_env: Any = None,  # noqa: ARG002
+        is_async: bool = False,  # noqa: ARG002
+        description: str = "",
+        emoji: str = "",  # noqa: ARG002
+        override: bool = False,
+    ) -> None:
+        if check_fn is not None and not check_fn():
+            self.registered.remark(
+                f"the tool {name} is not offered to the model: its own check says that it cannot work"
+            )
+            return
+        inner = schema.get("function", schema) if isinstance(schema.get("function", schema), Mapping) else schema
+        parameters = inner.get("parameters", inner if inner.get("type") == "object" else None)
+        said = description or str(inner.get("description") or "")
+        facts = {"description": said, "schema": parameters or {"type": "object"}, "override": bool(override)}
+        self.registered.tools[name] = (handler, facts)
+
+    def register_skill(self, name: str, path: Path | str, description: str = "") -> None:
+        path = Path(path)
+        if not name or not all(letter.isalnum() or letter in "_-" for letter in name):
+            raise ValueError(f"{name!r} is no name for a skill: letters, digits, _ and -")
+        if not path.exists():
+            raise FileNotFoundError(f"there is no SKILL.md at {path}")
+        folder = path if path.is_dir() else path.parent
+        self.registered.skills[name] = {"folder": str(folder.resolve()), "description": description}
+
+    def dispatch_tool(self, tool_name: str, args: Mapping[str, Any] | None = None, **_: Any) -> str:
+        """Use a tool of the agent: what it gave, as the model would see it."""
+        return str(self._ask("tool", {"name": tool_name, "args": dict(args or {})}))
+
+    def inject_message(self, content: str, role: str = "user", session_key: str = "") -> bool:
+        """Say something in a conversation, in a person's place: this one's, or that of the key."""
+        key = session_key or get_session_env("HERMES_SESSION_KEY") or self.session_key.get()
+        if not key:
+            return False
+        text = content if role == "user" else f"[{role}] {content}"
+        self._ask("submit", {"text": text, "session": key})
+        return True
+
+    def get_config(self, key: str | None = None, default: Any = None) -> Any:
+        """What `set_config` has kept, over `plugins.entries.<name>` of the configuration."""
+        if key is None:
+            return {**self._options, **{name: self._config.get(name) for name in self._config.keys()}}  # noqa: SIM118 - it is no dict
+        kept = self._config.get(key)
+        return self._options.get(key, default) if kept is None else kept
+
+    def set_config(self, key: str, value: Any) -> None:
+        self._config.set(key, value)
+
+    def has_plugin(self, name: str) -> bool:
+        """Plugins here do not see each other."""
+        return name == self.plugin_id
+
+    def on_unload(self, callback: Callable[[], Any]) -> Callable[[], Any]:
+        """Called when the plugin is switched off, replaced or the gateway stops; last registered, first called."""
+        atexit.register(_run_on_unload, callback)
+        return callback
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.registered.remark(f"ctx.{name} is not offered here; the rest of the plugin works")
+        return lambda *_args, **_more: None
+
+
+def _run_on_unload(callback: Callable[[], Any]) -> None:
+    result = callback()
+    if inspect.iscoroutine(result):
+        asyncio.run(result)

@@ -1,0 +1,130 @@
+"""What the answers of a hook name's callbacks come to: changes of the event, a question to the person, an outcome.
+
+An answer in a shape that the name does not know means nothing, as in Hermes; two things are stricter on purpose: a
+`block` without a message blocks, and of several answers a block beats an approval.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, MutableSet, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.events import YES_WORDS, Deny, End, Event, Retry
+from gateway.hermes.plugin.arguments import own_bag_of, split_exit_code
+
+MAX_CONTEXT = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
+MAX_SHOWN = 2_000
+BLOCK_TEXT = "A plugin did not allow this call."
+APPROVED_KEY = "approved by plugins"  # in the session's bag
+
+
+def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:
+    """`pre_tool_call`."""
+    said = [answer for answer in answers if isinstance(answer, dict)]
+    if block := next((one for one in said if _action_of(one) in ("block", "deny")), None):
+        return Deny(_text_of(block, "message", "reason") or BLOCK_TEXT)
+    changes: dict[str, Any] = {}
+    for one in said:
+        if _action_of(one) == "modify" and isinstance(one.get("args"), dict):
+            changes |= one["args"]
+    if changes:
+        event["args"] = {**event["args"], **changes}
+    if approval := next((one for one in said if _action_of(one) == "approve"), None):
+        return _ask_person(event, approval, approved)
+    return None
+
+
+def _ask_person(event: Event, approval: dict[str, Any], approved: MutableSet[str]) -> Any:
+    """A person decides, unless one has decided it for longer than once."""
+    tool = event.get("tool")
+    rule = str(approval.get("rule_key") or "").strip() or str(tool)
+    if rule in approved or rule in event.session.get(APPROVED_KEY, ()):
+        return None
+    why = _text_of(approval, "message")
+    answer = str(event.ask(f"May I run {tool}?" + (f" {why}" if why else ""), f"approve {rule}")).strip().lower()
+    if answer == "always":
+        approved.add(rule)
+    elif answer == "session":
+        event.session[APPROVED_KEY] = [*event.session.get(APPROVED_KEY, ()), rule]
+    elif answer not in YES_WORDS:
+        return Deny(f"The person did not allow {tool} to run.")
+    return None
+
+
+def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`transform_tool_result`: an empty text counts too."""
+    for text in _texts_of(answers):
+        event["result"] = text
+        return
+
+
+def apply_terminal_output(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:  # noqa: ARG001
+    """`transform_terminal_output`: how the command ended still stands below it."""
+    _, code = split_exit_code(str(event["result"]))
+    for text in _texts_of(answers):
+        event["result"] = f"{text}\n[exit code {code}]".lstrip() if code else text
+        return
+
+
+def apply_reply(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`transform_llm_output`."""
+    if text := next((text for text in _texts_of(answers) if text), ""):
+        event["response_full"] = text
+
+
+def apply_context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_llm_call`."""
+    pieces = [answer.get("context") if isinstance(answer, dict) else answer for answer in answers]
+    found = [_shorten(str(piece)) for piece in pieces if piece and str(piece).strip() and not isinstance(piece, dict)]
+    if found:
+        event["context"] = [*(event.get("context") or ()), *found]
+
+
+def apply_verify(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_verify`: the first that wants more of the model."""
+    for answer in answers:
+        if not isinstance(answer, dict) or _action_of(answer) not in ("continue", "block"):
+            continue
+        if message := _text_of(answer, "message", "reason").strip():
+            own = own_bag_of(event)
+            own["nudges"] = own.get("nudges", 0) + 1
+            return Retry(message)
+    return None
+
+
+def apply_dispatch(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
+    """`pre_gateway_dispatch`: the first that says something decides."""
+    for answer in answers:
+        word = _action_of(answer) if isinstance(answer, dict) else ""
+        if word == "skip":
+            return End("", str(answer.get("reason") or "skipped by a plugin"))
+        if word == "rewrite" and isinstance(answer.get("text"), str):
+            event["text"] = answer["text"]
+            return None
+        if word == "allow":
+            return None
+    return None
+
+
+def _action_of(answer: dict[str, Any]) -> str:
+    return str(answer.get("action") or answer.get("decision") or "").strip().lower()
+
+
+def _text_of(answer: dict[str, Any], *keys: str) -> str:
+    return next((answer[key] for key in keys if isinstance(answer.get(key), str) and answer[key]), "")
+
+
+def _texts_of(answers: Sequence[Any]) -> Iterator[str]:
+    return (answer for answer in answers if isinstance(answer, str))
+
+
+def _shorten(text: str) -> str:
+    """A text that the model can be shown at every call of the turn."""
+    if len(text) <= MAX_CONTEXT:
+        return text
+    home = os.environ.get("HERMES_HOME", ".")  # noqa: TID251 - in a worker this is what its hook declared
+    path = Path(home) / "hermes-gateway" / "files" / f"context-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return f"{text[:MAX_SHOWN]}\n[{len(text)} characters in all; the whole text is in {path}]"

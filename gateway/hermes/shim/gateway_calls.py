@@ -1,0 +1,31 @@
+"""The line from a module that a handler imported to the gateway, and what is said once of what cannot be served."""
+
+import sys
+from typing import Any
+
+from gateway.worker.capabilities import GatewayRequests
+
+_WARNED: set[str] = set()  # by this process, which serves one hook
+
+
+def ask_gateway(verb: str, **params: Any) -> Any:
+    """What the gateway answers; waited for even in a coroutine, since Hermes's functions are plain ones.
+
+    Raises:
+        RuntimeError: it refuses, and says why.
+    """
+    if GatewayRequests.own is None:
+        raise RuntimeError("this module works in the process of a hook alone")
+    return GatewayRequests.own.ask(verb, params)
+
+
+def get_facts() -> dict[str, Any]:
+    """How the gateway is set up."""
+    return dict(ask_gateway("facts"))
+
+
+def warn_once(text: str) -> None:
+    """Into the hook's log, the first time."""
+    if text not in _WARNED:
+        _WARNED.add(text)
+        print(f"warning: {text}", file=sys.stderr)  # noqa: T201 - the hook's own log

@@ -1,0 +1,136 @@
+"""What was written for Hermes's shell hooks and outbound webhooks, on our wires: what they are told, what they answer.
+
+A shell hook is a one-shot program that reads `{hook_event_name, tool_name, tool_input, session_id, cwd, extra}`. A
+webhook gets the same with a delivery id and a time, and a signature over the whole body.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gateway.events import Bags, Event, Pause, outcome_to_dict
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
+from gateway.hooks.remote import Remote
+from gateway.hooks.wires.field_encoding import to_plain
+from gateway.hooks.wires.oneshot_answer import BLOCKING_EXIT, MAX_SHOWN
+from gateway.hooks.wires.wire import CallMeta, Disconnection, HookAnswer, HookFailed
+
+SIGNATURE = "X-Hermes-Signature-256"
+
+_TOOL_NAMES = frozenset({"pre_tool_call", "post_tool_call"})
+_TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
+_encode = msgspec.json.Encoder().encode
+
+
+def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict[str, Any] | None:
+    """The object that it gets; None when it is not meant this time."""
+    kwargs = row.told(event)
+    if kwargs is None:
+        return None
+    if matcher and row.name in _TOOL_NAMES and not re.fullmatch(matcher, str(kwargs.get("tool_name") or "")):
+        return None
+    args = kwargs.get("args")
+    extra, _ = to_plain({name: value for name, value in kwargs.items() if name not in _TOP_LEVEL_FIELDS})
+    return {
+        "hook_event_name": row.name,
+        "tool_name": kwargs.get("tool_name"),
+        "tool_input": args if isinstance(args, dict) else None,
+        "session_id": kwargs.get("session_id") or kwargs.get("parent_session_id") or "",
+        "cwd": cwd,
+        "extra": {**extra, "telemetry_schema_version": TELEMETRY_SCHEMA},
+    }
+
+
+class ShellHookDialect:
+    """How a one-shot program of Hermes is spoken to. `stands`: the content hash now, which must be what was trusted."""
+
+    def __init__(self, name: str, hook: str, matcher: str, trusted: str, stands: Callable[[], str]) -> None:
+        self._name = name
+        self._row = HERMES_HOOKS.get(hook)
+        self._matcher = matcher
+        self._trusted = trusted
+        self._stands = stands
+
+    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes | None:
+        """HookFailed when somebody has edited it since it was trusted."""
+        if self._row is None:
+            return None
+        said = build_payload(self._row, _make_event(name, fields, answers), self._matcher, folder)
+        if said is not None and self._stands() != self._trusted:
+            remedy = f"read it, then run: hermes-gateway hooks trust {self._name}"
+            raise HookFailed(f"it was edited since it was trusted; {remedy}", kind="refused")
+        return None if said is None else _encode(said)
+
+    def meant(self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]) -> HookAnswer:
+        """What its end says. HookFailed when it failed and said nothing."""
+        code, stdout, stderr = ended
+        if code == BLOCKING_EXIT:
+            answers: Sequence[Any] = ({"action": "block", "message": stderr.strip()[:MAX_SHOWN]},)
+        else:
+            said = _parse_object(stdout)
+            if said is None and code != 0:
+                how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+                raise HookFailed(f"{how}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
+            answers = () if said is None else (said,)
+        if self._row is None or self._row.meant is None or not meta.decides or not answers:
+            return HookAnswer()
+        event = _make_event(name, fields, meta.answers or {})
+        try:
+            outcome = self._row.meant(event, answers, set())
+        except Pause as pause:
+            return HookAnswer(ask=pause.questions[0])
+        changed = {field: value for field, value in event.items() if value is not fields.get(field)}
+        return HookAnswer(result=outcome_to_dict(outcome) if outcome is not None else None, changed=changed)
+
+
+class OutboundWebhook:
+    """The wire to a URL that is told of events. What it answers is not read; that it took the message counts."""
+
+    def __init__(self, remote: Remote, hooks: Sequence[str], matcher: str, key: bytes | None) -> None:
+        self._remote = remote
+        self._rows = [HERMES_HOOKS[name] for name in hooks]
+        self._matcher = matcher
+        self._key = key
+
+    @property
+    def gone(self) -> Disconnection:
+        return self._remote.gone
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
+        decoded = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
+        event = _make_event(name, decoded, meta.answers or {})
+        key = (event.get("delivery") or {}).get("key") or event.get("id") or ""
+        for row in self._rows:
+            if not any(name == one or (one.endswith(":*") and name.startswith(one[:-1])) for one in row.events):
+                continue
+            said = build_payload(row, event, self._matcher, "")
+            if said is None:
+                continue
+            head = {"delivery_id": f"{key}:{row.name}", "timestamp": event.get("time")}
+            body = _encode({**head, "event": row.name, **said})
+            await self._remote.post(body, make_signature_header(self._key, body), timeout)
+        return HookAnswer()
+
+    async def stop(self, grace: float) -> None:
+        await self._remote.stop(grace)
+
+
+def make_signature_header(key: bytes | None, body: bytes) -> dict[str, str]:
+    """The header that says who wrote this body."""
+    return {} if key is None else {SIGNATURE: f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"}
+
+
+def _make_event(name: str, fields: Mapping[str, Any], answers: Mapping[str, Any]) -> Event:
+    return Event(name, fields, None, Bags(answers=answers))
+
+
+def _parse_object(stdout: bytes) -> dict[str, Any] | None:
+    try:
+        said = msgspec.json.decode(stdout) if stdout.strip() else None
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None

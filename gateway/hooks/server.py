@@ -1,0 +1,257 @@
+"""A hook server of one's own: handlers in, an ASGI application out, for any ASGI server or framework to mount.
+
+    from gateway.hooks import Deny
+    from gateway.hooks.wires.server import HookServer
+
+    def guard(event):
+        if "sudo" in str(event["args"]):
+            return Deny("Nothing here runs as root.")
+
+    app = HookServer({"tool:before": guard}).asgi
+
+It answers the gateway's `url:` hooks, and sherma's client: a method of sherma's reaches the handler of that name, or
+the handler of the event of ours that it stands for. A handler is a plain or async function of one event; it changes
+fields in place, or returns a mapping, `End`, `Deny` or `Retry`, or raises one of them.
+"""
+
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+import msgspec
+
+from gateway.events import (
+    OUTCOMES,
+    Bags,
+    Deny,
+    Event,
+    Pause,
+    Question,
+    find_marked,
+    is_yes,
+    outcome_from,
+    outcome_to_dict,
+)
+from gateway.events.catalogue import get_event_spec
+from gateway.hooks.wires import sherma
+from gateway.hooks.wires.signing import BadSignature, Verifier, key_of
+
+Handler = Callable[[Event], Any]
+AsgiScope = MutableMapping[str, Any]
+AsgiReceive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+AsgiSend = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+RAISED, NOT_JSON, NO_REQUEST, NO_METHOD, NO_PARAMS = -32000, -32700, -32600, -32601, -32602
+MAX_BODY_BYTES = 8 << 20
+MAX_BATCH = 100
+
+log = logging.getLogger(__name__)
+
+
+class JsonRpcError(Exception):
+    """What a JSON-RPC error says."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class HttpRefusal(Exception):
+    """What is answered below JSON-RPC, by HTTP itself."""
+
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class HookServer:
+    """Handlers by event name or glob, or an object: its methods marked with `@on`, or named after sherma's hooks.
+
+    With a `secret` only requests signed by it are believed (Standard Webhooks, as the manifest's `secret_env` does it).
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler] | object,
+        *,
+        secret: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._handlers = tuple(_collect_handlers(handlers))
+        self._verifier = Verifier(key_of(secret), clock) if secret else None
+        if not self._handlers:
+            raise ValueError("a hook server needs a handler: HookServer({'tool:before': guard})")
+
+    async def asgi(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        """The ASGI application; which path it is mounted at makes no difference."""
+        if scope["type"] == "lifespan":
+            await _handle_lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1003})
+        else:
+            await _send_response(send, *await self._answered(scope, receive))
+
+    async def _answered(self, scope: AsgiScope, receive: AsgiReceive) -> tuple[int, dict[str, str], bytes]:
+        try:
+            body = await self._body(scope, receive)
+        except HttpRefusal as refused:
+            headers = {"content-type": "text/plain; charset=utf-8", **refused.headers}
+            return refused.status, headers, f"{refused}\n".encode()
+        answer = await self.answer(body)
+        return (204, {}, b"") if answer is None else (200, {"content-type": "application/json"}, answer)
+
+    async def answer(self, body: bytes) -> bytes | None:
+        """JSON-RPC in, JSON-RPC out; None when nothing but notifications came in."""
+        try:
+            asked = msgspec.json.decode(body)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return _encode_error(None, JsonRpcError(NOT_JSON, "the body is no JSON"))
+        if not isinstance(asked, list):
+            return await self._one(asked)
+        if not asked:
+            return _encode_error(None, JsonRpcError(NO_REQUEST, "an empty batch"))
+        if len(asked) > MAX_BATCH:
+            return _encode_error(None, JsonRpcError(NO_REQUEST, f"a batch of more than {MAX_BATCH}"))
+        answers = [answer for request in asked if (answer := await self._one(request)) is not None]
+        return b"[" + b",".join(answers) + b"]" if answers else None
+
+    async def _one(self, request: Any) -> bytes | None:
+        number = request.get("id") if isinstance(request, dict) else None
+        wants_answer = not isinstance(request, dict) or "id" in request
+        try:
+            result = await self._called(request)
+        except JsonRpcError as fault:
+            return _encode_error(number, fault) if wants_answer else None
+        except Exception as error:  # a handler is foreign code: its caller is told, the server goes on
+            log.exception("the handler of %s failed", str(request.get("method"))[:100])
+            return (
+                _encode_error(number, JsonRpcError(RAISED, str(error) or type(error).__name__))
+                if wants_answer
+                else None
+            )
+        if not wants_answer:
+            return None
+        try:
+            return msgspec.json.encode({"jsonrpc": "2.0", "result": result, "id": number})
+        except (TypeError, ValueError, RecursionError, OverflowError) as error:
+            return _encode_error(number, JsonRpcError(RAISED, f"the handler's answer is no JSON: {error}"))
+
+    async def _called(self, request: Any) -> Any:
+        if not isinstance(request, dict) or not isinstance(request.get("method"), str):
+            raise JsonRpcError(NO_REQUEST, "a request is an object with a method")
+        name, params, meta = request["method"], request.get("params", {}), request.get("meta", {})
+        if not isinstance(params, dict):
+            raise JsonRpcError(NO_PARAMS, "params are an object: the event's fields")
+        answers = meta.get("answers", {}) if isinstance(meta, dict) else {}
+        if any(known == name for known, _ in self._handlers):
+            return await self._run(name, params, answers)
+        if name in sherma.METHOD_NAMES or not name:
+            return await self._translated(name, params)
+        if not any(_matches(pattern, name) for pattern, _ in self._handlers) and get_event_spec(name) is None:
+            raise JsonRpcError(NO_METHOD, f"there is no handler for {name[:200]}")
+        return await self._run(name, params, answers)
+
+    async def _translated(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        """A sherma client's call, answered by the handlers of our event; it can take changed fields, and no outcome."""
+        method = sherma.find_method_by_name(name)
+        if method is None:
+            return None
+        result = await self._run(method.point, method.event(params), {})
+        if result is not None and "decision" in result:
+            raise JsonRpcError(RAISED, f"{result['decision']} cannot be said to sherma: {result.get('message') or ''}")
+        return method.reply(result, params) or None if result is not None else None
+
+    async def _run(self, name: str, params: dict[str, Any], answers: Any) -> dict[str, Any] | None:
+        """What the handlers of this event make of it, one after the other: exact names first."""
+        found = get_event_spec(name)
+        writable = found.writable if found else None
+        bags = Bags(answers=answers if isinstance(answers, dict) else {})
+        event = Event(name, msgspec.json.decode(msgspec.json.encode(params)), writable, bags, hook=name)
+        chain = [handler for pattern, handler in self._handlers if pattern == name]
+        chain += [handler for pattern, handler in self._handlers if pattern != name and _matches(pattern, name)]
+        try:
+            for handler in chain:
+                answer = handler(event)
+                answer = outcome_from(await answer if inspect.isawaitable(answer) else answer)
+                if isinstance(answer, OUTCOMES):
+                    return outcome_to_dict(answer)
+                if isinstance(answer, Question) and not is_yes(event.ask(answer.prompt, answer.name)):
+                    return outcome_to_dict(Deny(f"Not allowed: {answer.prompt}"))
+                if isinstance(answer, Mapping):
+                    event.update(answer)
+        except (*OUTCOMES, Pause) as outcome:
+            return outcome_to_dict(outcome)
+        return {field: value for field, value in event.items() if field not in params or params[field] != value} or None
+
+    async def _body(self, scope: AsgiScope, receive: AsgiReceive) -> bytes:
+        """Raises Refused."""
+        if scope["method"] != "POST":
+            raise HttpRefusal(405, "hooks are called by POST", allow="POST")
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise HttpRefusal(415, "the body must be application/json")
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise HttpRefusal(400, "the client went away")
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > MAX_BODY_BYTES:
+                raise HttpRefusal(413, f"the body is longer than {MAX_BODY_BYTES >> 20} MB")
+        try:
+            if self._verifier:
+                self._verifier.verify(headers, bytes(body))
+        except BadSignature as error:
+            raise HttpRefusal(401, str(error)) from None
+        return bytes(body)
+
+
+def _collect_handlers(handlers: Mapping[str, Handler] | object) -> Iterator[tuple[str, Handler]]:
+    if isinstance(handlers, Mapping):
+        for name, handler in handlers.items():
+            if not callable(handler):
+                raise TypeError(f"the handler of {name} cannot be called")
+            yield str(name), handler
+        return
+    for method, mark in find_marked(handlers):
+        for name in mark.names:
+            yield name, method
+    for name in sorted(sherma.METHOD_NAMES):
+        if callable(named := getattr(handlers, name, None)):
+            yield name, named
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """A last `*` stands for all the rest, another for one segment."""
+    if pattern == "*":
+        return True
+    wanted, given = pattern.split(":"), name.split(":")
+    if wanted[-1] == "*":
+        wanted, given = wanted[:-1], given[: len(wanted) - 1]
+    return len(wanted) == len(given) and all(want in ("*", have) for want, have in zip(wanted, given, strict=True))
+
+
+def _encode_error(number: Any, fault: JsonRpcError) -> bytes:
+    error = {"code": fault.code, "message": str(fault)}
+    return msgspec.json.encode({"jsonrpc": "2.0", "error": error, "id": number})
+
+
+async def _handle_lifespan(receive: AsgiReceive, send: AsgiSend) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _send_response(send: AsgiSend, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    if status != 204:
+        raw.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

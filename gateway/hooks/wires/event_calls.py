@@ -1,0 +1,134 @@
+"""An event told over a wire: to a hook that decides, and what it answers counts; or to one that only observes.
+
+remote = await Remote.open(RemoteSpec("guard", "http://127.0.0.1:8000/hooks", is_local=True), time.time, new_id)
+registry.on("tool:before", interceptor(remote))
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.events import Deny, Event, is_yes
+from gateway.hooks.wires.field_encoding import JSON_ERRORS, check_changes, encode_event
+from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed, Wire
+
+TIMEOUT = 30.0
+
+# What a handler written for Hermes finds in its context variables, and in which field we have it.
+_SESSION_FIELDS: Mapping[str, str] = {
+    "PLATFORM": "platform",
+    "SOURCE": "platform",
+    "CHAT_ID": "chat_id",
+    "THREAD_ID": "thread_id",
+    "USER_ID": "user_id",
+    "USER_NAME": "user_name",
+    "KEY": "session_key",
+    "ID": "session_id",
+    "MESSAGE_ID": "message_id",
+    "CHAT_NAME": "chat_name",
+    "PROFILE": "profile",
+}
+
+
+async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") -> Any:
+    """The hook's answer as plain data; its changes are in the event then.
+
+    Raises:
+        HookFailed: it could not answer.
+        Pause: it wants to know something from the person first.
+    """
+    fields, fixed = encode_event(event.name, event)
+    known = event.bags.answers
+    meta = msgspec.structs.replace(
+        _build_meta(event, target),
+        decides=True,
+        writable=None if event.writable is None and not fixed else tuple(_writable_fields_of(event) - fixed),
+        answers=None if known is None else dict(known),
+    )
+    while True:
+        answer = await wire.call(event.name, fields, meta, timeout)
+        asked = answer.ask
+        if asked is None:
+            break
+        answers = meta.answers or {}
+        if asked.name in answers:  # a program that always asks: then the answer decides
+            return None if is_yes(answers[asked.name]) else Deny(f"Not allowed: {asked.prompt}")
+        given = event.ask(asked.prompt, asked.name)
+        meta = msgspec.structs.replace(meta, answers={**answers, asked.name: given})
+    _apply_bags(event, answer)
+    changed = {field: value for field, value in answer.changed.items() if field not in fixed}
+    if wrong := check_changes(event.name, changed) or check_changes(event.name, _changes_of(answer.result)):
+        raise HookFailed(wrong, kind="garbled")
+    event.update(changed)
+    return answer.result
+
+
+def _changes_of(result: Any) -> Mapping[str, Any]:
+    """The fields that a result changes; a decision has words of its own, Hermes's too."""
+    is_change = isinstance(result, Mapping) and not {"decision", "action"} & result.keys()
+    return result if is_change else {}
+
+
+async def observe(wire: Wire, name: str, event: Event, timeout: float, target: str = "") -> None:
+    """Raises HookFailed when it could not be told, or failed."""
+    fields, _ = encode_event(name, event)
+    _apply_bags(event, await wire.call(name, fields, _build_meta(event, target), timeout))
+
+
+def interceptor(wire: Wire, timeout: float = TIMEOUT) -> Callable[[Event], Awaitable[Any]]:
+    """A hook for `registry.on` behind any wire."""
+
+    async def call(event: Event) -> Any:
+        return await intercept(wire, event, timeout)
+
+    return call
+
+
+def observer(wire: Wire, timeout: float = TIMEOUT) -> Callable[[str, Event], Awaitable[None]]:
+    """A hook for `registry.watch` behind any wire."""
+
+    async def call(name: str, event: Event) -> None:
+        await observe(wire, name, event, timeout)
+
+    return call
+
+
+def _build_meta(event: Event, target: str) -> CallMeta:
+    session = {}
+    if event.get("session_key"):  # within a conversation nothing is looked up in the environment, as in Hermes
+        session = {
+            name: "" if (value := event.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()
+        }
+    return CallMeta(
+        event=str(event.get("id", "")),
+        target=target,
+        turn=str(event.get("turn_id") or ""),
+        turn_bag=_json_part_of(event.turn),
+        session_bag=_json_part_of(event.session),
+        session=session,
+    )
+
+
+def _writable_fields_of(event: Event) -> frozenset[str]:
+    return frozenset(event) if event.writable is None else event.writable
+
+
+def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:
+    """What of a bag can go to another process; hooks in code may keep live objects there."""
+    return {key: value for key, value in bag.items() if _is_json(value)} if bag else {}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value)
+    except JSON_ERRORS:
+        return False
+    return True
+
+
+def _apply_bags(event: Event, answer: HookAnswer) -> None:
+    if answer.turn_bag:
+        answer.turn_bag.apply_to(event.turn)
+    if answer.session_bag:
+        answer.session_bag.apply_to(event.session)

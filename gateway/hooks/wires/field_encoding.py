@@ -1,0 +1,90 @@
+"""An event's fields as JSON for another process: all of them where that can be, and never an error where it cannot.
+
+A live object of our own process stays here. What is no plain data is sent as text, to be read; nothing that comes back
+for it counts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.events.catalogue import EVENT_SPECS, get_event_spec
+
+JSON_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
+MAX_TEXT = 10_000  # characters of an object that is shown as text
+
+_LIVE_FIELDS: Mapping[str, frozenset[str]] = {
+    name: live for name, known in EVENT_SPECS.items() if (live := frozenset(f.name for f in known.fields if f.live))
+}
+_NO_FIELDS: frozenset[str] = frozenset()
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "object": Mapping,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
+
+_encode = msgspec.json.Encoder().encode
+
+
+def live_fields_of(name: str) -> frozenset[str]:
+    """The fields of this event that hold objects of our own process."""
+    return _LIVE_FIELDS.get(name, _NO_FIELDS)
+
+
+def check_changes(name: str, changed: Mapping[str, Any]) -> str:
+    """What was put into a field of this event that cannot stand there, in words; empty when all fits."""
+    known = get_event_spec(name)
+    for field in known.fields if known else ():
+        if field.writable and field.name in changed and not _is_of_type(changed[field.name], field.type):
+            found = type(changed[field.name]).__name__
+            return f"it put {found} into the field {field.name!r} of {name}, which takes {field.type}"
+    return ""
+
+
+def _is_of_type(value: Any, kind: str) -> bool:
+    if kind == "any" or (kind.endswith("?") and value is None):
+        return True
+    kind = kind.removesuffix("?")
+    if kind.endswith("[]"):
+        return isinstance(value, list | tuple) and all(_is_of_type(part, kind[:-2]) for part in value)
+    return isinstance(value, _TYPES[kind])
+
+
+def encode_event(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
+    """The fields as one JSON object, and which of them cannot be changed from there."""
+    live = live_fields_of(name)
+    try:
+        return _encode({field: value for field, value in fields.items() if field not in live}), live
+    except JSON_ERRORS:
+        sent, odd = to_plain({field: value for field, value in fields.items() if field not in live})
+        return _encode(sent), odd | live
+
+
+def to_plain(fields: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields as the other side will read them, and those that had to be made into text."""
+    sent, odd = {}, set()
+    for name, value in fields.items():
+        try:
+            sent[name] = msgspec.json.decode(_encode(value))
+        except JSON_ERRORS:
+            odd.add(name)
+            sent[name] = _to_json_or_text(value)
+    return sent, frozenset(odd)
+
+
+def _to_json_or_text(value: Any) -> Any:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_to_text))
+    except JSON_ERRORS:
+        return f"<{type(value).__name__}>"
+
+
+def _to_text(value: Any) -> str:
+    try:
+        return str(value)[:MAX_TEXT]
+    except Exception:  # noqa: BLE001 - the `__str__` of a foreign object may do anything
+        return f"<{type(value).__name__}>"

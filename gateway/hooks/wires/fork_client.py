@@ -1,0 +1,265 @@
+"""The gateway's handle on the nursery: the process that makes the workers, and a new one when it ends.
+
+It is started as a program of its own, with an empty environment, and is told everything over one socket; when the
+gateway ends, however it ends, that socket does, and nothing of all hooks is left. If the nursery itself ends, its
+workers are gone with it; their owners learn it, and their next start goes to the new nursery.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+
+from gateway.hooks.wires.output import HookOutput
+from gateway.hooks.wires.process_facts import MemoryUse, read_memory
+from gateway.hooks.wires.process_handle import ProcessHandle
+from gateway.hooks.wires.wire import Capability, HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+
+BOOT_FILE = Path(__file__).parent / "process" / "boot.py"
+CHUNK = 1 << 16
+KILL_TIMEOUT = 6.0  # seconds for a nursery to kill a worker, on the busiest machine
+END_TIMEOUT = 5.0  # seconds for a nursery to end all its workers and itself
+STEADY_AFTER = 10.0  # a nursery that lived so long has not failed at its start
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a nursery that failed at its start
+
+
+@dataclass(frozen=True, slots=True)
+class ForkServerSettings:
+    """How a nursery is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
+
+    preload: tuple[str, ...] = ("yaml",)
+    fork: bool = sys.platform.startswith("linux")
+    processes: int = 512  # that all hooks together may have; root has no such limit
+    user: int | None = None  # who runs them, where the gateway is run by root
+
+
+class ForkServerProcess:
+    """One nursery process, and the workers in it by their numbers."""
+
+    def __init__(self, plan: ForkServerSettings, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._lives: dict[int, ProcessHandle] = {}
+        self._numbers = itertools.count(1)
+        self._text = b""
+        self._begun = self._loop.time()
+        self.is_open = True
+        self._is_closing = False  # it was told all that it will be told
+        self.trouble = ""
+        self._socket, self._process = _start_process(plan)
+        self._loop.add_reader(self._socket, self._read)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_steady(self) -> bool:
+        return self._loop.time() - self._begun > STEADY_AFTER
+
+    def next_number(self) -> int:
+        return next(self._numbers)
+
+    def add_worker(self, number: int, life: ProcessHandle, descriptors: Sequence[int]) -> None:
+        self._lives[number] = life
+        self._say({"verb": "start", "worker": number}, descriptors)
+
+    def ask(self, number: int, verb: str, since: float = 0) -> None:
+        """What comes too late is without effect."""
+        if number in self._lives:
+            self._say({"verb": verb, "worker": number, "since": since})
+            if verb == "kill":
+                self._loop.call_later(KILL_TIMEOUT, self._check, number)
+
+    def _check(self, number: int) -> None:
+        """Whoever waits for that worker must not wait for a nursery that hangs."""
+        if number in self._lives:
+            self._lose("the nursery hangs")
+
+    async def close(self) -> None:
+        """All workers end at once, and the nursery after them."""
+        for life in self._lives.values():
+            life.is_stopping = True
+            life.kill("the gateway stopped")
+        self._is_closing = True
+        if self.is_open:
+            self._socket.shutdown(socket.SHUT_WR)
+        with anyio.move_on_after(END_TIMEOUT, shield=True):
+            await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
+        self._lose("the gateway stopped")
+        await self.bury()
+
+    async def bury(self) -> None:
+        """After its end: nothing of the process is left."""
+        self._process.kill()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._process.wait)
+
+    def _say(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        if self._is_closing:
+            return
+        data = json.dumps(what).encode() + b"\n"
+        try:
+            if self.is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
+                self._lose("the nursery reads no requests")
+        except OSError as error:
+            self._lose(f"the nursery takes no requests: {error}")
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        *lines, self._text = (self._text + data).split(b"\n")
+        for line in lines:
+            self._hear(json.loads(line))
+        if not data:
+            self._lose(self.trouble or "the nursery ended, and its workers with it")
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"started": number, "pid": pid}:
+                self._lives[number].begin(pid)
+            case {"ended": number, "status": status}:
+                self._lives.pop(number).end(status)
+            case {"failed": number, "why": why}:
+                self._lives.pop(number).end(why)
+            case {"broken": why}:
+                self.trouble = f"the nursery could not start: {why}"
+
+    def _lose(self, why: str) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        lives, self._lives = self._lives, {}
+        for life in lives.values():
+            if life.pid:
+                with suppress(OSError):  # a worker dies with the nursery, what it started does not
+                    os.killpg(life.pid, signal.SIGKILL)
+            life.end(why)
+        self._ended()
+
+
+class ForkServerClient:
+    """`async with Nursery() as nursery: worker = await nursery.start(...)`; at its end no process of a hook is left."""
+
+    def __init__(self, plan: ForkServerSettings | None = None) -> None:
+        self._plan = plan or ForkServerSettings()
+        self._stack = AsyncExitStack()
+        self._up = anyio.Event()
+        self._failures = 0
+        self._is_closing = False
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._brood = ForkServerProcess(self._plan, self._replace)
+        self._up.set()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._is_closing = True
+        self._tasks.cancel_scope.cancel()
+        try:
+            return await self._stack.__aexit__(kind, error, trace)
+        finally:
+            await self._brood.close()
+
+    @property
+    def pid(self) -> int:
+        return self._brood.pid
+
+    def memory(self) -> MemoryUse | None:
+        return read_memory(self.pid)
+
+    async def start(self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = 10.0) -> WorkerHandle:
+        """A worker whose handler has been imported.
+
+        Raises:
+            HookFailed: with the reason; nothing of the worker is left then.
+        """
+        with anyio.move_on_after(timeout):
+            await self._up.wait()
+        if not self._up.is_set():
+            raise HookFailed(self._brood.trouble or "there is no nursery", kind="orphaned")
+        brood, number, output = self._brood, self._brood.next_number(), HookOutput(log)
+        worker = WorkerHandle(spec, partial(brood.ask, number), output, serve, self._tasks)
+        ours, theirs = socket.socketpair()
+        reads, writes = os.pipe()
+        output.attach(reads)
+        try:
+            await worker.connect(ours)
+            brood.add_worker(number, worker.life, (theirs.fileno(), writes, worker.life.stacks.descriptor))
+        except BaseException:
+            worker.life.end("its start was given up")
+            raise
+        finally:
+            theirs.close()
+            os.close(writes)
+        try:
+            await worker.wait_ready(timeout)
+        except HookFailed as failed:
+            if brood.is_open:
+                raise
+            raise HookFailed(str(failed), kind="orphaned") from failed
+        return worker
+
+    def _replace(self) -> None:
+        if not self._is_closing:
+            self._up = anyio.Event()
+            self._tasks.start_soon(self._rise_again, self._brood)
+
+    async def _rise_again(self, fallen: ForkServerProcess) -> None:
+        await fallen.bury()
+        self._failures = 0 if fallen.is_steady else self._failures + 1
+        while not self._up.is_set() and not self._is_closing:
+            if self._failures > 1:
+                await anyio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures))
+            try:
+                self._brood = ForkServerProcess(self._plan, self._replace)
+                self._up.set()
+            except OSError as error:
+                fallen.trouble = f"the nursery cannot be started: {error}"
+                self._failures += 1
+
+
+def _start_process(plan: ForkServerSettings) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+    ours, theirs = socket.socketpair()
+    settings = {
+        "control": theirs.fileno(),
+        "daemon": os.getpid(),
+        "fork": plan.fork,
+        "preload": plan.preload,
+        "processes": plan.processes,
+        "user": plan.user,
+        "path": [entry for entry in sys.path if entry],
+    }
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(BOOT_FILE), "fork_server", json.dumps(settings)],
+            stdin=subprocess.DEVNULL,
+            env={},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    ours.setblocking(False)
+    return ours, process

@@ -1,0 +1,126 @@
+"""What a one-shot program says by its end: exit codes and JSON on stdout, as Claude Code's hooks have them.
+
+Exit 0: it went well, and a JSON object on stdout may decide. Exit 2: what was about to happen is blocked, with stderr
+as the reason. Any other end is a failure, and the hook's `on_error` says what follows from it.
+
+The object is one of our decisions (`{"decision": "deny"}`), or Claude Code's (`{"decision": "block"}`,
+`{"continue": false}`, `{"hookSpecificOutput": {...}}`), or Hermes's (`{"action": "block"}`, `{"context": ...}`), or
+simply changed fields.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.events import DECISIONS, Question, outcome_from
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
+
+BLOCKING_EXIT = 2
+MAX_SHOWN = 2000
+
+# What such a program finds beside the event's own fields, so that scripts written for Claude Code find what they read.
+_CLAUDE_EVENTS: Mapping[str, str] = {
+    "agent:start": "UserPromptSubmit",
+    "message:received": "UserPromptSubmit",
+    "tool:before": "PreToolUse",
+    "tool:after": "PostToolUse",
+    "agent:end": "Stop",
+    "session:start": "SessionStart",
+    "session:end": "SessionEnd",
+    "session:compress": "PreCompact",
+}
+_CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "tool_name": ("tool",),
+    "tool_input": ("args",),
+    "tool_response": ("result",),
+    "prompt": ("message_full", "text"),
+}
+
+
+def build_input(name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The object on stdin; the event's own fields win over a name of Claude Code's."""
+    said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
+    for theirs, ours in _CLAUDE_FIELDS.items():
+        if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
+            said[theirs] = fields[found]
+    if answers:
+        said["answers"] = dict(answers)
+    return {**said, **fields}
+
+
+def parse_answer(name: str, code: int, stdout: bytes, stderr: str, is_guard: bool) -> HookAnswer:
+    """What the program's end means for this event.
+
+    `is_guard`: an end that cannot be understood is a failure, where it is otherwise taken for chatter.
+
+    Raises:
+        HookFailed: it failed, or said what means nothing.
+    """
+    if code == BLOCKING_EXIT:
+        return HookAnswer(result=_make_block(name, stderr.strip()[:MAX_SHOWN]))
+    if code != 0:
+        how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+        raise HookFailed(f"{how}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
+    text = stdout.strip()
+    if not text:
+        return HookAnswer()
+    if not text.startswith(b"{") and not is_guard:
+        return HookAnswer()
+    try:
+        said = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        begin = text[:60].decode("utf-8", "backslashreplace")
+        raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
+    if not isinstance(said, dict):
+        raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
+    return _parse_object(name, said)
+
+
+def _parse_object(name: str, said: dict[str, Any]) -> HookAnswer:
+    result = _to_decision(name, said)
+    try:
+        outcome = outcome_from(result)
+    except (TypeError, ValueError) as error:
+        raise HookFailed(str(error), kind="garbled") from None
+    return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result or None)
+
+
+def _to_decision(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """One of our decisions, or changed fields."""
+    specific = said.get("hookSpecificOutput")
+    specific = specific if isinstance(specific, dict) else {}
+    word = str(said.get("decision", said.get("action", specific.get("permissionDecision", "")))).strip().lower()
+    reason = _text_of(said, "reason", "message") or _text_of(specific, "permissionDecisionReason")
+    if said.get("continue") is False:
+        return {"decision": "end", "reply": _text_of(said, "stopReason") or reason}
+    if word == "block" or (word == "deny" and "decision" not in said):
+        return _make_block(name, reason)
+    if word == "ask" and "prompt" not in said:
+        return {"decision": "ask", "name": _text_of(said, "name"), "prompt": reason or f"May {name} go on?"}
+    changed = _changes_of(said, specific)
+    if word in ("approve", "allow", ""):
+        return changed
+    return {**said, "decision": word} if word in DECISIONS or "decision" in said else changed
+
+
+def _changes_of(said: Mapping[str, Any], specific: Mapping[str, Any]) -> dict[str, Any]:
+    spoken = {"decision", "action", "reason", "message", "hookSpecificOutput", "continue", "suppressOutput"}
+    spoken |= {"stopReason", "systemMessage"}
+    changed = {field: value for field, value in said.items() if field not in spoken}
+    if isinstance(given := specific.get("updatedInput"), dict):
+        changed["args"] = given
+    if text := _text_of(specific, "additionalContext") or _text_of(said, "context"):
+        changed["context"] = [text]
+    return changed
+
+
+def _make_block(name: str, reason: str) -> dict[str, Any]:
+    """At the end of a turn, to block is to go on; everywhere else, not to go on."""
+    if name == "agent:end":
+        return {"decision": "retry", "message": reason}
+    return {"decision": "deny", "message": reason}
+
+
+def _text_of(said: Mapping[str, Any], *keys: str) -> str:
+    return next((said[key] for key in keys if isinstance(said.get(key), str) and said[key]), "")

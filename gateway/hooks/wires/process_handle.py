@@ -1,0 +1,115 @@
+"""The process of one worker, from outside: how it is reached, and how and why it ended."""
+
+import signal
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from gateway.hooks.wires.output import HookOutput
+from gateway.hooks.wires.process_facts import StackDumpFile, WorkerTrouble
+from gateway.hooks.wires.wire import Disconnection, HookFailed
+
+# The exit codes that a worker chooses itself.
+EXIT_REASONS = {
+    3: "its handler could not be imported",
+    70: "it could not begin",
+    71: "its handler closed the wire to the gateway",
+    72: "the wire to the gateway broke",
+    73: "it could not answer",
+    74: "its handler broke the event loop",
+}
+
+
+class ProcessControl(Protocol):
+    """The nursery, as far as it holds this one process; what comes too late is without effect."""
+
+    def __call__(self, verb: str, since: float = 0) -> None: ...
+
+
+class ProcessHandle:
+    """`ended` is called once, when the process and what it left behind are no more."""
+
+    def __init__(self, ask: ProcessControl, output: HookOutput, ended: Callable[[], None]) -> None:
+        self._ask = ask
+        self._ended = ended
+        self._why = ""
+        self._warned: set[tuple[str, str]] = set()
+        self.output = output
+        self.stacks = StackDumpFile()
+        self.pid = 0
+        self.started = time.time()
+        self.gone = Disconnection()
+        self.trouble: WorkerTrouble | None = None
+        self.hangs = ""
+        self.is_stopping = False
+
+    def begin(self, pid: int) -> None:
+        self.pid = pid
+
+    def dump(self) -> None:
+        self._ask("dump")
+
+    def free(self) -> None:
+        self._ask("free")
+
+    def kill(self, reason: str) -> None:
+        """The first reason stands."""
+        self._why = self._why or reason
+        if not self.gone:
+            self._ask("kill")
+
+    def prune(self, age: float) -> None:
+        """Kill what it has started in the last so many seconds."""
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            self._ask("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
+
+    def look(self) -> str:
+        """What its interpreter has written of where it is, since the last look."""
+        text = self.stacks.read()
+        self.hangs = text or self.hangs
+        return text
+
+    def note(self, text: str, traceback: str = "") -> None:
+        self.trouble = WorkerTrouble(time.time(), text, traceback)
+        self.output.note(f"{text}\n{traceback}" if traceback else text)
+
+    def log_refused_fields(self, event: str, refused: Iterable[str]) -> None:
+        """Once for each field that the handler cannot change there."""
+        for field in refused:
+            if (event, field) not in self._warned:
+                self._warned.add((event, field))
+                self.output.note(f"{event}: {field!r} cannot be changed there; the change is dropped")
+
+    def failure(self) -> HookFailed:
+        """What every call gets after the end."""
+        return HookFailed(self.gone.reason, kind="died", traceback=self.trouble.traceback if self.trouble else "")
+
+    def end(self, how: int | str) -> None:
+        """`how`: its exit code, minus the signal that ended it, or words."""
+        if self.gone:
+            return
+        why = self._reason(how)
+        stacks = self.look()
+        if not self.is_stopping:
+            self.note(why, stacks)
+        self.gone.tell(why)
+        self._ended()
+        self.stacks.close()
+        self.output.close()
+
+    def _reason(self, how: int | str) -> str:
+        """Our own reason only where it was us: a process may end by itself while we reach for it."""
+        if isinstance(how, str):
+            return how
+        if how == -signal.SIGKILL and self._why:
+            return self._why
+        return "stopped" if how == 0 and self.is_stopping else _describe_exit(how)
+
+
+def _describe_exit(status: int) -> str:
+    if status >= 0:
+        return EXIT_REASONS.get(status, f"its process ended with exit code {status}")
+    try:
+        return f"its process was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"its process was ended by signal {-status}"

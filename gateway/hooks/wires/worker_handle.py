@@ -1,0 +1,274 @@
+"""The gateway's handle on one worker: a process that runs one folder hook.
+
+A worker is made by the nursery, is ready when its handler has been imported, and is gone when its process and
+whatever that started have ended. A call that is over its time is ended without losing the worker where that can be
+done; otherwise the worker is gone, and says why. Who owns it makes the next one.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, encode_fields
+from gateway.hooks.wires.output import HookOutput
+from gateway.hooks.wires.peer import Peer
+from gateway.hooks.wires.process_facts import WorkerFacts, read_memory
+from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
+from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
+from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
+
+BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
+EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
+HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
+KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
+
+_encode = msgspec.json.Encoder().encode
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Which hook a worker becomes, and what it finds around it."""
+
+    name: str  # its module is called hermes_hook_<name>
+    handler: str  # the file
+    env: Mapping[str, str] = {}  # all of it: nothing else is there
+    options: Mapping[str, Any] = {}
+    path: tuple[str, ...] = ()  # where its own dependencies were installed
+    modules: Mapping[str, str] = {}  # modules offered to it, by name, each with its file; "" is an empty package
+    memory: int | None = 512 << 20  # bytes of data; None: no limit
+    nice: int = 5
+    plugin: Mapping[str, Any] | None = None  # what a Hermes plugin finds as its manifest; None: it is a hook
+    label: str = ""  # another name for the module, where the manifest gives the hook one
+
+
+class MarkedFunction(msgspec.Struct, frozen=True):
+    """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
+
+    target: str
+    names: tuple[str, ...]
+    order: float
+    when: dict[str, Any] | None
+    on_error: str
+    timeout: float | None
+
+
+class PluginItem(msgspec.Struct, frozen=True):
+    """A tool, command or skill of a plugin, as far as it is data."""
+
+    name: str
+    description: str = ""
+    summary: str = ""
+    usage: str = ""
+    folder: str = ""
+    schema: dict[str, Any] = {}
+    override: bool = False
+
+
+class PluginContents(msgspec.Struct, frozen=True):
+    """What a plugin has beside its callbacks. `decides`: those of its targets whose answers count."""
+
+    decides: tuple[str, ...] = ()
+    tools: tuple[PluginItem, ...] = ()
+    commands: tuple[PluginItem, ...] = ()
+    skills: tuple[PluginItem, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class LoadedHandlers(msgspec.Struct, frozen=True):
+    """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
+
+    handle: bool
+    marks: tuple[MarkedFunction, ...]
+    offers: PluginContents = PluginContents()
+
+
+class WorkerPipe(asyncio.BufferedProtocol):
+    """Carries bytes from the socket to the peer."""
+
+    def __init__(self, peer: Peer, closed: Callable[[], object]) -> None:
+        self._peer = peer
+        self._closed = closed
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._peer.received(self._buffer[:nbytes])
+
+    def pause_writing(self) -> None:
+        self._peer.pause_requests()
+
+    def resume_writing(self) -> None:
+        self._peer.resume_requests()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._peer.hang_up()
+        self._closed()
+
+
+class WorkerHandle:
+    """One hook's process. Made by `Nursery.start`."""
+
+    def __init__(
+        self, spec: WorkerSpec, ask: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup
+    ) -> None:
+        self.spec = spec
+        self.life = ProcessHandle(ask, output, self._ended)
+        self._peer = Peer(serve, tasks, self._noticed, self.life.kill)
+        self._company = ActiveCalls()
+        self._transport: asyncio.Transport | None = None
+        self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
+        self.is_worn = False  # it ran out of memory once: another one should take its place
+
+    @property
+    def gone(self) -> Disconnection:
+        return self.life.gone
+
+    @property
+    def loaded(self) -> LoadedHandlers:
+        return self._loaded.result()
+
+    async def connect(self, sock: socket.socket) -> None:
+        """Take this end of the wire, and say at the other which hook it is."""
+        loop = asyncio.get_running_loop()
+        pipe = WorkerPipe(
+            self._peer, lambda: loop.call_later(EXIT_DELAY, self.life.kill, "it closed the wire to the gateway")
+        )
+        self._transport, _ = await loop.create_unix_connection(lambda: pipe, sock=sock)
+        self._peer.attach(self._transport, self._transport)
+        self._peer.tell("$start", {"spec": self.spec})
+
+    async def wait_ready(self, timeout: float) -> None:
+        """Wait until the handler is imported. Raises HookFailed with the reason, and then nothing of it is left."""
+        try:
+            with anyio.fail_after(timeout):
+                await asyncio.shield(self._loaded)
+        except TimeoutError:
+            self.life.dump()
+            await anyio.sleep(DUMP_TIME)
+            stacks = self.life.look()
+            why = f"its import was not done after {timeout:g} s"
+            await self._end(why)
+            raise HookFailed(why, kind="timeout", traceback=stacks) from None
+        except BaseException:
+            await self._end("its start was given up")
+            raise
+
+    async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
+        if self.gone:
+            raise self.life.failure()
+        number, pending = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
+        running = CallTimeout(self.life, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
+        self._company.join(number, running)
+        try:
+            message = await pending.future
+        except asyncio.CancelledError:
+            running.abandon()
+            raise
+        except HookFailed:
+            if not running.is_late:
+                raise
+        if running.is_late:
+            self.life.note(running.why, self.life.hangs)
+            raise HookFailed(running.why, kind="timeout", traceback=self.life.hangs)
+        if message.error is not None:
+            raise self._failed(message.error)
+        self.life.log_refused_fields(name, message.refused)
+        return _read_answer(message, meta)
+
+    async def stop(self, grace: float = 2.0) -> None:
+        """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
+        self.life.is_stopping = True
+        self._peer.tell("$stop")
+        try:
+            with anyio.move_on_after(grace):
+                await self.gone.wait()
+        finally:
+            await self._end("it did not stop within its time")
+
+    async def drain(self) -> None:
+        """Wait until every call has its answer."""
+        await self._company.settled()
+
+    async def hand_over(self, successor: "WorkerHandle") -> None:
+        """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
+        if self.gone:
+            return
+        _, pending = self._peer.call("$kept", b"{}", b"{}", lambda _: None)
+        with anyio.move_on_after(HANDOVER_TIMEOUT), suppress(HookFailed):
+            kept = await pending.future
+            if isinstance(kept.result, dict):
+                successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
+
+    def facts(self) -> WorkerFacts:
+        memory = None if self.gone else read_memory(self.life.pid)
+        life = self.life
+        return WorkerFacts(life.pid, life.started, memory, len(self._company), life.trouble, life.hangs)
+
+    async def _end(self, why: str) -> None:
+        if not self.gone:
+            self.life.kill(why)
+            with anyio.move_on_after(KILL_TIMEOUT, shield=True):
+                await self.gone.wait()
+
+    def _over(self, number: int) -> None:
+        call = self._company.leave(number)
+        if call.is_late and not self.gone:
+            self.life.look()
+            if call.is_alone:
+                self.life.prune(call.age)
+
+    def _failed(self, fault: RpcErrorObject) -> HookFailed:
+        data = fault.data if isinstance(fault.data, dict) else {}
+        self.is_worn = self.is_worn or data.get("worn") is True
+        traceback = str(data.get("traceback", ""))
+        self.life.note(fault.message, traceback)
+        return HookFailed(fault.message, kind="raised", traceback=traceback)
+
+    def _noticed(self, message: RpcMessage) -> None:
+        """What the worker says of itself; or what its handler wrote on our wire, which may be anything."""
+        try:
+            if message.method == "$ready":
+                _resolve(self._loaded, msgspec.convert(message.params, LoadedHandlers))
+            else:
+                failed = self._failed(msgspec.convert(message.params, RpcErrorObject))
+                if message.method == "$broken":
+                    _resolve(self._loaded, failed)
+        except msgspec.ValidationError as error:
+            self.life.kill(f"it wrote no message of ours: {error}")
+
+    def _ended(self) -> None:
+        _resolve(self._loaded, self.life.failure())
+        self._peer.close(self.life.failure)
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _read_answer(message: RpcMessage, meta: CallMeta) -> HookAnswer:
+    allowed = message.changed.keys() if meta.writable is None else meta.writable
+    return HookAnswer(
+        message.result,
+        {field: value for field, value in message.changed.items() if field in allowed},
+        message.ask,
+        refused=message.refused,
+        turn_bag=message.turn_bag,
+        session_bag=message.session_bag,
+    )
+
+
+def _resolve(future: "asyncio.Future[LoadedHandlers]", what: LoadedHandlers | HookFailed) -> None:
+    """The first word counts."""
+    if future.done():
+        return
+    if isinstance(what, LoadedHandlers):
+        future.set_result(what)
+    else:
+        future.set_exception(what)
+        future.exception()  # nobody may be waiting any more

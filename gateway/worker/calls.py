@@ -1,0 +1,126 @@
+"""The calls that are under way in a worker: each a task, each answered once, whatever its handler does."""
+
+import asyncio
+import contextvars
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.events import OUTCOMES
+from gateway.hermes.shim.session_env import set_session
+from gateway.worker.capabilities import GatewayRequests, HookCapabilities
+from gateway.worker.confine import WorkerDescriptors, repair_output
+from gateway.worker.context import HandlerCall, ReceivedMeta, TurnMemory
+from gateway.worker.error_report import describe_await, describe_error
+from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.loader import Handlers
+
+CANNOT_ANSWER = 73  # the exit code
+RAISED = -32000
+
+_decode_meta = msgspec.json.Decoder(ReceivedMeta).decode
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHook:
+    """What is the same in all calls of one hook."""
+
+    name: str
+    folder: Path
+    options: Mapping[str, Any]
+    handlers: Handlers
+    ends: WorkerDescriptors
+
+
+class HandlerCalls:
+    def __init__(self, hook: WorkerHook, link: WorkerLink, requests: GatewayRequests, memory: TurnMemory) -> None:
+        self._hook = hook
+        self._link = link
+        self._requests = requests
+        self._gateway = HookCapabilities(requests)
+        self._memory = memory
+        self._open: dict[int | str | None, asyncio.Task[None]] = {}
+
+    def begin(self, message: IncomingMessage) -> None:
+        """Never raises: whatever is wrong with a call is its answer."""
+        try:
+            call = HandlerCall(
+                message.method or "", message.params, _decode_meta(message.meta), self._hook.name, self._memory
+            )
+            function = self._bound(call)
+        except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
+            self._fail(message.id, error)
+            return
+        call.equip(self._hook.options, self._gateway)
+        context = contextvars.copy_context()
+        context.run(set_session, call.meta.session)
+        context.run(self._requests.during.set, call.meta.event)
+        run = self._run(message.id, call, function)
+        task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)
+        self._open[message.id] = task
+        task.add_done_callback(lambda task: self._ended(message.id, task))
+
+    def _bound(self, call: HandlerCall) -> Callable[[], Any]:
+        handlers, context, target = self._hook.handlers, call.context, call.meta.target
+        if target:
+            function = handlers.function(target)
+            return lambda: function(context)
+        handle = handlers.handle
+        if handle is None:
+            raise LookupError("the handler has no `handle`, only functions marked with @on")
+        return lambda: handle(context.name, context)
+
+    async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
+        try:
+            self._send(number, await self._answer(call, function))
+        except BaseException as error:  # noqa: BLE001 - calling a hook
+            self._fail(number, error)
+
+    async def _answer(self, call: HandlerCall, function: Callable[[], Any]) -> dict[str, Any]:
+        try:
+            with self._requests.in_sync_handler():
+                result = function()
+            if inspect.isawaitable(result):
+                result = await result
+        except OUTCOMES as outcome:
+            result = outcome
+        except BaseException:  # a question, which its handler may have swallowed or turned into another error
+            asked = call.asked()
+            if asked is None:
+                raise
+            return asked
+        return call.asked() or call.answer(result)
+
+    def _send(self, number: int | str | None, answer: dict[str, Any]) -> None:
+        self._link.send({"jsonrpc": "2.0", "id": number} | answer)
+
+    def _fail(self, number: int | str | None, error: BaseException) -> None:
+        repair_output(self._hook.ends.log)
+        try:
+            with self._link.signal_guard:
+                self._send(number, {"error": {"code": RAISED} | describe_error(error, self._hook.folder)})
+        except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
+            os._exit(CANNOT_ANSWER)
+
+    def _ended(self, number: int | str | None, task: "asyncio.Task[None]") -> None:
+        del self._open[number]
+        if task.cancelled():  # before it began: nothing of ours ran in it
+            self._fail(number, asyncio.CancelledError())
+
+    def cancel(self, number: int) -> None:
+        task = self._open.get(number)
+        if task is not None:
+            where = describe_await(task.get_coro())
+            if where:
+                os.write(self._hook.ends.dump, f"Waiting (most recent call last):\n{where}".encode())
+            task.cancel()
+
+    async def finish(self) -> None:
+        """Wait until all are answered."""
+        while self._open:
+            await asyncio.wait(self._open.values())

@@ -1,0 +1,145 @@
+"""The first moments of a worker: which descriptors, signals, limits and environment it lives with.
+
+Our own descriptors lie high, so that a handler that closes "everything from 3 to 255" does not hit them.
+"""
+
+import faulthandler
+import fcntl
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TextIO
+
+from gateway.worker import kernel
+from gateway.worker.process_limit import capped_to_hard
+
+# "Write down where you are", and "let go of what holds the loop". Real-time signals: hardly any program uses them.
+_FIRST_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1 - 1)
+DUMP_SIGNAL, RELEASE_SIGNAL = _FIRST_SIGNAL + 1, _FIRST_SIGNAL + 2
+HIGH_DESCRIPTORS = 1000
+LAST_LOW_DESCRIPTOR = 255
+FIRST_REALTIME = 32  # the signals below are those that every system has
+FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the nursery handles itself
+OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
+
+
+class WorkerDescriptors(NamedTuple):
+    """A worker's ends: of the wire to the daemon, of the pipe to its log, and the file for "where does it hang"."""
+
+    wire: int
+    log: int
+    dump: int
+
+
+class WorkerLimits(NamedTuple):
+    """What this worker may use; None: as much as the daemon."""
+
+    memory: int | None
+    nice: int
+
+
+def isolate(ends: WorkerDescriptors, nursery: int, processes: int | None) -> WorkerDescriptors:
+    """Be a process of its own: group, descriptors, signals; afterwards nothing of the nursery can be reached."""
+    os.setpgid(0, 0)
+    kernel.die_with_parent(signal.SIGKILL)
+    kernel.adopt_orphans()
+    if os.getppid() != nursery:
+        os._exit(1)
+    ends = _move_descriptors(ends)
+    for number in FORK_SERVER_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if processes is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        resource.setrlimit(resource.RLIMIT_NPROC, (capped_to_hard(processes, hard), hard))
+    faulthandler.enable(ends.dump)
+    faulthandler.register(DUMP_SIGNAL, file=ends.dump, all_threads=True)
+    return ends
+
+
+def _move_descriptors(ends: WorkerDescriptors) -> WorkerDescriptors:
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    high = HIGH_DESCRIPTORS if most == resource.RLIM_INFINITY else min(HIGH_DESCRIPTORS, most - 16)
+    raised = WorkerDescriptors(*(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, high) for end in ends))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, place in ((nothing, 0), (raised.log, 1), (raised.log, 2)):
+        os.dup2(descriptor, place)
+    os.closerange(3, min(raised))
+    return raised
+
+
+@contextmanager
+def reserve_low_descriptors() -> Generator[None, None, None]:
+    """What is opened meanwhile lies above those that a careless handler closes."""
+    taken: list[int] = []
+    while not taken or taken[-1] < LAST_LOW_DESCRIPTOR:
+        taken.append(os.dup(0))
+    try:
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def reset_signals() -> None:
+    """Once, in the nursery: what its own parents ignored (as `nohup` does) is no affair of a handler."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if number < FIRST_REALTIME:
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+def set_limits(name: str, env: Mapping[str, str], limits: WorkerLimits) -> None:
+    """What a handler finds around it: environment, output, and the limits of what it may use."""
+    if limits.memory is not None:  # not the address space: Node alone reserves more of that than anybody has
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kernel.write_proc_file("oom_score_adj", OOM_SCORE)
+    kernel.write_proc_file("comm", f"hook:{name}"[:15])
+    with suppress(OSError):
+        os.nice(limits.nice)
+    os.environ.clear()  # noqa: TID251 - only what the hook declared; the process began with an empty one
+    os.environ.update(env)  # noqa: TID251
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.dont_write_bytecode = True
+    repair_output(None)
+
+
+def repair_output(log: int | None) -> None:
+    """Whatever a handler did to stdout and stderr, it can print; what it put in their place stays."""
+    for name, place in (("stdout", 1), ("stderr", 2)):
+        if log is not None and not _is_open(place):
+            os.dup2(log, place)
+        stream = getattr(sys, name)
+        if log is None or stream is None or getattr(stream, "closed", False):
+            fresh = os.fdopen(place, "w", buffering=1, errors="backslashreplace", closefd=False)
+            setattr(sys, name, fresh)
+            setattr(sys, f"__{name}__", fresh)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def log_to_stderr() -> None:
+    """What a handler logs is printed; said before the fork, since it is the same for all."""
+    handler = StderrHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Logs to whatever is stderr at that moment."""
+
+    def emit(self, record: Any) -> None:
+        self.stream = sys.stderr
+        super().emit(record)

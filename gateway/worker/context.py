@@ -1,0 +1,190 @@
+"""What a handler gets as its event, and what of it counts when the handler is done."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Set
+from copy import deepcopy
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from gateway.events import OUTCOMES, Bags, Event, Pause, Question, outcome_to_dict
+from gateway.worker.capabilities import HookCapabilities
+from gateway.worker.link import encode
+
+MAX_TURNS = 1_000  # how many turns are remembered
+# What a field can hold that nobody can change in place.
+IMMUTABLE_TYPES = (str, int, float, type(None))
+# A Hermes handler that adds keys to its context when a turn begins finds them when it ends.
+BEGIN, END = "agent:start", "agent:end"
+
+
+class ReceivedMeta(msgspec.Struct):
+    """What the daemon says of a call beside its fields; the names are those of the wire's `CallMeta`."""
+
+    event: str = ""
+    decides: bool = False
+    writable: frozenset[str] | None = None
+    target: str = ""
+    turn: str = ""
+    answers: dict[str, Any] | None = None
+    turn_bag: dict[str, Any] | None = None
+    session_bag: dict[str, Any] | None = None
+    session: dict[str, str] = {}
+
+
+class HandlerContext(Event):
+    """An event with the hook's options, which remembers that it asked even where the pause was swallowed."""
+
+    __slots__ = ("options", "question")
+
+    def __init__(self, name: str, fields: Mapping[str, Any], bags: Bags, hook: str) -> None:
+        super().__init__(name, fields, None, bags, hook)
+        self.options: Mapping[str, Any] = {}
+        self.question: Question | None = None
+
+    def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> Any:
+        try:
+            return super().ask(prompt, name, answer)
+        except Pause as pause:
+            self.question = pause.questions[0]
+            raise
+
+
+_decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class TurnMemory:
+    """What this hook keeps for each turn: its own bag, and the keys that it added at the turn's begin."""
+
+    def __init__(self) -> None:
+        self._own: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._added: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def own(self, turn: str) -> dict[str, Any]:
+        if not turn:
+            return {}
+        own = self._own.setdefault(turn, {})
+        self._own.move_to_end(turn)
+        while len(self._own) > MAX_TURNS:
+            self._own.popitem(last=False)
+        return own
+
+    def recall(self, turn: str) -> dict[str, Any]:
+        """The keys that were added when this turn began."""
+        return self._added.get(turn, {})
+
+    def keep(self, turn: str, added: Mapping[str, Any]) -> None:
+        if turn:
+            self._added.setdefault(turn, {}).update(added)
+            while len(self._added) > MAX_TURNS:
+                self._added.popitem(last=False)
+
+    def told(self) -> dict[str, Any]:
+        """What can be carried to another process."""
+        return {"own": _encodable_part_of(self._own), "added": _encodable_part_of(self._added)}
+
+    def restore(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """What the process before this one had kept; what this one has kept since stands."""
+        for kept, mine in ((told["own"], self._own), (told["added"], self._added)):
+            for turn, values in kept.items():
+                mine[turn] = {**values, **mine.get(turn, {})}
+
+
+class HandlerCall:
+    """One call, from what came over the wire to the answer that goes back."""
+
+    def __init__(self, event: str, params: msgspec.Raw, meta: ReceivedMeta, hook: str, memory: TurnMemory) -> None:
+        self.meta = meta
+        self._params = params
+        self._memory = memory
+        self._fields: dict[str, Any] = msgspec.json.decode(params)
+        self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
+        bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
+        self.context = HandlerContext(event, self._fields, bags, hook)
+        if event == END:
+            dict.update(self.context, memory.recall(meta.turn) | self._fields)
+
+    def equip(self, options: Mapping[str, Any], gateway: HookCapabilities) -> None:
+        self.context.options = options
+        self.context.gateway = gateway
+
+    def asked(self) -> dict[str, Any] | None:
+        question = self.context.question
+        return None if question is None else {"result": None, "ask": question}
+
+    def answer(self, result: Any) -> dict[str, Any]:
+        """Raises TypeError, with the field's name, for what is no JSON."""
+        context, meta = self.context, self.meta
+        added = context.keys() - self._fields.keys()
+        if added and context.name == BEGIN:
+            self._memory.keep(meta.turn, {name: context[name] for name in added})
+        answer: dict[str, Any] = {"result": None}
+        if meta.decides:
+            value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
+            if value is not None and value is not context:
+                answer["result"] = encode_value("the result", value)
+            self._tell_changes(answer, added)
+        turn, session = self._bags_before
+        _add_delta(answer, "turn_bag", turn, context.turn)
+        _add_delta(answer, "session_bag", session, context.session)
+        return answer
+
+    def _tell_changes(self, answer: dict[str, Any], added: Set[str]) -> None:
+        writable = self._fields.keys() if self.meta.writable is None else self._fields.keys() & self.meta.writable
+        changed = {name: now for name in writable if (now := self._changed(name)) is not None}
+        if self.meta.writable is None:
+            changed |= {name: encode_value(f"the field {name!r}", self.context[name]) for name in added}
+        refused = [name for name in self._fields.keys() - writable if not self._is_as_before(name)]
+        if changed:
+            answer["changed"] = changed
+        if refused:
+            answer["refused"] = refused
+
+    def _changed(self, name: str) -> msgspec.Raw | None:
+        """The field as it is now, when that is not as it came; a list may have been changed in place."""
+        value = self.context.get(name)
+        if value is self._fields[name] and isinstance(value, IMMUTABLE_TYPES):
+            return None
+        now, before = encode_value(f"the field {name!r}", value), self._raw_fields[name]
+        is_same = bytes(now) == bytes(before) or msgspec.json.decode(now) == msgspec.json.decode(before)
+        return None if is_same else now
+
+    @cached_property
+    def _raw_fields(self) -> dict[str, msgspec.Raw]:
+        return _decode_raw_fields(self._params)
+
+    def _is_as_before(self, name: str) -> bool:
+        value, before = self.context.get(name), self._fields[name]
+        return value is before or (type(value) is type(before) and bool(value == before))
+
+
+def encode_value(what: str, value: Any) -> msgspec.Raw:
+    """A value as JSON. Raises TypeError that says what it is."""
+    try:
+        return msgspec.Raw(encode(value))
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise TypeError(f"{what} is no JSON: {error}") from None
+
+
+def _add_delta(answer: dict[str, Any], name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    if before or after:
+        put = {
+            key: encode_value(f"{name}[{key!r}]", value)
+            for key, value in after.items()
+            if before.get(key, before) != value
+        }
+        gone = [key for key in before if key not in after]
+        if put or gone:
+            answer[name] = {"put": put, "gone": gone}
+
+
+def _encodable_part_of(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, msgspec.Raw]]:
+    kept: dict[str, dict[str, msgspec.Raw]] = {}
+    for turn, values in turns.items():
+        for key, value in values.items():
+            try:
+                kept.setdefault(turn, {})[key] = encode_value(key, value)
+            except TypeError:
+                continue  # a live object stays where it is
+    return kept

@@ -1,0 +1,75 @@
+"""What is told of an exception: one line that names the place in the hook, and a traceback, both bounded.
+
+The exception is foreign: its text may be fifty megabytes, may be no text, and asking for it may raise.
+"""
+
+import itertools
+import traceback
+from pathlib import Path
+from typing import Any
+
+MAX_MESSAGE = 2_000
+MAX_TRACEBACK = 16_000
+MAX_FRAMES = 20
+MAX_PIECES = 200
+PROGRAM_FOLDER = Path(__file__).parent  # how a handler came to be called interests nobody
+
+
+def describe_error(error: BaseException, folder: Path) -> dict[str, Any]:
+    """`worn`: the process is not sound any more, and another one should take its place."""
+    message, text = _message_of(error), _traceback_of(error)
+    place = _place_of(error, folder)
+    if place:
+        message = f"{place}: {message}"
+    return {"message": message, "data": {"traceback": text, "worn": isinstance(error, MemoryError)}}
+
+
+def _to_encodable(text: str) -> str:
+    """What no encoder refuses."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _message_of(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+    except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
+        return kind
+    return _to_encodable(f"{kind}: {text[:MAX_MESSAGE]}" if text else kind)
+
+
+def _place_of(error: BaseException, folder: Path) -> str:
+    """Where in the hook's own code, as a person finds it."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}:{error.lineno or 1}:{error.offset or 1}"
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(name, line) for name, line in lines if Path(name).is_relative_to(folder)]
+    return f"{Path(own[-1][0]).relative_to(folder)}:{own[-1][1]}" if own else ""
+
+
+def _traceback_of(error: BaseException) -> str:
+    trace = error.__traceback__
+    while (
+        trace is not None
+        and trace.tb_next is not None
+        and Path(trace.tb_frame.f_code.co_filename).parent == PROGRAM_FOLDER
+    ):
+        trace = trace.tb_next
+    try:
+        told = traceback.TracebackException(type(error), error, trace, limit=-MAX_FRAMES)
+        return _to_encodable("".join(itertools.islice(told.format(), MAX_PIECES))[-MAX_TRACEBACK:])
+    except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
+        return ""
+
+
+def describe_await(coroutine: Any) -> str:
+    """Where a suspended coroutine waits, innermost last, in the form of a traceback."""
+    lines: list[str] = []
+    while coroutine is not None and len(lines) < MAX_FRAMES:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is None:
+            break
+        if Path(frame.f_code.co_filename).parent != PROGRAM_FOLDER:
+            lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n')
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return _to_encodable("".join(lines))

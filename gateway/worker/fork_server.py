@@ -1,0 +1,262 @@
+"""The nursery's own process: it makes a worker for each request, reaps what ends, and kills what is left behind.
+
+One thread, no event loop but those of its rehearsal, no code of a user, an empty environment, and no socket but the
+one to the daemon: what a fork copies is small and harmless. It is the reaper of all that its workers leave: a process
+that detached itself from a worker becomes a child of that worker while it lives, and of the nursery afterwards. When
+the daemon is gone, which the socket's end tells, everything is killed.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.worker import kernel, worker
+from gateway.worker.confine import (
+    DUMP_SIGNAL,
+    FORK_SERVER_SIGNALS,
+    RELEASE_SIGNAL,
+    WorkerDescriptors,
+    log_to_stderr,
+    reset_signals,
+)
+from gateway.worker.prewarm import prewarm_code
+from gateway.worker.process_limit import ProcessLimit
+from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+
+AddModules = Callable[[Mapping[str, Path | None]], None]
+
+RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
+STOPPING_POLL_MS = 50  # ms between two looks at what is still there
+MAX_DESCRIPTORS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedSettings:
+    """What the daemon says at the start; `processes` is how many all hooks together may have."""
+
+    control: int
+    daemon: int
+    fork: bool
+    preload: Sequence[str]
+    processes: int
+    user: int | None
+
+
+class ForkRequests:
+    """Lines of JSON from the daemon, with descriptors beside those that ask for a worker."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._text = bytearray()
+        self._descriptors: deque[int] = deque()
+
+    def read(self) -> list[dict[str, Any]] | None:
+        """What has arrived; None when the daemon is gone."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, MAX_DESCRIPTORS)
+        except OSError:
+            return None
+        if not data:
+            return None
+        self._descriptors += descriptors
+        self._text += data
+        *lines, rest = bytes(self._text).split(b"\n")
+        self._text = bytearray(rest)
+        return [json.loads(line) for line in lines]
+
+    def ends(self) -> WorkerDescriptors:
+        """The descriptors that came with the oldest request for a worker."""
+        return WorkerDescriptors(*(self._descriptors.popleft() for _ in WorkerDescriptors._fields))
+
+
+class WorkerProcesses:
+    """The workers there are, each under its number, until it is reaped: for so long its pid is its own."""
+
+    def __init__(self) -> None:
+        self.pids: dict[int, int] = {}
+
+    def bury(self, pid: int) -> int | None:
+        """The number of the worker that this was, if it was one."""
+        number = next((number for number, known in self.pids.items() if known == pid), None)
+        if number is not None:
+            del self.pids[number]
+            with suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        return number
+
+    def has_orphans(self) -> bool:
+        alive = set(self.pids.values())
+        return any(pid not in alive for pid in find_children(os.getpid()))
+
+    def kill_orphans(self) -> None:
+        """A living worker adopts what it left; what came to us had a dead one."""
+        if self.has_orphans():
+            spared = frozenset(self.pids.values())
+            kill_tree(lambda: [kin.pid for kin in find_descendants({os.getpid()}, spared)])
+
+    def kill(self) -> None:
+        for pid in self.pids.values():
+            kernel.kill_group(pid)
+
+
+class ForkServer:
+    def __init__(self, settings: ReceivedSettings, offer: AddModules) -> None:
+        self._settings = settings
+        self._offer = offer
+        self._control = socket.socket(fileno=settings.control)
+        self._requests = ForkRequests(self._control)
+        self._limit = ProcessLimit(settings.processes)
+        self._brood = WorkerProcesses()
+        self._stopping = False
+        self._woken = watch_signals()
+
+    def run(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._control.fileno(), self._woken):
+            poll.register(descriptor, select.POLLIN)
+        self.say({"ready": os.getpid()})
+        while not self._stopping or self._brood.pids or self._brood.has_orphans():
+            ready = [descriptor for descriptor, _ in poll.poll(STOPPING_POLL_MS if self._stopping else RENEW_MS)]
+            if self._woken in ready:
+                os.read(self._woken, 1 << 12)
+            if self._control.fileno() in ready and not self._stopping:
+                self._serve()
+            if os.getppid() != self._settings.daemon:  # SIGTERM may come from anybody; a new parent tells the truth
+                self._stop()
+            self._reap()
+            if not ready and not self._stopping:
+                self._limit.renew(self._brood.pids.values())
+
+    def say(self, what: dict[str, Any]) -> None:
+        try:
+            self._control.sendall(json.dumps(what).encode() + b"\n")
+        except OSError:
+            self._stop()
+
+    def _serve(self) -> None:
+        requests = self._requests.read()
+        if requests is None:
+            self._stop()
+        for request in requests or ():
+            number = request["worker"]
+            if request["verb"] == "start":
+                self._start(number, self._requests.ends())
+            elif number in self._brood.pids:
+                self._act(request, self._brood.pids[number])
+
+    def _act(self, request: dict[str, Any], pid: int) -> None:
+        match request["verb"]:
+            case "kill":
+                kernel.kill_group(pid)
+            case "dump":
+                kernel.send_signal(pid, DUMP_SIGNAL)
+            case "free":
+                kernel.send_signal(pid, RELEASE_SIGNAL)
+            case "prune":  # what a call that went over its time had started; the worker lives on
+                since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
+                killed = kill_tree(lambda: [kin.pid for kin in find_descendants({pid}) if kin.born >= since])
+                self.say({"pruned": request["worker"], "killed": killed})
+
+    def _start(self, number: int, ends: WorkerDescriptors) -> None:
+        try:
+            pid = self._fork(ends) if self._settings.fork else self._spawn(ends)
+        except OSError as error:
+            self.say({"failed": number, "why": f"no process could be made: {error}"})
+        else:
+            with suppress(OSError):  # the child does the same: whoever comes first
+                os.setpgid(pid, pid)
+            self._brood.pids[number] = pid
+            self.say({"started": number, "pid": pid})
+        finally:
+            for end in ends:
+                os.close(end)
+
+    def _fork(self, ends: WorkerDescriptors) -> int:
+        me, limit = os.getpid(), self._limit.now()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                self._control.detach()
+                worker.run_worker(ends, me, limit, self._offer)
+            finally:
+                os._exit(70)
+        return pid
+
+    def _spawn(self, ends: WorkerDescriptors) -> int:
+        settings = {"path": sys.path, "ends": ends, "nursery": os.getpid(), "limit": self._limit.now()}
+        program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), "worker", json.dumps(settings)]
+        for end in ends:
+            os.set_inheritable(end, True)
+        return os.posix_spawn(sys.executable, program, {}, setpgroup=0)
+
+    def _reap(self) -> None:
+        ended = False
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                ended = True
+                number = self._brood.bury(found[0])
+                self._brood.kill_orphans()
+                if number is not None:
+                    self.say({"ended": number, "status": os.waitstatus_to_exitcode(found[1])})
+        if ended or self._stopping:
+            self._brood.kill_orphans()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._brood.kill()
+
+
+def watch_signals() -> int:
+    """A descriptor that becomes readable when a child ends, or when somebody wants us to end."""
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in FORK_SERVER_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return woken
+
+
+def preload(names: Sequence[str]) -> str:
+    """Import and run what all use, once for all; in words, what is wrong afterwards."""
+    for name in names:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    prewarm_code()
+    gc.collect()
+    gc.freeze()
+    tasks = Path("/proc/self/task")
+    if tasks.is_dir() and len(list(tasks.iterdir())) > 1:
+        return f"one of the modules to preload ({', '.join(names)}) starts a thread, which no fork survives"
+    return ""
+
+
+def main(settings: dict[str, Any], offer: AddModules) -> None:
+    reset_signals()
+    log_to_stderr()
+    nursery = ForkServer(ReceivedSettings(**settings), offer)
+    importlib.import_module("gateway.hooks")  # what nearly every handler imports
+    wrong = preload(settings["preload"])
+    if settings["user"] is not None:
+        kernel.drop_privileges(settings["user"])
+    kernel.adopt_orphans()
+    kernel.die_with_parent(signal.SIGTERM)
+    kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does
+    kernel.write_proc_file("comm", "hook-nursery")
+    if wrong:
+        nursery.say({"broken": wrong})
+    else:
+        nursery.run()

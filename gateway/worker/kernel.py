@@ -1,0 +1,65 @@
+"""What only the kernel can do for us: adopt orphans, die with the parent, end a group.
+
+Where a kernel lacks a call, the effect is left out: nothing here raises for that.
+"""
+
+import ctypes
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PROC = Path("/proc")
+
+
+_prctl_call = getattr(ctypes.CDLL(None), "prctl", None)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _prctl_call is not None:
+        _prctl_call(option, value, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parent ends become our children, however they detached themselves."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent(number: signal.Signals) -> None:
+    _prctl(PR_SET_PDEATHSIG, number)
+
+
+def drop_privileges(user: int) -> None:
+    """Lay down root's rights for good; a process that has done so may still look at itself."""
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    _prctl(PR_SET_DUMPABLE, 1)
+
+
+def write_proc_file(name: str, text: str) -> None:
+    """Of this process, where the kernel knows such a fact and allows it."""
+    with suppress(OSError):
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+
+def send_signal(pid: int, number: int) -> bool:
+    """Was there somebody to get it?"""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def kill_group(pid: int) -> None:
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    send_signal(pid, signal.SIGKILL)

@@ -1,0 +1,173 @@
+"""The worker's end of the wire: whole messages in both directions, whatever its handler does meanwhile.
+
+The daemon reads no faster than it can serve, and stops reading while we do not read its answers. So whoever writes
+must read: the thread of the loop does, while it waits for room.
+"""
+
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NoReturn
+
+import msgspec
+
+from gateway.worker.wire_guard import WireGuard
+
+MAX_LINE_BYTES = 8 << 20  # bytes in a line; the daemon reads no longer one
+MAX_LINE_VALUES = 100_000  # values in a line, likewise
+VALUE_MARKS = (b",", b":", b"[", b"{")
+CHUNK = 1 << 16
+WRITE_POLL_MS = 20  # ms between two looks at whether others let us write
+
+BROKEN_WIRE = 72  # exit codes
+FORKED_COPY = 0
+
+
+class IncomingMessage(msgspec.Struct):
+    """One line of the daemon: a call, a notice, or the response to a request of ours."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    meta: msgspec.Raw = msgspec.Raw(b"{}")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: dict[str, Any] | None = None
+
+
+def to_plain(value: Any) -> Any:
+    """What JSON has no form for but handlers use all the same: subclasses of str and numbers, and paths."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+encode = msgspec.json.Encoder(enc_hook=to_plain).encode
+_decode = msgspec.json.Decoder(IncomingMessage).decode
+
+
+class SignalGuard:
+    """Inside, a message is in our hands, and who interrupted would tear it: that waits until `afterwards`.
+
+    Of the loop's thread alone, which is also the only one that a signal interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self.afterwards: Callable[[], None] | None = None
+
+    def __bool__(self) -> bool:
+        return self._depth > 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self.afterwards is not None and not self._depth:
+            afterwards, self.afterwards = self.afterwards, None
+            afterwards()
+
+
+class WorkerLink:
+    def __init__(self, descriptor: int) -> None:
+        self.left: Callable[[], object] = lambda: None  # called when something was read that the loop must act on
+        self.wire_guard = WireGuard(descriptor)
+        self._thread = threading.get_ident()
+        self._lock = threading.RLock()
+        self._rest = bytearray()
+        self.arrived: list[IncomingMessage] = []  # read while writing; the loop takes it from here
+        self.signal_guard = SignalGuard()
+
+    def in_loop_thread(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Raises ValueError for an answer that is too long, TypeError and the like for what is no JSON."""
+        if not self.wire_guard.is_ours():
+            os._exit(FORKED_COPY)
+        data = encode(message)
+        if len(data) > MAX_LINE_BYTES:
+            raise ValueError(
+                f"{len(data) >> 20} MB are more than the {MAX_LINE_BYTES >> 20} MB that an answer may have"
+            )
+        if len(data) > MAX_LINE_VALUES and sum(map(data.count, VALUE_MARKS)) > MAX_LINE_VALUES:
+            raise ValueError(f"an answer may have {MAX_LINE_VALUES} values, and this one has more")
+        with self.signal_guard if self.in_loop_thread() else nullcontext():
+            self._write(memoryview(data + b"\n"))
+
+    def _write(self, data: memoryview) -> None:
+        while not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=WRITE_POLL_MS / 1000):
+            self._make_room()
+        try:
+            self.wire_guard.check()
+            while data:
+                try:
+                    data = data[self.wire_guard.socket.send(data) :]
+                except BlockingIOError:
+                    self.wire_guard.poll(select.POLLOUT, WRITE_POLL_MS)
+                    self._make_room()
+                except OSError:
+                    self._lost()
+        finally:
+            self._lock.release()
+
+    def _make_room(self) -> None:
+        if self.in_loop_thread():
+            self.read()
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.arrived:
+            self.left()
+
+    def read(self) -> None:
+        """Move what has arrived to `arrived`; in the loop's thread alone."""
+        with self.signal_guard:
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            data = self.wire_guard.socket.recv(CHUNK)
+            if not data:
+                self._lost()
+            self._rest += data
+            if b"\n" in data:
+                *lines, rest = bytes(self._rest).split(b"\n")
+                self._rest = bytearray(rest)
+                self.arrived += map(_decode, lines)
+        except BlockingIOError:
+            pass
+        except OSError:
+            os._exit(BROKEN_WIRE)
+
+    def wait(self, timeout: int) -> None:
+        """Until something has been read, or so many ms are over."""
+        if self.wire_guard.poll(select.POLLIN, timeout):
+            self.read()
+            self._tell()
+
+    def take(self) -> list[IncomingMessage]:
+        taken, self.arrived = self.arrived, []
+        return taken
+
+    def take_responses(self) -> list[IncomingMessage]:
+        """The rest is left for the loop."""
+        arrived = self.take()
+        self.arrived = [message for message in arrived if message.method is not None]
+        return [message for message in arrived if message.method is None]
+
+    def _lost(self) -> NoReturn:
+        """The daemon is gone: nobody needs us."""
+        os.killpg(0, signal.SIGKILL)
+        os._exit(BROKEN_WIRE)

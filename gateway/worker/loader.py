@@ -1,0 +1,112 @@
+"""From a handler's file to what can be called.
+
+The module is `hermes_hook_<name>`, is in `sys.modules` before it runs (forward references of dataclasses and pydantic
+look there), and has the `__file__` that it was found under. It and its siblings are compiled from the very text that
+stands in the folder, never from byte code: a reload that meets an edit of the same second must not run what was there
+before.
+"""
+
+import linecache
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from gateway.events import HookMark, find_marked
+
+
+class SourceOnlyLoader(SourceFileLoader):
+    """Reads no byte code."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What one folder has to call: `handle`, and functions marked with `@on`, each under a name of its own.
+
+    A plugin also has what it serves when it is asked to, and offers tools, commands and skills.
+    """
+
+    handle: Callable[..., Any] | None
+    marked: Mapping[str, tuple[Callable[..., Any], HookMark]]
+    served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    offers: Mapping[str, Any] = field(default_factory=dict)
+
+    def function(self, target: str) -> Callable[..., Any]:
+        return self.marked[target][0] if target in self.marked else self.served[target]
+
+    def told(self) -> dict[str, Any]:
+        """The same as plain data, for the daemon."""
+        marks = [
+            {
+                "target": target,
+                "names": mark.names,
+                "order": mark.order,
+                "when": None if mark.when is None else dict(mark.when),
+                "on_error": mark.on_error,
+                "timeout": mark.timeout,
+            }
+            for target, (_, mark) in self.marked.items()
+        ]
+        return {"handle": self.handle is not None, "marks": marks, "offers": self.offers}
+
+
+def load_handler(name: str, file: Path) -> Handlers:
+    """Raises whatever the handler's code raises, and TypeError when there is nothing to call in it."""
+    source = file.read_bytes()
+    module = _create_module(f"hermes_hook_{name}", file)
+    read_siblings_from_source(file.parent)
+    code = compile(source, str(file), "exec", dont_inherit=True)
+    cache_source_lines(str(file), source)
+    exec(code, module.__dict__)  # noqa: S102 - running the hook is what this process is for
+    return _find_handlers(module)
+
+
+def _create_module(name: str, file: Path) -> ModuleType:
+    module = ModuleType(name)
+    loader = SourceOnlyLoader(name, str(file))
+    module.__file__ = str(file)
+    module.__loader__ = loader
+    module.__spec__ = ModuleSpec(name, loader, origin=str(file))
+    sys.modules[name] = module
+    return module
+
+
+def read_siblings_from_source(folder: Path) -> None:
+    """For whatever entries of `sys.path` a handler adds that lie in its folder."""
+    home = folder.resolve()
+
+    def finder(entry: str) -> FileFinder:
+        if not Path(entry).resolve().is_relative_to(home):
+            raise ImportError(f"{entry} does not belong to the hook")
+        return FileFinder(entry, (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceOnlyLoader, [".py"]))
+
+    sys.path_hooks.insert(0, finder)
+    for entry in [entry for entry in sys.path_importer_cache if entry.startswith(str(folder))]:
+        del sys.path_importer_cache[entry]
+
+
+def cache_source_lines(name: str, source: bytes) -> None:
+    """A traceback shows the lines that run, not those that an edit has put there since."""
+    text = source.decode("utf-8", "replace")
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+
+def _find_handlers(module: ModuleType) -> Handlers:
+    handle = getattr(module, "handle", None)
+    if handle is not None and not callable(handle):
+        raise TypeError(f"`handle` is {type(handle).__name__}, and must be a function handle(event_type, context)")
+    found: dict[str, tuple[Callable[..., Any], HookMark]] = {}
+    for function, mark in find_marked(module):
+        name = getattr(function, "__name__", "hook")
+        found[name if name not in found else f"{name}#{len(found)}"] = (function, mark)
+    if handle is None and not found:
+        raise TypeError("nothing to call: define handle(event_type, context), or mark functions with @on(...)")
+    return Handlers(handle, found)

@@ -1,0 +1,83 @@
+"""Who descends from whom, as the kernel sees it, and how a whole tree is ended.
+
+Where there is no /proc (not on Linux) nobody is found, and process groups have to do.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from gateway.worker.kernel import PROC, send_signal
+
+MAX_ROUNDS = 40
+
+
+class ProcessInfo(NamedTuple):
+    """A living process, its parent, and when it was born, in clock ticks since the machine started."""
+
+    pid: int
+    parent: int
+    born: int
+
+
+def list_processes() -> Iterator[ProcessInfo]:
+    for entry in os.scandir(PROC) if PROC.is_dir() else ():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                stat = (PROC / entry.name / "stat").read_text(errors="replace")
+                fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and parentheses
+                if fields[0] != "Z":
+                    yield ProcessInfo(int(entry.name), int(fields[1]), int(fields[19]))
+
+
+def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) -> list[ProcessInfo]:
+    """All that come from these, but for the spared and what comes from them."""
+    below: dict[int, list[ProcessInfo]] = {}
+    for kin in list_processes():
+        below.setdefault(kin.parent, []).append(kin)
+    found: list[ProcessInfo] = []
+    waiting = list(ancestors)
+    while waiting:
+        for kin in below.get(waiting.pop(), ()):
+            if kin.pid not in spared:
+                found.append(kin)
+                waiting.append(kin.pid)
+    return found
+
+
+def find_children(pid: int) -> list[int]:
+    """Of a process with one thread."""
+    try:
+        return [int(child) for child in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
+    except OSError:  # a kernel without this file
+        return [kin.pid for kin in list_processes() if kin.parent == pid]
+
+
+def count_user_threads(user: int, without: set[int]) -> int:
+    """How many threads this user runs in other processes; what the kernel counts against a limit of processes."""
+    total = 0
+    for entry in os.scandir(PROC) if PROC.is_dir() else ():
+        if entry.name.isdigit() and int(entry.name) not in without:
+            with suppress(OSError):
+                status = (PROC / entry.name / "status").read_text(errors="replace")
+                facts = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+                if int(facts["Uid"].split()[0]) == user:
+                    total += int(facts["Threads"])
+    return total
+
+
+def kill_tree(those: Callable[[], list[int]]) -> int:
+    """Kill all of them, though they may be making more: first stop each one that can still make another."""
+    stopped: set[int] = set()
+    for _ in range(MAX_ROUNDS):
+        fresh = [pid for pid in those() if pid not in stopped]
+        if not fresh:
+            break
+        for pid in fresh:
+            send_signal(pid, signal.SIGSTOP)
+        stopped.update(fresh)
+    for pid in stopped:
+        send_signal(pid, signal.SIGKILL)
+    return len(stopped)

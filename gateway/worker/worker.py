@@ -1,0 +1,234 @@
+"""One hook in its own process: a loop that lasts, and how it lets go of what holds it.
+
+The loop lives as long as the worker, so that clients, tasks and child processes of a handler do too. Every handler
+is called on it, a plain `def` as well: some of those create tasks. Each call has a copy of the context variables.
+
+When a call is over its time the daemon first cancels its task. If the loop is held it then sends a signal, whose
+handler raises `CallTimedOut` in whatever holds it: that frees a sleep, an endless loop or a long regular expression
+without losing the worker. What resists is killed from outside.
+"""
+
+import asyncio
+import atexit
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from gateway.hermes.plugin.plugin import load_plugin
+from gateway.worker.calls import HandlerCalls, WorkerHook
+from gateway.worker.capabilities import GatewayRequests
+from gateway.worker.confine import (
+    RELEASE_SIGNAL,
+    WorkerDescriptors,
+    WorkerLimits,
+    isolate,
+    log_to_stderr,
+    reserve_low_descriptors,
+    set_limits,
+)
+from gateway.worker.context import TurnMemory
+from gateway.worker.error_report import describe_error
+from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.loader import Handlers, load_handler
+
+AddModules = Callable[[Mapping[str, Path | None]], None]
+
+HELD_AFTER = 0.05  # seconds; a loop that is held for less will come by itself
+TASKS_TIMEOUT = 1.0  # seconds that background tasks have to end
+IMPORT_FAILED = 3  # exit codes
+LOOP_BROKEN = 74
+
+
+class CallTimedOut(BaseException):
+    """The time of this call is over."""
+
+
+class ReceivedSpec(msgspec.Struct):
+    """What the daemon says of the hook; the names are those of its `WorkerSpec`."""
+
+    name: str
+    handler: str
+    env: dict[str, str]
+    options: dict[str, Any]
+    path: list[str]
+    modules: dict[str, str]
+    memory: int | None
+    nice: int
+    plugin: dict[str, Any] | None
+    label: str
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.handler).parent
+
+
+_decode_spec = msgspec.json.Decoder(dict[str, ReceivedSpec]).decode  # made before the fork, for all
+
+
+class TimedSelector(selectors.DefaultSelector):
+    """Knows since when the loop has been away from it."""
+
+    since: float | None = None
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.since = None
+        try:
+            return super().select(timeout)
+        finally:
+            self.since = time.monotonic()
+
+
+class Worker:
+    def __init__(
+        self,
+        spec: ReceivedSpec,
+        loop: asyncio.SelectorEventLoop,
+        watch: TimedSelector,
+        link: WorkerLink,
+        ends: WorkerDescriptors,
+    ) -> None:
+        self._spec = spec
+        self._loop = loop
+        self._watch = watch
+        self._link = link
+        self._ends = ends
+        link.left = lambda: loop.call_soon(self.dispatch)
+        self._requests = GatewayRequests(link)
+        self._memory = TurnMemory()
+        self._is_done = False
+        self._freed = 0.0
+
+    def run(self) -> NoReturn:
+        signal.signal(RELEASE_SIGNAL, self._let_go)
+        os.register_at_fork(after_in_child=self._in_fork)
+        self._loop.call_soon(self._boot)
+        while not self._is_done:
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt, CallTimedOut) as error:
+                self._tell("$trouble", error)  # of a background task
+            except BaseException as error:  # noqa: BLE001 - a handler broke the loop: nothing can run here any more
+                self._tell("$trouble", error)
+                os._exit(LOOP_BROKEN)
+        try:
+            atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's own end would wait for the hook's threads
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+
+    def _in_fork(self) -> None:
+        """A handler's own fork keeps neither the wire nor the loop's selector."""
+        self._link.wire_guard.detach()
+        if hasattr(self._watch, "fileno"):
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, self._watch.fileno(), inheritable=False)
+            os.close(nothing)
+        signal.set_wakeup_fd(-1)
+        signal.signal(RELEASE_SIGNAL, signal.SIG_DFL)
+
+    def _let_go(self, *_: Any) -> None:
+        since = self._watch.since
+        if since is None or since == self._freed or time.monotonic() - since < HELD_AFTER:
+            return
+        if self._link.signal_guard:
+            self._link.signal_guard.afterwards = self._let_go
+            return
+        self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
+        raise CallTimedOut
+
+    def _tell(self, what: str, error: BaseException) -> None:
+        try:
+            self._link.send({"jsonrpc": "2.0", "method": what, "params": describe_error(error, self._spec.folder)})
+        except BaseException:  # noqa: BLE001 - nothing can be told any more
+            os._exit(LOOP_BROKEN)
+
+    def _boot(self) -> None:
+        """The handler is imported while the loop runs: some create tasks at import."""
+        try:
+            handlers = self._load(self._spec, Path(self._spec.handler))
+            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.told()})
+        except BaseException as error:  # noqa: BLE001 - importing a hook
+            self._tell("$broken", error)
+            os._exit(IMPORT_FAILED)
+        hook = WorkerHook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._ends)
+        self._calls = HandlerCalls(hook, self._link, self._requests, self._memory)
+        self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
+        self._read()
+
+    def _load(self, spec: ReceivedSpec, file: Path) -> Handlers:
+        if spec.plugin is None:
+            return load_handler(spec.label or spec.name, file)
+        return load_plugin(file, spec.plugin, spec.options, self._requests, partial(self._tell, "$trouble"))
+
+    def _read(self) -> None:
+        self._link.read()
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        with self._link.signal_guard:
+            for message in self._link.take():
+                self._act(message)
+            self._link.signal_guard.afterwards = None  # here no handler holds the loop
+
+    def _act(self, message: IncomingMessage) -> None:
+        match message.method:
+            case None:
+                self._requests.answer(message)
+            case "$cancel":
+                self._calls.cancel(msgspec.json.decode(message.params)["id"])
+            case "$stop":
+                self._last = self._loop.create_task(self._stop())
+            case "$kept":
+                self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.told()})
+            case "$adopt":
+                self._memory.restore(msgspec.json.decode(message.params))
+            case _:
+                self._calls.begin(message)
+
+    async def _stop(self) -> None:
+        """What was begun is finished; what a handler left running is cancelled."""
+        await self._calls.finish()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=TASKS_TIMEOUT)
+        self._is_done = True
+        self._loop.stop()
+
+
+def run_worker(ends: WorkerDescriptors, nursery: int, processes: int | None, offer: AddModules) -> NoReturn:
+    """In a fresh process: become the worker that the daemon wants, to the end."""
+    ends = isolate(ends, nursery, processes)
+    with reserve_low_descriptors():
+        watch = TimedSelector()
+        loop = asyncio.SelectorEventLoop(watch)
+    asyncio.set_event_loop(loop)
+    link = WorkerLink(ends.wire)
+    spec = receive_spec(link)
+    set_limits(spec.name, spec.env, WorkerLimits(spec.memory, spec.nice))
+    offer({name: Path(file) if file else None for name, file in spec.modules.items()})
+    sys.path[:0] = spec.path
+    sys.argv = [spec.handler]
+    Worker(spec, loop, watch, link, ends).run()
+
+
+def receive_spec(link: WorkerLink) -> ReceivedSpec:
+    """The first line on the wire."""
+    while not link.arrived:
+        link.wait(-1)
+    return _decode_spec(link.arrived.pop(0).params)["spec"]
+
+
+def main(settings: dict[str, Any], offer: AddModules) -> NoReturn:
+    """Where workers are not forked: a fresh interpreter."""
+    log_to_stderr()
+    run_worker(WorkerDescriptors(*settings["ends"]), settings["nursery"], settings["limit"], offer)
