@@ -24,7 +24,7 @@ from typing import Any
 import anyio
 
 from bench.workers import Row
-from gateway.config.settings import Hooks
+from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.inspection import SETTLE_TIME
@@ -94,7 +94,7 @@ class Place:
         async with (
             ForkServerClient() as nursery,
             registry,
-            FolderHooks(sources, registry, nursery, None, Hooks(eager=eager), around, grant) as service,
+            FolderHooks(sources, registry, nursery, None, HooksSettings(eager=eager), around, grant) as service,
         ):
             yield service
 
@@ -109,7 +109,7 @@ async def found(place: Place) -> float:
     async with ForkServerClient() as nursery, registry:
         state = place.root / "state"
         around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
-        parts = ([Source(place.hooks, "home")], registry, nursery, None, Hooks(eager=0), around, grant)
+        parts = ([Source(place.hooks, "home")], registry, nursery, None, HooksSettings(eager=0), around, grant)
         gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()
         async with FolderHooks(*parts) as service:

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import anyio
 
-from gateway.config.guard import prepare
-from gateway.config.loading import load
-from gateway.daemon.daemon import Gateway, running
-from gateway.daemon.facts import memory_kb
-from gateway.daemon.stopping import Stop
-from gateway.daemon.verbs import verbs
+from gateway.config.loading import load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.shutdown import Shutdown
+from gateway.daemon.status import read_memory_kb
 from gateway.testing import GatewayProcess
 from tests.adapters.wire import ANN, BEN, Wire
 from tests.adapters.wires import WIRES
@@ -107,7 +107,9 @@ async def trouble(soak: Soak, wire: Wire) -> None:
 async def watch(soak: Soak, gateway: Gateway) -> None:
     """A line now and then: what grows is seen."""
     while not soak.is_over:
-        print(f"{len(soak.waits):6} answered  {memory_kb() // 1024} MB  {len(asyncio.all_tasks())} tasks", flush=True)
+        print(
+            f"{len(soak.waits):6} answered  {read_memory_kb() // 1024} MB  {len(asyncio.all_tasks())} tasks", flush=True
+        )
         await anyio.sleep(min(30.0, max((soak.until - time.monotonic()) / 4, 1)))
     print(f"{gateway.lanes.running} turns run at the end")
 
@@ -124,8 +126,10 @@ async def soak_all(seconds: float, pause: float, names: Sequence[str]) -> Soak:
             await stack.enter_async_context(wire.serving())
             allowed = ",".join(wire.known_as(one) for one in (ANN, BEN))
             environ |= {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": allowed}
-        prepare(started.home)
-        gateway = await stack.enter_async_context(running(started.home, load(started.home, environ), Stop(10.0), verbs))
+        prepare_home(started.home)
+        gateway = await stack.enter_async_context(
+            open_gateway(started.home, load_configuration(started.home, environ), Shutdown(10.0), build_verbs)
+        )
         while not all(one.presence.facts.up for one in gateway.networks):  # noqa: ASYNC110 - there is no event for all
             await anyio.sleep(0.05)
         async with anyio.create_task_group() as tasks:

@@ -2,10 +2,10 @@
 
 One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
 steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
-`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`, replies on
-`gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be forgotten.
-A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer one is
-refused.
+`SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`,
+replies on `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be
+forgotten. A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer
+one is refused.
 """
 
 import hashlib

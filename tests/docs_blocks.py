@@ -25,7 +25,7 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
 from gateway.config.home import Home
-from gateway.config.loading import load
+from gateway.config.loading import load_configuration
 from gateway.hooks.folders.manifest_reader import read_manifest
 
 ROOT = Path(__file__).parent.parent
@@ -220,9 +220,9 @@ def read_as_manifest(place: Path, text: str) -> None:
 
 def read_as_config(place: Path, text: str) -> None:
     home = Home(place)
-    home.ours.mkdir(parents=True, mode=0o700)
+    home.own_folder.mkdir(parents=True, mode=0o700)
     home.config.touch(0o600)
     home.config.write_text(text)
-    configuration = load(home, {"HOME": str(place)})
+    configuration = load_configuration(home, {"HOME": str(place)})
     wrong = [finding for finding in configuration.warnings if "has no key" not in finding.what]  # nor has a page
     assert not wrong, wrong

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from gateway.cli import COMMANDS, PROGRAM, command_parser
+from gateway.cli import COMMANDS, PROGRAM, build_command_parser
 from gateway.commands import BUILT_IN, Command
-from gateway.config.reference import Row, rows
+from gateway.config.reference import SettingRow, list_settings
 from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, EventField, EventSpec
 
 ROOT = Path(__file__).parent.parent
@@ -69,13 +69,13 @@ def sentence(text: str) -> str:
 
 def configuration() -> Iterator[str]:
     yield CONFIGURATION
-    for section, settings in groupby(rows(), lambda row: row.name.partition(".")[0]):
+    for section, settings in groupby(list_settings(), lambda row: row.name.partition(".")[0]):
         yield f"## {section}\n"
         for row in settings:
             yield from setting(row)
 
 
-def setting(row: Row) -> Iterator[str]:
+def setting(row: SettingRow) -> Iterator[str]:
     if "." in row.name:
         yield f"### {row.name}\n"
     yield f"{sentence(row.does)}\n"
@@ -125,7 +125,7 @@ def commands() -> Iterator[str]:
     for name, (module, does) in COMMANDS.items():
         yield f"### {PROGRAM} {name}\n"
         yield f"{sentence(does)}\n"
-        yield from arguments(command_parser(name, importlib.import_module(module)))
+        yield from arguments(build_command_parser(name, importlib.import_module(module)))
     yield "## In a chat\n"
     yield "A message that begins with `/` and one of these words; where slashes do not reach, `!` does.\n"
     for command in BUILT_IN:

@@ -10,9 +10,10 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, MemoryEngine, open_sqlite
+from gateway.engine import Engine, open_sqlite
 from gateway.messages import Address, Message
 from gateway.sessions import session_key_of
+from gateway.testing.memory_engine import MemoryEngine
 
 LIMIT = 10.0
 GLANCE = 0.002

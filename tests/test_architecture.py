@@ -17,14 +17,14 @@ ROOT = Path(__file__).parent.parent
 HOOK_FOLDERS = ("hooks_builtin/", "sample_hooks/")
 BUILT = ("gateway/", *HOOK_FOLDERS)
 
-MOST_LINES = 400
-MOST_LINES_A_FUNCTION = 50
+MOST_LINES = 600
+MOST_LINES_A_FUNCTION = 60
 MOST_METHODS = 15
 MOST_ARGUMENTS = 7
 EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
 PLATFORM_NAMES = re.compile(r"telegram|discord|slack", re.IGNORECASE)
-HERMES_SHAPES = "gateway/hooks/wires/process/hermes/"  # has Hermes's own list of networks, as handlers import it
+HERMES_SHAPES = "gateway/hermes/shim/"  # has Hermes's own list of networks, as handlers import it
 # `logs` knows the shapes of their tokens, and how talkative their libraries are.
 KNOW_PLATFORMS = (
     "gateway/adapters/",
@@ -42,13 +42,12 @@ LIBRARIES = {
         "gateway/adapters/slack/",
         "gateway/agent/libraries.py",
         "gateway/hooks/remote.py",
-        "gateway/web/",
     ),
     "anthropic": ("gateway/agent/libraries.py",),
     "discord": ("gateway/adapters/discord",),
     "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
-    "nats": ("gateway/engine/nats.py",),
+    "nats": (),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
     "slack_bolt": ("gateway/adapters/slack",),
@@ -71,7 +70,7 @@ LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/cli/setup/__init__.py": "the one network that is set up",
-    "gateway/daemon/networks.py": "the chat networks that are switched on",
+    "gateway/daemon/platforms.py": "the chat networks that are switched on",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules/hooks.py": "Hermes's registry, for the handler that asks for it",
@@ -249,8 +248,8 @@ def loose_ends(source: Source) -> Iterator[str]:
 
 
 RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
-    (long_files, (*BUILT, "tests/", "bench/"), "gateway/a.py", "x = 1\n" * 401),
-    (long_functions, (*BUILT, "tests/", "bench/"), "gateway/a.py", "def f():\n" + "    x = 1\n" * 50),
+    (long_files, (*BUILT, "tests/", "bench/"), "gateway/a.py", "x = 1\n" * 601),
+    (long_functions, (*BUILT, "tests/", "bench/"), "gateway/a.py", "def f():\n" + "    x = 1\n" * 60),
     (crowded_classes, BUILT, "gateway/a.py", "class A:\n" + "".join(f"  def m{i}(self): ...\n" for i in range(16))),
     (crowded_classes, BUILT, "gateway/a.py", "class A:\n  def __init__(self, a, b, c, d, *, e, f, g, h): ...\n"),
     (empty_names, (*BUILT, "tests/", "bench/"), "gateway/engine/utils.py", ""),

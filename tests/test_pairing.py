@@ -6,9 +6,9 @@ import pytest
 
 from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG, SUBJECT
-from gateway.engine import MemoryEngine
 from gateway.errors import AccessError
 from gateway.messages import Address, ChatType, Message, MessageKind
+from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
 
 pytestmark = pytest.mark.row("T18")

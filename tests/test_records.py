@@ -27,7 +27,9 @@ WRITTEN = {
     b'{"kind":"said","v":1,"at":0.0,"turn_id":"t","reply_id":"r"}': records.InterimReply,
     b'{"kind":"released","v":1,"at":0.0,"turn_id":"t"}': records.ClaimReleased,
     b'{"kind":"asked","v":1,"at":0.0,"turn_id":"t","questions":{"q":"sure?"},"until":9.0}': records.QuestionsAsked,
-    b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': records.QuestionAnswered,
+    b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': (
+        records.QuestionAnswered
+    ),
     b'{"kind":"done","v":1,"at":0.0,"upto":3,"turn_id":"t","status":"ok","entries":[{"role":"user","content":"hi"}],'
     b'"usage":{},"error":"","bag":{"a":1}}': records.TurnEnded,
     b'{"kind":"opened","v":1,"at":0.0,"session_id":"s","session_key":"k","reason":"branch","previous":"p","platform":'

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.testing import GatewayProcess
 from tests.hooks.wires.site import serving, site
 
@@ -148,14 +148,14 @@ def test_tool_approval_asks_in_the_chat(gateway: GatewayProcess, answer: str, is
     gateway.say(answer)
     gateway.until(lambda: "all said" in history(gateway))
     assert ("did not allow" not in history(gateway)) is is_kept
-    assert any(b"milk" in kept.read_bytes() for kept in gateway.home.ours.rglob("*.jsonl")) is is_kept
+    assert any(b"milk" in kept.read_bytes() for kept in gateway.home.own_folder.rglob("*.jsonl")) is is_kept
 
 
 def test_stream_redaction_lets_nothing_private_through_at_any_moment(gateway: GatewayProcess) -> None:
     pieces = ["write to an", "n@exam", "ple.org or pay with 4111 1111", " 1111 1111", " today"]
     start_with(gateway, "stream-redaction", {"user": "contact", "chunks": pieces})
     streamed: list[str] = []
-    with Client(gateway.home.socket) as client:
+    with ControlClient(gateway.home.socket) as client:
         said = client.call("chat.say", {"text": "contact"}, lambda _, told: streamed.append(json.dumps(told)))
     assert said["reply"] == "write to [redacted] or pay with [redacted] today"
     everything = "".join(streamed)

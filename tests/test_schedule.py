@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, MemoryEngine
+from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from gateway.schedule import LONGEST_JUMP, HookPresence, ScheduledHook, Scheduler
 from gateway.testing import GatewayProcess
+from gateway.testing.memory_engine import MemoryEngine
 
 NOON = 1_780_000_000.0
 HOUR = 3600.0

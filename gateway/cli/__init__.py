@@ -1,7 +1,8 @@
 """The command line's frame: one table of commands, each imported when it is chosen, and one place for all errors.
 
-A command is a module with two functions: `arguments(parser)` adds its options to a parser, `run(args, home)` does its
-work and returns the exit code. Nothing heavy is imported here, so that `--help` and the short commands come at once.
+A command is a module with two functions: `add_arguments(parser)` adds its options to a parser, `run(args, home)` does
+its work and returns the exit code. Nothing heavy is imported here, so that `--help` and the short commands come at
+once.
 """
 
 import argparse
@@ -14,14 +15,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
-from gateway.config.home import process_environment, read_home
+from gateway.config.home import find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 
 PROGRAM = "hermes-gateway"
 WIDTH = 100
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
-REQUIRED = re.compile(r"are required: (VERB|NETWORK)$")
+MISSING_SUBCOMMAND = re.compile(r"are required: (VERB|NETWORK)$")
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("gateway.cli.run", "serve, in the foreground"),
@@ -43,74 +44,74 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Each command with its module and what it does, in the order in which `--help` lists them."""
 
-ALONE = "status"  # what `hermes-gateway` does when it is given no command
+DEFAULT_COMMAND = "status"  # what `hermes-gateway` does when it is given no command
 
 # Hermes says `hermes gateway run`; whoever has that in the fingers may go on.
-PREFIX = "gateway"
+HERMES_PREFIX = "gateway"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program: the exit code of the command that the arguments choose."""
     os.umask(0o077)  # whatever a command writes is the user's alone
     try:
-        code = _chosen(list(sys.argv[1:] if argv is None else argv))
+        code = _run_command(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except GatewayError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = int(error.exit)
     except KeyboardInterrupt:
         code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        _silence(sys.stdout)
+        _discard_output(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
-        _complain(f"{error.strerror or error}: {error.filename or 'this program'}")
+        _print_error(f"{error.strerror or error}: {error.filename or 'this program'}")
         code = int(ExitCode.FAILED)
     return code
 
 
-def _chosen(argv: list[str]) -> int:
-    options, command, rest = _split(argv)
-    home = read_home(process_environment(), options.home or "")
+def _run_command(argv: list[str]) -> int:
+    options, command, rest = _parse_command_line(argv)
+    home = find_home(get_process_environment(), options.home or "")
     if options.version:
         print(f"{PROGRAM} {__version__}")
         return int(ExitCode.OK)
-    if options.help or (not command and ALONE not in COMMANDS):
-        print(overview())
+    if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
+        print(render_overview())
         return int(ExitCode.OK)
-    module = _load(command or ALONE)
-    args = command_parser(command or ALONE, module).parse_args(rest)
+    module = _load_command(command or DEFAULT_COMMAND)
+    args = build_command_parser(command or DEFAULT_COMMAND, module).parse_args(rest)
     return int(module.run(args, home))
 
 
-def _split(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
+def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
     """The options before the command, the command, and all that follows it."""
-    parser = Parser(prog=PROGRAM, usage=f"{PROGRAM} [--home DIR] COMMAND ...", add_help=False)
+    parser = CommandParser(prog=PROGRAM, usage=f"{PROGRAM} [--home DIR] COMMAND ...", add_help=False)
     parser.add_argument("--home", metavar="DIR")
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("-V", "--version", action="store_true")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
-    rest = options.rest[1:] if options.rest[:1] == [PREFIX] else options.rest
+    rest = options.rest[1:] if options.rest[:1] == [HERMES_PREFIX] else options.rest
     if rest[:1] == ["help"]:
         rest = [*rest[1:2], "--help"] if rest[1:] else []
         options.help |= not rest
     if rest and rest[0] not in COMMANDS:
-        parser.error(f"there is no command `{to_one_line(rest[0], 60)}`{_meant(rest[0], COMMANDS)}")
+        parser.error(f"there is no command `{to_one_line(rest[0], 60)}`{_suggest(rest[0], COMMANDS)}")
     return options, rest[0] if rest else "", rest[1:]
 
 
-def _load(command: str) -> Any:
+def _load_command(command: str) -> Any:
     return importlib.import_module(COMMANDS[command][0])
 
 
-def command_parser(command: str, module: Any) -> "Parser":
-    parser = Parser(prog=f"{PROGRAM} {command}", description=_sentence(COMMANDS[command][1]))
-    module.arguments(parser)
+def build_command_parser(command: str, module: Any) -> "CommandParser":
+    parser = CommandParser(prog=f"{PROGRAM} {command}", description=_as_sentence(COMMANDS[command][1]))
+    module.add_arguments(parser)
     return parser
 
 
-def overview() -> str:
+def render_overview() -> str:
     """What `--help` prints."""
     longest = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:{longest}}  {does}" for name, (_, does) in COMMANDS.items())
@@ -126,18 +127,18 @@ def overview() -> str:
     )
 
 
-class Layout(argparse.HelpFormatter):
+class HelpLayout(argparse.HelpFormatter):
     """Help of one width everywhere, so that the documentation can show it as it is."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=WIDTH)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """argparse, with our layout, whole option names only, and a guess at what was meant."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**{"formatter_class": Layout, "allow_abbrev": False, **given})
+        super().__init__(**{"formatter_class": HelpLayout, "allow_abbrev": False, **given})
         self._verbs: Collection[str] = ()
 
     def add_subparsers(self, **given: Any) -> Any:
@@ -146,39 +147,39 @@ class Parser(argparse.ArgumentParser):
         return added
 
     def error(self, message: str) -> NoReturn:
-        if self._verbs and REQUIRED.search(message):
+        if self._verbs and MISSING_SUBCOMMAND.search(message):
             message = f"one of these is wanted: {', '.join(self._verbs)}"
-        self.exit(int(ExitCode.USAGE), f"{self.prog}: {_with_guess(message)}\ntry: {self.prog} --help\n")
+        self.exit(int(ExitCode.USAGE), f"{self.prog}: {_add_suggestion(message)}\ntry: {self.prog} --help\n")
 
 
-def _with_guess(message: str) -> str:
+def _add_suggestion(message: str) -> str:
     found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message, re.DOTALL)
     if not found:
         return to_one_line(message, 500)
     possible = [choice.strip("' ") for choice in found[2].split(",")]
-    return f"there is no `{to_one_line(found[1], 60)}`{_meant(found[1], possible)}"
+    return f"there is no `{to_one_line(found[1], 60)}`{_suggest(found[1], possible)}"
 
 
-def _meant(word: str, known: Any) -> str:
+def _suggest(word: str, known: Any) -> str:
     close = difflib.get_close_matches(word[:60].lower(), list(known), n=1)
     return f"; did you mean `{close[0]}`?" if close else f"; there is: {', '.join(known)}"
 
 
-def _sentence(summary: str) -> str:
+def _as_sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}."
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     """What is wrong and where in the first line, what to do in those below."""
     lines = [to_one_line(line) for line in message.splitlines()] or ["failed"]
     try:
         print(f"{PROGRAM}: {lines[0]}", *(f"  {line}" for line in lines[1:]), sep="\n", file=sys.stderr)
         sys.stderr.flush()
     except BrokenPipeError:
-        _silence(sys.stderr)
+        _discard_output(sys.stderr)
 
 
-def _silence(stream: TextIO) -> None:
+def _discard_output(stream: TextIO) -> None:
     """Whoever read this stream is gone; what is left in its buffer must not make the end of the program fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())

@@ -4,13 +4,13 @@ import argparse
 import time
 from pathlib import Path
 
-from gateway.cli.output import note, show_json
+from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
 from gateway.errors import ExitCode
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     create = verbs.add_parser("create", help="copy the journal as it is now, and verify the copy")
     create.add_argument(
@@ -26,21 +26,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "restore":
-        note(f"checking {args.file} ...")
+        print_note(f"checking {args.file} ...")
         old = restore_backup(Path(args.file), home.journal)
-        forget_index(home.search)
+        remove_search_index(home.search)
         said = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
         facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
     elif args.verb == "verify":
         path = Path(args.file) if args.file else home.journal
         found = verify_journal(path)
-        said, facts = f"{path} is whole: {in_words(found)}", {"file": str(path), **counted(found)}
+        said, facts = f"{path} is whole: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
     else:
         path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        note(f"copying {home.journal} ...")
+        print_note(f"copying {home.journal} ...")
         found = create_backup(home.journal, path)
-        said, facts = f"{path}: {in_words(found)}", {"file": str(path), **counted(found)}
+        said, facts = f"{path}: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
     if args.json:
         show_json(facts)
     else:
@@ -48,15 +48,15 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def forget_index(search: Path) -> None:
+def remove_search_index(search: Path) -> None:
     """The index for searching was read from another journal; the next gateway makes it anew."""
     for suffix in ("", "-wal", "-shm"):
         search.with_name(search.name + suffix).unlink(missing_ok=True)
 
 
-def counted(found: JournalContents) -> dict[str, object]:
+def counts_of(found: JournalContents) -> dict[str, object]:
     return {"records": found.records, "size": found.size}
 
 
-def in_words(found: JournalContents) -> str:
+def describe_contents(found: JournalContents) -> str:
     return f"{found.records} records, {found.size} bytes"

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import note, show_json, shown
+from gateway.cli.output import escape_text, print_note, show_json
 from gateway.config.home import Home
-from gateway.control.client import Client, result_of
+from gateway.control.client import ControlClient, result_from
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
-GONE = "The gateway went away; what you said is kept, and answered when it is back."
+GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--message", metavar="TEXT", help="say this one thing, print the reply, and leave")
     parser.add_argument("-s", "--session", metavar="NAME", default="main", help="the session to talk in (main)")
     parser.add_argument("--json", action="store_true", help="with -m: print one object instead of the text")
@@ -26,41 +26,41 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.message is not None and not args.message.strip():
-        note("hermes-gateway chat: there is nothing in --message to say")
+        print_note("hermes-gateway chat: there is nothing in --message to say")
         return int(ExitCode.USAGE)
     if args.message is not None:
-        return say(home.socket, args.message, args.session, as_json=args.json)
+        return send_message(home.socket, args.message, args.session, as_json=args.json)
     if not sys.stdin.isatty():
-        return talk_lines(home.socket, sys.stdin, args.session)
-    return converse(home, args.session)
+        return send_lines(home.socket, sys.stdin, args.session)
+    return run_interactive(home, args.session)
 
 
-def say(socket: Path, text: str, session: str, *, as_json: bool) -> int:
+def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int:
     """One message; its reply on stdout, and the exit code says whether it was answered."""
-    with Client(socket, timeout=None) as client:
+    with ControlClient(socket, timeout=None) as client:
         try:
             said = client.call("chat.say", {"text": text, "session": session})
         except NotRunning:
-            raise NotRunning(f"{GONE}\nthe answer will stand in: hermes-gateway sessions list") from None
+            raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will stand in: hermes-gateway sessions list") from None
     if as_json:
         show_json(said)
     elif said["reply"]:
-        print(shown(said["reply"]) if sys.stdout.isatty() else said["reply"])
+        print(escape_text(said["reply"]) if sys.stdout.isatty() else said["reply"])
     else:
-        note(f"({said['status']}, without a reply)")
+        print_note(f"({said['status']}, without a reply)")
     return int(ExitCode.FAILED if said["status"] == "failed" else ExitCode.OK)
 
 
-def talk_lines(socket: Path, lines: Iterable[str], session: str) -> int:
+def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
     """Each line of a pipe is a message; the replies come out in order."""
     failed = False
     for line in lines:
         if line.strip():
-            failed |= say(socket, line.strip(), session, as_json=False) != 0
+            failed |= send_message(socket, line.strip(), session, as_json=False) != 0
     return int(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-class Screen:
+class ChatScreen:
     """What the person sees while an answer comes in: its text as it grows, then whatever was not streamed.
 
     Only whole lines are printed: the line editor draws its prompt where the last line ends, and over what is there.
@@ -76,7 +76,7 @@ class Screen:
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
             for line in whole:
-                print(shown(line), flush=True)
+                print(escape_text(line), flush=True)
         elif method == "reply":
             self._finish(params["text"])
 
@@ -90,13 +90,13 @@ class Screen:
         rest = [self.line] if text == self._shown or self.line else []
         rest += [text] if text != self._shown else []
         self._shown = self.line = ""
-        print(*map(shown, rest), "", sep="\n", flush=True)
+        print(*map(escape_text, rest), "", sep="\n", flush=True)
 
 
-class Talk:
+class ChatConnection:
     """A conversation over one connection: the person types on, while a thread shows what comes back."""
 
-    def __init__(self, client: Client, session: str, screen: Screen, changed: Callable[[], None]) -> None:
+    def __init__(self, client: ControlClient, session: str, screen: ChatScreen, changed: Callable[[], None]) -> None:
         self._client = client
         self._session = session
         self._screen = screen
@@ -119,22 +119,22 @@ class Talk:
 
     def _show_result(self, message: dict[str, Any]) -> None:
         try:
-            self._screen.result(result_of(message))
+            self._screen.result(result_from(message))
         except GatewayError as error:
             print(f"! {error}\n", file=sys.stderr)
 
 
-def converse(home: Home, session: str) -> int:
+def run_interactive(home: Home, session: str) -> int:
     """A person at a terminal: a line with history; typing goes on while an answer streams."""
     # The line editor is heavy, and wanted here alone.
     from prompt_toolkit import PromptSession  # noqa: PLC0415
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415
     from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
 
-    screen = Screen()
+    screen = ChatScreen()
 
     def question() -> str:
-        return f"{shown(screen.line)}\n> " if screen.line else "> "
+        return f"{escape_text(screen.line)}\n> " if screen.line else "> "
 
     def redraw() -> None:
         """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
@@ -143,9 +143,9 @@ def converse(home: Home, session: str) -> int:
         else:
             prompt.app.invalidate()
 
-    prompt: PromptSession[str] = PromptSession(question, history=FileHistory(str(home.ours / "chat_history")))
-    with Client(home.socket, timeout=None) as client, patch_stdout(raw=True):
-        talk = Talk(client, session, screen, redraw)
+    prompt: PromptSession[str] = PromptSession(question, history=FileHistory(str(home.own_folder / "chat_history")))
+    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True):
+        talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
         print(HELLO.format(home=home.root))
         while not talk.gone.is_set():
@@ -159,5 +159,5 @@ def converse(home: Home, session: str) -> int:
                 talk.say(text.strip())
         if not talk.gone.is_set():
             return int(ExitCode.OK)
-        print(GONE, file=sys.stderr)
+        print(GATEWAY_LEFT, file=sys.stderr)
         return int(ExitCode.NOT_RUNNING)

@@ -7,22 +7,22 @@ from typing import Any
 
 import yaml
 
-from gateway.cli.output import note, show_json, show_table, styled
-from gateway.config.home import Home, process_environment
-from gateway.config.loading import Configuration, examine
-from gateway.config.reference import json_schema, values
+from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, read_configuration
+from gateway.config.reference import build_json_schema, values_of
 from gateway.errors import ConfigError, ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
 
-class NoSuchSetting(GatewayError):
+class UnknownSettingError(GatewayError):
     """What was asked for is not in the configuration's shape."""
 
     exit = ExitCode.USAGE
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     check = verbs.add_parser("check", help="say everything that is wrong with it; exit 78 if something is")
     check.add_argument("--json", action="store_true", help="print one object")
@@ -38,39 +38,41 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     match args.verb:
         case "check":
-            return check(home, as_json=args.json)
+            return check_configuration(home, as_json=args.json)
         case "show":
-            return show(home, args.section, with_origin=args.origin, as_json=args.json)
+            return show_settings(home, args.section, with_origin=args.origin, as_json=args.json)
         case "path":
             return show_paths(home, as_json=args.json)
         case _:
-            print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+            print(json.dumps(build_json_schema(), indent=2, ensure_ascii=False))
             return int(ExitCode.OK)
 
 
-def check(home: Home, *, as_json: bool) -> int:
+def check_configuration(home: Home, *, as_json: bool) -> int:
     """All findings; for people the good news too."""
-    configuration, findings = examine(home, process_environment())
+    configuration, findings = read_configuration(home, get_process_environment())
     if as_json:
-        show_json({"ok": configuration is not None, "file": str(home.config), "findings": [*map(_as_data, findings)]})
+        show_json(
+            {"ok": configuration is not None, "file": str(home.config), "findings": [*map(_finding_to_json, findings)]}
+        )
     else:
         for finding in findings:
-            print(_as_line(finding))
-        _sum_up(home, findings)
+            print(_format_finding(finding))
+        _print_summary(home, findings)
     return int(ExitCode.OK if configuration else ExitCode.CONFIG)
 
 
-def _sum_up(home: Home, findings: list[Finding]) -> None:
+def _print_summary(home: Home, findings: list[Finding]) -> None:
     wrong = sum(finding.severity == "error" for finding in findings)
     if wrong:
-        note(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong; the gateway does not start like this")
+        print_note(f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong; the gateway does not start like this")
     elif home.config.exists():
         print(f"{home.config} is right")
     else:
         print(f"there is no {home.config}; the defaults hold, and they are right")
 
 
-def _as_data(finding: Finding) -> dict[str, Any]:
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
     place = finding.place
     return {
         "severity": finding.severity,
@@ -82,58 +84,58 @@ def _as_data(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _as_line(finding: Finding) -> str:
-    severity = styled(finding.severity, "red" if finding.severity == "error" else "yellow")
+def _format_finding(finding: Finding) -> str:
+    severity = apply_style(finding.severity, "red" if finding.severity == "error" else "yellow")
     return f"{to_one_line(str(finding.place))}: {severity}: {to_one_line(finding.what)}; {to_one_line(finding.remedy)}"
 
 
-def show(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
+def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
     """What holds: as the file would say it, or each setting with where it was set."""
-    configuration, findings = examine(home, process_environment())
+    configuration, findings = read_configuration(home, get_process_environment())
     if configuration is None:
         wrong = (str(finding) for finding in findings if finding.severity == "error")
         raise ConfigError("\n".join(["the configuration is not right", *wrong]))
-    data = _part(values(configuration.settings), section)
+    data = _find_part(values_of(configuration.settings), section)
     if as_json:
-        origins = dict(_origins(configuration, data, section))
+        origins = dict(_list_origins(configuration, data, section))
         show_json({"settings": data, **({"origins": origins} if with_origin else {})})
     elif with_origin:
-        flat = dict(_flat(data, section))
-        places = dict(_origins(configuration, data, section))
+        flat = dict(_flatten(data, section))
+        places = dict(_list_origins(configuration, data, section))
         show_table(("setting", "value", "set by"), ((name, flat[name], places[name]) for name in flat))
     elif isinstance(data, dict | list):
         print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
     else:
-        print(_text(data))
+        print(_format_value(data))
     return int(ExitCode.OK)
 
 
-def _part(data: Any, section: str) -> Any:
+def _find_part(data: Any, section: str) -> Any:
     for key in filter(None, section.split(".")):
         if not isinstance(data, dict) or key not in data:
             known = ", ".join(data) if isinstance(data, dict) else "nothing"
-            raise NoSuchSetting(f"there is no setting `{to_one_line(section, 100)}`\nhere there is: {known}")
+            raise UnknownSettingError(f"there is no setting `{to_one_line(section, 100)}`\nhere there is: {known}")
         data = data[key]
     return data
 
 
-def _origins(configuration: Configuration, data: Any, section: str) -> Iterator[tuple[str, str]]:
-    for name, _ in _flat(data, section):
+def _list_origins(configuration: Configuration, data: Any, section: str) -> Iterator[tuple[str, str]]:
+    for name, _ in _flatten(data, section):
         parts = name.split(".")
         above = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
         place = next((configuration.origins[one] for one in above if one in configuration.origins), None)
         yield name, str(place) if place else "default"
 
 
-def _flat(data: Any, name: str) -> Iterator[tuple[str, str]]:
+def _flatten(data: Any, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(data, dict) and data:
         for key, below in data.items():
-            yield from _flat(below, f"{name}.{key}" if name else key)
+            yield from _flatten(below, f"{name}.{key}" if name else key)
     else:
-        yield name, _text(data)
+        yield name, _format_value(data)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

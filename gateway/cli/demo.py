@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import note, styled
-from gateway.config.home import Home, process_environment
-from gateway.control.client import Client
+from gateway.cli.output import apply_style, print_note
+from gateway.config.home import Home, get_process_environment
+from gateway.control.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 
 READY_LIMIT = 20.0
 HOOK_LIMIT = 5.0
 
-LOGGER = {
+LOG_HOOK = {
     "HOOK.yaml": "name: tour-log\ndescription: Writes down what it sees\nevents: [agent:start, tool:after]\n",
     "handler.py": (
         "import os\nfrom pathlib import Path\n\n\n"
@@ -30,7 +30,7 @@ LOGGER = {
         '        log.write(f"{event_type}: {what}\\n")\n'
     ),
 }
-GUARD = {
+GUARD_HOOK = {
     "HOOK.yaml": "name: tour-guard\ndescription: Refuses sums\nintercepts: [tool:before]\nwhen: {tool: calculate}\n",
     "handler.py": (
         "from gateway.hooks import Deny\n\n\n"
@@ -38,13 +38,13 @@ GUARD = {
         '    raise Deny("no sums today, says the hook tour-guard")\n'
     ),
 }
-HANGING = {
+HANGING_HOOK = {
     "HOOK.yaml": "name: tour-hanging\ndescription: Never comes back\nevents: [agent:start]\ntimeout: 1s\n",
     "handler.py": "def handle(event_type, context):\n    while True:\n        pass\n",
 }
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Start a gateway in a temporary home, talk to it, drop hooks into it, and stop it."
 
 
@@ -52,9 +52,9 @@ def run(_args: argparse.Namespace, _home: Home) -> int:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hermes-demo-") as folder:
         home = Home(Path(folder))
-        with running(home) as process:
+        with run_gateway(home) as process:
             Tour(home).walk()
-            tell("The gateway is stopped with SIGTERM")
+            print_heading("The gateway is stopped with SIGTERM")
             process.send_signal(signal.SIGTERM)
             code = process.wait(READY_LIMIT)
     print(f"\nIt ended with exit code {code}. The tour took {time.monotonic() - begun:.1f} s.")
@@ -63,9 +63,9 @@ def run(_args: argparse.Namespace, _home: Home) -> int:
 
 
 @contextmanager
-def running(home: Home) -> "Iterator[subprocess.Popen[bytes]]":
+def run_gateway(home: Home) -> "Iterator[subprocess.Popen[bytes]]":
     """A gateway as a process of its own, as a service manager would run it; what it logs is shown if it fails."""
-    kept = {name: value for name, value in process_environment().items() if not is_token(name)}
+    kept = {name: value for name, value in get_process_environment().items() if not is_token(name)}
     environ = kept | {"HERMES_HOME": str(home.root)}
     with tempfile.TemporaryFile() as log:
         command = [sys.executable, "-m", "gateway.cli", "run"]
@@ -75,7 +75,7 @@ def running(home: Home) -> "Iterator[subprocess.Popen[bytes]]":
             yield process
         except (GatewayError, subprocess.TimeoutExpired):
             log.seek(0)
-            note(log.read().decode(errors="replace"))
+            print_note(log.read().decode(errors="replace"))
             raise
         finally:
             process.kill()
@@ -91,7 +91,7 @@ def wait_until_ready(home: Home, process: "subprocess.Popen[bytes]") -> None:
     limit = time.monotonic() + READY_LIMIT
     while process.poll() is None and time.monotonic() < limit:
         try:
-            with Client(home.socket) as client:
+            with ControlClient(home.socket) as client:
                 if client.call("status")["state"] == "ready":
                     return
         except NotRunning:
@@ -106,25 +106,25 @@ class Tour:
         self._home = home
 
     def walk(self) -> None:
-        tell("A gateway runs, with the demo model: no key, no network")
+        print_heading("A gateway runs, with the demo model: no key, no network")
         self._say("what time is it?")
-        tell("A hook is a folder. One is dropped into hooks/ now, and is live at once")
-        self._drop("tour-log", LOGGER)
+        print_heading("A hook is a folder. One is dropped into hooks/ now, and is live at once")
+        self._drop("tour-log", LOG_HOOK)
         self._say("what is 12 * (3 + 4)")
         self._show_log()
-        tell("Another one, which intercepts: it refuses a tool")
-        self._drop("tour-guard", GUARD)
+        print_heading("Another one, which intercepts: it refuses a tool")
+        self._drop("tour-guard", GUARD_HOOK)
         self._say("what is 12 * (3 + 4)")
-        tell("And one that never comes back. It runs in a process of its own, so nobody notices")
-        self._drop("tour-hanging", HANGING)
+        print_heading("And one that never comes back. It runs in a process of its own, so nobody notices")
+        self._drop("tour-hanging", HANGING_HOOK)
         took = self._say("remember that my bicycle is green")
         print(f"  (answered in {took * 1000:.0f} ms)")
         self._say("what do you remember")
-        tell("What the gateway says of its hooks")
+        print_heading("What the gateway says of its hooks")
         self._show_hooks()
 
     def _say(self, text: str) -> float:
-        print(styled(f"  you    {text}", "bold"))
+        print(apply_style(f"  you    {text}", "bold"))
         begun = time.monotonic()
         said = self._call("chat.say", {"text": text, "session": "tour"})
         for line in said["reply"].splitlines():
@@ -133,7 +133,7 @@ class Tour:
 
     def _drop(self, name: str, files: dict[str, str]) -> None:
         """Written beside and moved, so that it appears whole; then wait until the gateway has it."""
-        beside, folder = self._home.ours / name, self._home.hooks / name
+        beside, folder = self._home.own_folder / name, self._home.hooks / name
         beside.mkdir()
         for file, text in files.items():
             (beside / file).write_text(text)
@@ -163,9 +163,9 @@ class Tour:
         return [hook for hook in found if hook["name"].startswith("tour-")]
 
     def _call(self, method: str, params: dict[str, Any]) -> Any:
-        with Client(self._home.socket, timeout=READY_LIMIT) as client:
+        with ControlClient(self._home.socket, timeout=READY_LIMIT) as client:
             return client.call(method, params)
 
 
-def tell(text: str) -> None:
-    print(f"\n{styled(text, 'cyan')}")
+def print_heading(text: str) -> None:
+    print(f"\n{apply_style(text, 'cyan')}")

@@ -6,19 +6,19 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from gateway.cli.logs import moment
-from gateway.cli.output import note, show_json, show_table, styled
+from gateway.cli.logs import parse_moment
+from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, build_schema, suggest_event
 from gateway.logs.text import to_one_line
 
-SHOWN = 400
-PASSED_OVER = frozenset(field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)) - {"user_id"}  # `--json` has them
+MAX_LINE_LENGTH = 400
+HIDDEN_FIELDS = frozenset(field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)) - {"user_id"}  # `--json` has them
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="every event that the gateway tells, with what hooks may do there")
     listed.add_argument("--json", action="store_true", help="print one object, with a JSON schema of each event")
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     again = verbs.add_parser("replay", help="tell a hook again of what the journal keeps for durable hooks")
     again.add_argument("hook", help="the name of the hook's folder")
     again.add_argument("names", nargs="*", metavar="NAME", help="only these; by default what it subscribes to")
-    again.add_argument("--since", type=moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
+    again.add_argument("--since", type=parse_moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
     again.add_argument("--json", action="store_true", help="print one object")
 
 
@@ -37,8 +37,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if args.verb == "list":
         return show_list(as_json=args.json)
     if args.verb == "replay":
-        return replay(args, home)
-    return tail(home, args.names, args.number, as_json=args.json)
+        return replay_events(args, home)
+    return tail_events(home, args.names, args.number, as_json=args.json)
 
 
 def show_list(*, as_json: bool) -> int:
@@ -62,32 +62,34 @@ def show_list(*, as_json: bool) -> int:
     return int(ExitCode.OK)
 
 
-def tail(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
+def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> int:
     """Until Ctrl-C, the gateway's end, or so many events."""
     for name in names:
         if meant := suggest_event(name):
-            note(f"nobody emits {name}; did you mean {meant}?")
-    with Client(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
+            print_note(f"nobody emits {name}; did you mean {meant}?")
+    with ControlClient(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
         client.start("events.tail", {"names": names})
         for seen, message in enumerate((one for one in client.messages() if "method" in one), start=1):
-            show(message["params"], as_json=as_json)
+            show_event(message["params"], as_json=as_json)
             if seen == number:
                 break
     return int(ExitCode.OK)
 
 
-def show(event: dict[str, Any], *, as_json: bool) -> None:
+def show_event(event: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"schema_version": 1, **event}, ensure_ascii=False), flush=True)
         return
-    fields = {key: value for key, value in event["fields"].items() if key not in PASSED_OVER and value}
+    fields = {key: value for key, value in event["fields"].items() if key not in HIDDEN_FIELDS and value}
     at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
     where = event["fields"].get("session_key", "")
-    said = to_one_line(json.dumps(fields, ensure_ascii=False), SHOWN)
-    print(f"{styled(at, 'dim')} {styled(event['event'], 'bold')} {styled(where, 'dim')} {said}", flush=True)
+    said = to_one_line(json.dumps(fields, ensure_ascii=False), MAX_LINE_LENGTH)
+    print(
+        f"{apply_style(at, 'dim')} {apply_style(event['event'], 'bold')} {apply_style(where, 'dim')} {said}", flush=True
+    )
 
 
-def replay(args: argparse.Namespace, home: Home) -> int:
+def replay_events(args: argparse.Namespace, home: Home) -> int:
     """Each event as it is told again; 1 when the hook failed at one."""
     trials: list[dict[str, Any]] = []
 
@@ -95,13 +97,13 @@ def replay(args: argparse.Namespace, home: Home) -> int:
         trials.append(trial)
         if not args.json:
             at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial["at"]))
-            print(f"{styled(at, 'dim')} {trial['event']}: {'ok' if trial['ok'] else trial['error']}", flush=True)
+            print(f"{apply_style(at, 'dim')} {trial['event']}: {'ok' if trial['ok'] else trial['error']}", flush=True)
 
     wanted = {"name": args.hook, "names": args.names, "since": args.since}
-    with Client(home.socket, timeout=None) as client:
+    with ControlClient(home.socket, timeout=None) as client:
         told = client.call("events.replay", wanted, heard)
     if args.json:
         show_json({**told, "trials": trials})
     elif not trials:
-        note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
+        print_note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
     return int(ExitCode.FAILED if told["failed"] else ExitCode.OK)

@@ -17,37 +17,39 @@ from gateway.logs.lines import LEVELS, LogLine, format_for_pipe, format_for_term
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import parse_duration
 
-PAUSE = 0.2
-BLOCK = 65_536
+POLL_PAUSE = 0.2
+BLOCK_SIZE = 65_536
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines to begin with (50)")
     parser.add_argument("--level", choices=LEVELS, metavar="LEVEL", help="only this level and graver ones")
     parser.add_argument("--hook", metavar="NAME", help="only what was written at work for this hook")
     parser.add_argument("--session", metavar="KEY", help="only what was written at work for this session")
-    parser.add_argument("--since", type=moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
+    parser.add_argument(
+        "--since", type=parse_moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`"
+    )
     parser.add_argument("--json", action="store_true", help="print the lines as they are kept, one object each")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    wanted = Wanted(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
+    wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
     if not home.log.exists() and not args.follow:
         raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
-    with Follower(home.log) as follower:  # where it begins the last lines end: none is missed or shown twice
-        for raw in last_lines(home.log, wanted, max(args.lines, 0), follower.begin):
-            show(raw, as_json=args.json)
+    with LogFollower(home.log) as follower:  # where it begins the last lines end: none is missed or shown twice
+        for raw in read_last_lines(home.log, wanted, max(args.lines, 0), follower.begin):
+            show_line(raw, as_json=args.json)
         while args.follow:
             sys.stdout.flush()
-            time.sleep(PAUSE)
+            time.sleep(POLL_PAUSE)
             for raw in follower.read():
                 if wanted.takes(from_json(raw)):
-                    show(raw, as_json=args.json)
+                    show_line(raw, as_json=args.json)
     return int(ExitCode.OK)
 
 
-def moment(text: str) -> float:
+def parse_moment(text: str) -> float:
     """A time, or how long ago it was.
 
     Raises:
@@ -61,7 +63,7 @@ def moment(text: str) -> float:
         raise argparse.ArgumentTypeError("write how long ago, as `1h`, or when, as `2026-01-31 12:00`") from None
 
 
-class Wanted(NamedTuple):
+class LineFilter(NamedTuple):
     """Which lines somebody wants to see."""
 
     level: int = 0
@@ -72,7 +74,7 @@ class Wanted(NamedTuple):
     def takes(self, line: LogLine | None) -> bool:
         """A line that nobody can read is shown, unless something is asked for that only a readable one can be."""
         if line is None:
-            return self == Wanted()
+            return self == LineFilter()
         level = LEVELS.index(line.level) if line.level in LEVELS else len(LEVELS)
         return (
             level >= self.level
@@ -86,7 +88,7 @@ class Wanted(NamedTuple):
         return line is not None and line.time < self.since
 
 
-def show(raw: str, *, as_json: bool) -> None:
+def show_line(raw: str, *, as_json: bool) -> None:
     line = from_json(raw)
     if as_json:
         print(raw)
@@ -96,11 +98,11 @@ def show(raw: str, *, as_json: bool) -> None:
         print((format_for_terminal if has_colours(sys.stdout) else format_for_pipe)(line))
 
 
-def last_lines(path: Path, wanted: Wanted, most: int, end: int | None = None) -> list[str]:
+def read_last_lines(path: Path, wanted: LineFilter, most: int, end: int | None = None) -> list[str]:
     """The last lines that are wanted, the oldest first; of the newest file only what stands before `end`."""
     kept: deque[str] = deque()
     if most:
-        for raw in _backwards(path, end):
+        for raw in _read_backwards(path, end):
             line = from_json(raw)
             if wanted.takes(line):
                 kept.appendleft(raw)
@@ -109,24 +111,24 @@ def last_lines(path: Path, wanted: Wanted, most: int, end: int | None = None) ->
     return list(kept)
 
 
-def _backwards(path: Path, end: int | None) -> Iterator[str]:
+def _read_backwards(path: Path, end: int | None) -> Iterator[str]:
     """Every line from the last one back, through all files that there are."""
     for age in range(1000):
         try:
-            with _aged(path, age).open("rb") as file:
-                yield from _lines_backwards(file, None if age else end)
+            with _rotated_path_of(path, age).open("rb") as file:
+                yield from _read_file_backwards(file, None if age else end)
         except FileNotFoundError:
             return
 
 
-def _aged(path: Path, age: int) -> Path:
+def _rotated_path_of(path: Path, age: int) -> Path:
     return path.with_name(f"{path.name}.{age}") if age else path
 
 
-def _lines_backwards(file: BinaryIO, end: int | None) -> Iterator[str]:
+def _read_file_backwards(file: BinaryIO, end: int | None) -> Iterator[str]:
     position, rest = file.seek(0, os.SEEK_END) if end is None else end, b""
     while position:
-        step = min(BLOCK, position)
+        step = min(BLOCK_SIZE, position)
         position = file.seek(position - step)
         first, *lines = (file.read(step) + rest).split(b"\n")
         for line in reversed(lines):
@@ -137,7 +139,7 @@ def _lines_backwards(file: BinaryIO, end: int | None) -> Iterator[str]:
         yield rest.decode(errors="replace")
 
 
-class Follower:
+class LogFollower:
     """Reads on from the present end of a file, and into the new one when the writer starts a new one."""
 
     def __init__(self, path: Path) -> None:
@@ -187,8 +189,8 @@ class Follower:
         file.close()
         for age in range(1, 1000):
             try:
-                if os.path.samestat(_aged(self._path, age).stat(), mine):
-                    return self._open(_aged(self._path, age - 1))
+                if os.path.samestat(_rotated_path_of(self._path, age).stat(), mine):
+                    return self._open(_rotated_path_of(self._path, age - 1))
             except FileNotFoundError:
                 break
         return self._open(self._path)

@@ -3,14 +3,14 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import ago, show_json, show_table
+from gateway.cli.output import format_ago, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who asks, and who was let in")
     approve = verbs.add_parser("approve", help="let in whoever has this code, for direct messages")
@@ -23,24 +23,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    with Client(home.socket) as client:
+    with ControlClient(home.socket) as client:
         match args.verb:
             case "list":
-                show(client.call("pairing.list"), as_json=args.json)
+                show_people(client.call("pairing.list"), as_json=args.json)
             case "approve":
-                told(client.call("pairing.approve", {"code": args.code}), "may speak now", as_json=args.json)
+                show_person(client.call("pairing.approve", {"code": args.code}), "may speak now", as_json=args.json)
             case "revoke":
                 asked = {"platform": args.platform, "user_id": args.user}
-                told(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
+                show_person(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
     return int(ExitCode.OK)
 
 
-def show(found: dict[str, Any], *, as_json: bool) -> None:
+def show_people(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json(found)
         return
     rows = [
-        (one["platform"], one["user_id"], one["user_name"], what, ago(one["at"]))
+        (one["platform"], one["user_id"], one["user_name"], what, format_ago(one["at"]))
         for what, people in (("asks", found["asking"]), ("was let in", found["people"]))
         for one in people
     ]
@@ -49,7 +49,7 @@ def show(found: dict[str, Any], *, as_json: bool) -> None:
         print("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
 
 
-def told(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
+def show_person(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
     if as_json:
         show_json(guest)
     else:

@@ -3,32 +3,32 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import ago, show_json, show_table
+from gateway.cli.output import format_ago, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 
-STEERING = {
+STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
     "resume": "go on after a pause, with what came meanwhile",
     "restart": "connect anew, without touching the others",
 }
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="each with its last event, send and probe")
     listed.add_argument("--json", action="store_true", help="print one object")
-    for verb, does in STEERING.items():
+    for verb, does in STEERING_VERBS.items():
         one = verbs.add_parser(verb, help=does)
         one.add_argument("name", help="telegram, discord or slack")
         one.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    with Client(home.socket) as client:
+    with ControlClient(home.socket) as client:
         if args.verb == "list":
-            show(client.call("platform.list"), as_json=args.json)
+            show_platforms(client.call("platform.list"), as_json=args.json)
             return int(ExitCode.OK)
         did = client.call("platform.steer", {"verb": args.verb, "name": args.name})
     if args.json:
@@ -38,22 +38,22 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def show(found: dict[str, Any], *, as_json: bool) -> None:
+def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json(found)
         return
-    show_table(*table(found["platforms"]), "no chat network is served; see: hermes-gateway setup --help")
+    show_table(*table_of(found["platforms"]), "no chat network is served; see: hermes-gateway setup --help")
     for name, reason in found["off"].items():
         print(f"off: {name} ({reason})")
 
 
-def table(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """How each has proved itself; `never` since the start."""
     rows = [
         (
             one["name"],
             one["state"] if one["state"] == "paused" else "up" if one["up"] else "down",
-            *(ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
+            *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
             "; ".join([one["detail"], *one["complaints"]]),
         )
         for one in platforms

@@ -10,15 +10,15 @@ from functools import partial
 import anyio
 
 from gateway import __version__
-from gateway.cli.box import boxed
+from gateway.cli.banner import render_box
 from gateway.cli.output import has_colours
-from gateway.config.guard import prepare
-from gateway.config.home import Home, process_environment
-from gateway.config.loading import Configuration, load
-from gateway.daemon.daemon import Gateway
-from gateway.daemon.facts import facts
-from gateway.daemon.parts import single
-from gateway.daemon.run import run as serve
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.parts import unwrap_error
+from gateway.daemon.process import run_daemon as serve
+from gateway.daemon.status import build_status
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
@@ -27,18 +27,18 @@ from gateway.notify import Notifier
 log = logging.getLogger("gateway.config")
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="the least that is said")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    environ = process_environment()
+    environ = get_process_environment()
     chosen = {"logs.level": args.log_level} if args.log_level else {}
-    read = partial(load, home, environ, chosen)
-    prepare(home)
+    read = partial(load_configuration, home, environ, chosen)
+    prepare_home(home)
     configuration = read()
     notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
-    with logs(home, configuration, environ) as kept:
+    with open_logs(home, configuration, environ) as kept:
 
         def read_again() -> Configuration:
             fresh = read()
@@ -49,20 +49,20 @@ def run(args: argparse.Namespace, home: Home) -> int:
             return fresh
 
         try:
-            return int(anyio.run(serve, home, read_again, notifier, watchdog(environ), announce))
+            return int(anyio.run(serve, home, read_again, notifier, read_watchdog(environ), print_banner))
         except BaseExceptionGroup as group:
-            raise single(group) from None
+            raise unwrap_error(group) from None
 
 
-def logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> LogPipeline:
-    """To the standard error, and to the file that `logs` reads."""
+def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, str]) -> LogPipeline:
+    """To the standard error, and to the file that `open_logs` reads."""
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
     return LogPipeline(Redactor(configuration.secrets), sinks, wanted.level)
 
 
-def watchdog(environ: Mapping[str, str]) -> float:
+def read_watchdog(environ: Mapping[str, str]) -> float:
     """How long the supervisor waits for a sign of life, if the word was meant for this process."""
     meant_for = environ.get("WATCHDOG_PID", "")
     if meant_for and meant_for != str(os.getpid()):
@@ -71,13 +71,13 @@ def watchdog(environ: Mapping[str, str]) -> float:
     return int(microseconds) / 1e6 if microseconds.isdecimal() else 0.0
 
 
-async def announce(gateway: Gateway) -> None:
+async def print_banner(gateway: Gateway) -> None:
     """The box: what a person wants to know who has just typed `run`."""
-    known = await facts(gateway)
+    known = await build_status(gateway)
     on = [f"{name} on" for name in known["platforms"]]
     off = [f"{name} off ({reason})" for name, reason in known["platforms_off"].items()]
     hooks = ", ".join(f"{count} {state}" for state, count in known["hooks"].items()) or "none"
-    box = boxed(
+    box = render_box(
         f"hermes-gateway {__version__}",
         [
             ("talk to it", "hermes-gateway chat"),

@@ -4,13 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from gateway.cli.output import note, show_json
+from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", required=True, metavar="PLATFORM[:CHAT[:THREAD]]", help="where to; without a chat, the home channel"
     )
@@ -28,13 +28,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     text = " ".join(args.text)
     if text == "-" or (not text and not args.file):
         if sys.stdin.isatty():
-            note("type the text, and end it with Ctrl-D")
+            print_note("type the text, and end it with Ctrl-D")
         text = sys.stdin.read()
     files = [str(Path(path).absolute()) for path in args.file]
-    with Client(home.socket, timeout=args.wait + 30) as client:
+    with ControlClient(home.socket, timeout=args.wait + 30) as client:
         sent = client.call("chat.send", {"to": args.to, "text": text, "files": files, "wait": args.wait})
     if args.json:
         show_json(sent)
     elif sent["state"] == "owed":
-        note("not sent yet: it is kept, and goes out as soon as the network takes it")
+        print_note("not sent yet: it is kept, and goes out as soon as the network takes it")
     return int(ExitCode.OK)

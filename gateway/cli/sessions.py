@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import note, show_json, show_table, shown, styled
+from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="the sessions, those last used first")
     listed.add_argument("--platform", default="", help="only of this platform")
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     verb = {
         "list": show_list,
         "show": show_one,
-        "search": find,
+        "search": show_hits,
         "export": export,
         "delete": delete,
         "rebuild": rebuild,
@@ -45,13 +45,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return verb(args, home)
 
 
-def ask(home: Home, verb: str, **params: Any) -> Any:
-    with Client(home.socket, timeout=None) as client:
+def call_sessions(home: Home, verb: str, **params: Any) -> Any:
+    with ControlClient(home.socket, timeout=None) as client:
         return client.call(f"sessions.{verb}", params)
 
 
 def show_list(args: argparse.Namespace, home: Home) -> int:
-    found = ask(home, "list", platform=args.platform, limit=args.limit)
+    found = call_sessions(home, "list", platform=args.platform, limit=args.limit)
     if args.json:
         show_json(found)
         return int(ExitCode.OK)
@@ -61,7 +61,7 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
             one["platform"],
             one["user_id"],
             one["turns"],
-            moment(one["last_active"]),
+            format_moment(one["last_active"]),
             one["title"] or one["session_key"],
         )
         for one in found["sessions"]
@@ -71,53 +71,53 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
 
 
 def show_one(args: argparse.Namespace, home: Home) -> int:
-    session = ask(home, "show", session=args.session)
+    session = call_sessions(home, "show", session=args.session)
     if args.json:
         show_json(session)
         return int(ExitCode.OK)
-    print(styled(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
+    print(apply_style(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
     for entry in session["entries"]:
-        print(f"\n{styled(entry['role'], 'cyan')}  {shown(entry['content'])}".rstrip())
+        print(f"\n{apply_style(entry['role'], 'cyan')}  {escape_text(entry['content'])}".rstrip())
         for call in entry.get("tool_calls", ()):
             print(f"  calls {to_one_line(call['name'])} {to_one_line(str(call['args']))}")
     return int(ExitCode.OK)
 
 
-def find(args: argparse.Namespace, home: Home) -> int:
-    found = ask(home, "search", query=" ".join(args.query))
+def show_hits(args: argparse.Namespace, home: Home) -> int:
+    found = call_sessions(home, "search", query=" ".join(args.query))
     if args.json:
         show_json(found)
         return int(ExitCode.OK)
-    rows = [(one["session_id"], moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
+    rows = [(one["session_id"], format_moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
     show_table(("session", "when", "who", ""), rows, "nobody said that")
     return int(ExitCode.OK)
 
 
 def export(args: argparse.Namespace, home: Home) -> int:
-    text = ask(home, "export", session=args.session, format=args.format)["text"]
+    text = call_sessions(home, "export", session=args.session, format=args.format)["text"]
     if args.output:
         Path(args.output).write_text(text, "utf-8")
-        note(f"written to {args.output}")
+        print_note(f"written to {args.output}")
     else:
-        print(shown(text) if sys.stdout.isatty() else text)
+        print(escape_text(text) if sys.stdout.isatty() else text)
     return int(ExitCode.OK)
 
 
 def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
-            note("nothing was deleted: say --yes, since there is nobody to ask")
+            print_note("nothing was deleted: say --yes, since there is nobody to ask")
             return int(ExitCode.USAGE)
         if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
             return int(ExitCode.FAILED)
-    ask(home, "delete", session=args.session)
+    call_sessions(home, "delete", session=args.session)
     print(f"{args.session} is forgotten")
     return int(ExitCode.OK)
 
 
 def rebuild(args: argparse.Namespace, home: Home) -> int:
-    note("reading the journal ...")
-    found = ask(home, "rebuild")
+    print_note("reading the journal ...")
+    found = call_sessions(home, "rebuild")
     if args.json:
         show_json(found)
     else:
@@ -125,5 +125,5 @@ def rebuild(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def moment(at: float) -> str:
+def format_moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at else ""

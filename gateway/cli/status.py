@@ -8,28 +8,28 @@ from typing import Any
 from gateway.cli import platform
 from gateway.cli.output import show_fields, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
     try:
-        with Client(home.socket) as client:
+        with ControlClient(home.socket) as client:
             facts = client.call("status")
     except NotRunning:
-        return down(home, as_json=args.json)
+        return show_not_running(home, as_json=args.json)
     if args.json:
         show_json({"running": True, **facts})
     else:
-        show(facts)
+        show_status(facts)
     return int(ExitCode.OK)
 
 
-def down(home: Home, *, as_json: bool) -> int:
+def show_not_running(home: Home, *, as_json: bool) -> int:
     if as_json:
         show_json({"running": False, "home": str(home.root)})
     else:
@@ -37,19 +37,19 @@ def down(home: Home, *, as_json: bool) -> int:
     return int(ExitCode.NOT_RUNNING)
 
 
-def show(facts: dict[str, Any]) -> None:
+def show_status(facts: dict[str, Any]) -> None:
     """The one-screen answer to: is it well?"""
     show_fields(
         [
-            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {ago(facts['since'])}"),
+            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {format_age(facts['since'])}"),
             ("home", facts["home"]),
             ("model", facts["model"]),
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
-            ("hooks", hooks_in_words(facts["hooks"])),
+            ("hooks", describe_hooks(facts["hooks"])),
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
-            ("intake", intake_in_words(facts)),
+            ("intake", describe_intake(facts)),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
-            ("configuration", configuration_in_words(facts["configuration"])),
+            ("configuration", describe_configuration(facts["configuration"])),
         ]
     )
     print()
@@ -59,7 +59,7 @@ def show(facts: dict[str, Any]) -> None:
         print()
         states = {part["name"]: part["state"] for part in facts["parts"]}
         served = [{**one, "name": name, "state": states[name]} for name, one in facts["platforms"].items()]
-        show_table(*platform.table(served))
+        show_table(*platform.table_of(served))
     if facts["platforms_off"]:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
         print(f"\noff: {off}")
@@ -67,22 +67,22 @@ def show(facts: dict[str, Any]) -> None:
         print(f"! {trouble}")
 
 
-def intake_in_words(facts: dict[str, Any]) -> str:
+def describe_intake(facts: dict[str, Any]) -> str:
     """Whether messages are taken, and what is still to be done of those that were."""
     replies = sum(facts["backlog"]["replies"].values())
     owed = f"{facts['backlog']['sessions']} sessions and {replies} chats have something before them"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
 
 
-def configuration_in_words(file: str) -> str:
+def describe_configuration(file: str) -> str:
     return file if Path(file).exists() else f"as it comes; settings would stand in {file}"
 
 
-def hooks_in_words(counts: dict[str, int]) -> str:
+def describe_hooks(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
 
 
-def ago(since: float) -> str:
+def format_age(since: float) -> str:
     seconds = max(0, int(time.time() - since))
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:

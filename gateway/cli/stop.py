@@ -3,25 +3,25 @@
 import argparse
 from pathlib import Path
 
-from gateway.cli.output import note
-from gateway.cli.waiting import waiting
+from gateway.cli.output import print_note
+from gateway.cli.progress import show_progress
 from gateway.config.home import Home
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """None: how long it may take is a setting, `gateway.shutdown_timeout`."""
 
 
 def run(_args: argparse.Namespace, home: Home) -> int:
     stop(home.socket)
-    note("the gateway has stopped")
+    print_note("the gateway has stopped")
     return int(ExitCode.OK)
 
 
 def stop(socket: Path) -> None:
-    with Client(socket, timeout=None) as client, waiting("the gateway to end what it has begun"):
+    with ControlClient(socket, timeout=None) as client, show_progress("the gateway to end what it has begun"):
         client.call("stop")
         for _ in client.messages():  # it hangs up at the end
             pass

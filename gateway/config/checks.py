@@ -6,35 +6,41 @@ Each check looks at the settings and at the tree that they came from, so that it
 import re
 from collections.abc import Iterable, Iterator
 
-from gateway.config.agents import Model
-from gateway.config.names import NETWORKS
-from gateway.config.overlay import found
-from gateway.config.providers import OFFERS
+from gateway.config.agent_settings import ModelSettings
+from gateway.config.node_paths import find_node
+from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, Settings
+from gateway.config.variables import PLATFORMS
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
 from gateway.yaml_source.tree import to_printable
 
-_USERS = {"telegram": re.compile(r"[0-9]{1,20}\Z"), "discord": re.compile(r"[0-9]{15,21}\Z")}
-_USERS["slack"] = re.compile(r"[UWB][A-Z0-9]{6,20}\Z")
-_CHATS = {"telegram": re.compile(r"-?[0-9]{1,20}\Z"), "discord": _USERS["discord"]}
-_CHATS["slack"] = re.compile(r"[CGD][A-Z0-9]{6,20}\Z")
-_KINDS = {"owners": _USERS, "admins": _USERS, "users": _USERS, "group_users": _USERS, "chats": _CHATS}
+_USER_ID_PATTERNS = {"telegram": re.compile(r"[0-9]{1,20}\Z"), "discord": re.compile(r"[0-9]{15,21}\Z")}
+_USER_ID_PATTERNS["slack"] = re.compile(r"[UWB][A-Z0-9]{6,20}\Z")
+_CHAT_ID_PATTERNS = {"telegram": re.compile(r"-?[0-9]{1,20}\Z"), "discord": _USER_ID_PATTERNS["discord"]}
+_CHAT_ID_PATTERNS["slack"] = re.compile(r"[CGD][A-Z0-9]{6,20}\Z")
+_PATTERNS_BY_LIST = {
+    "owners": _USER_ID_PATTERNS,
+    "admins": _USER_ID_PATTERNS,
+    "users": _USER_ID_PATTERNS,
+    "group_users": _USER_ID_PATTERNS,
+    "chats": _CHAT_ID_PATTERNS,
+}
 
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
 
 def is_id(kind: str, network: str, text: str) -> bool:
     """Whether the text is a stable id of a person (for `chats`: of a group) on this network; for `all`, on any."""
-    wanted = _KINDS[kind]
-    return any(wanted[one].match(text) for one in (NETWORKS if network == "all" else (network,)))
+    wanted = _PATTERNS_BY_LIST[kind]
+    return any(wanted[one].match(text) for one in (PLATFORMS if network == "all" else (network,)))
 
 
-def names_for_ids(tree: YamlNode) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
+def find_invalid_ids(tree: YamlNode) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
     """Entries of allow lists that are no ids: the list, what remains of it, and the finding."""
-    for kind in _KINDS:
-        for network in (*NETWORKS, "all"):
+    for kind in _PATTERNS_BY_LIST:
+        for network in (*PLATFORMS, "all"):
             path = ("access", kind, network)
-            node = found(tree, path)
+            node = find_node(tree, path)
             if not isinstance(node, YamlSequence):
                 continue
             good = tuple(item for item in node.items if is_id(kind, network, getattr(item, "text", "")))
@@ -44,53 +50,55 @@ def names_for_ids(tree: YamlNode) -> Iterator[tuple[tuple[str, ...], YamlSequenc
                     yield path, YamlSequence(node.place, good), Finding(item.place, what, _REMEDY)
 
 
-def settings_findings(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+def check_settings(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     """What is wrong with settings that are each right by themselves."""
-    yield from _models(settings, tree)
-    yield from _agents(settings, tree)
-    yield from _networks(settings, tree)
+    yield from _check_models(settings, tree)
+    yield from _check_agents(settings, tree)
+    yield from _check_platforms(settings, tree)
     for network in settings.access.everybody:
         what = f"everybody on {network} may speak to the gateway"
         remedy = "list ids under `access.users` instead"
-        yield Finding(_nearest(tree, ("access", "everybody")), what, remedy, "warning")
+        yield Finding(_find_nearest_place(tree, ("access", "everybody")), what, remedy, "warning")
 
 
-def _models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     for path, model in (
         (("model",), settings.model),
         *((("models", name), one) for name, one in settings.models.items()),
     ):
         if model.provider != "demo" and not model.name:
             what = f"`{'.'.join(path)}` names a provider and no model"
-            yield Finding(_nearest(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL")
-        yield from _keyless(model, tree, path)
+            yield Finding(
+                _find_nearest_place(tree, path), what, "add `name: ...`, as the provider calls it, or set HERMES_MODEL"
+            )
+        yield from _check_key(model, tree, path)
         if set(model.fallbacks) - set(settings.models):
-            yield _leads_nowhere(tree, (*path, "fallbacks"), settings.models)
+            yield _make_unknown_name_finding(tree, (*path, "fallbacks"), settings.models)
 
 
-def _keyless(model: Model, tree: YamlNode, path: tuple[str, ...]) -> Iterator[Finding]:
+def _check_key(model: ModelSettings, tree: YamlNode, path: tuple[str, ...]) -> Iterator[Finding]:
     """An endpoint of one's own may want no key; and where the gateway is started, there may be one after all."""
-    offer = OFFERS.get(model.provider)
+    offer = PROVIDERS.get(model.provider)
     if offer and offer.key_variable and model.base_url == offer.base_url and not model.api_key:
         what = f"`{'.'.join(path)}` has no key for {model.provider}"
-        yield Finding(_nearest(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
+        yield Finding(_find_nearest_place(tree, path), what, f"write {offer.key_variable}=... into .env", "warning")
 
 
-def _agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     known = {MAIN, *settings.agents}
     for name, agent in settings.agents.items():
         if agent.model and agent.model not in settings.models:
-            yield _leads_nowhere(tree, ("agents", name, "model"), settings.models)
+            yield _make_unknown_name_finding(tree, ("agents", name, "model"), settings.models)
         if set(agent.agents) - known:
-            yield _leads_nowhere(tree, ("agents", name, "agents"), known)
+            yield _make_unknown_name_finding(tree, ("agents", name, "agents"), known)
         if name in agent.agents:
-            place = _nearest(tree, ("agents", name, "agents"))
+            place = _find_nearest_place(tree, ("agents", name, "agents"))
             yield Finding(place, f"the agent `{to_printable(name)}` lists itself", "remove it from its `agents`")
     if any(route.agent not in known for route in settings.routes):
-        yield _leads_nowhere(tree, ("routes",), known)
+        yield _make_unknown_name_finding(tree, ("routes",), known)
 
 
-def _networks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+def _check_platforms(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     platforms = settings.platforms
     tokens = {
         "telegram": (("token", platforms.telegram.token, "TELEGRAM_BOT_TOKEN"),),
@@ -107,22 +115,22 @@ def _networks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
         if enabled is False or not missing or not (enabled or some):
             continue
         severity: Severity = "error" if enabled else "warning"
-        place = _nearest(tree, ("platforms", network, "enabled"))
+        place = _find_nearest_place(tree, ("platforms", network, "enabled"))
         what = f"{network} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
         yield Finding(place, what, f"run: hermes-gateway setup {network}, or write it into .env", severity)
 
 
-def _nearest(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation:
+def _find_nearest_place(tree: YamlNode, path: tuple[str, ...]) -> SourceLocation:
     """The place of what stands under these keys, or of what stands nearest above."""
     for length in range(len(path), 0, -1):
-        node = found(tree, path[:length])
+        node = find_node(tree, path[:length])
         if node is not None:
             return node.place
     return tree.place
 
 
-def _leads_nowhere(tree: YamlNode, path: tuple[str, ...], known: Iterable[str]) -> Finding:
+def _make_unknown_name_finding(tree: YamlNode, path: tuple[str, ...], known: Iterable[str]) -> Finding:
     """A setting that names what nobody defined. The name is not repeated: it may be a value in the wrong place."""
     listed = ", ".join(f"`{to_printable(one)}`" for one in sorted(known)) or "none"
     what = f"`{to_printable('.'.join(path), 200)}` names what is not there"
-    return Finding(_nearest(tree, path), what, f"define it, or use one of those there are: {listed}")
+    return Finding(_find_nearest_place(tree, path), what, f"define it, or use one of those there are: {listed}")

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 
-OURS = "hermes-gateway"
+OWN_FOLDER = "hermes-gateway"
 LONGEST_SOCKET = 107  # sockaddr_un holds 108 bytes, the last of them a zero
 SHARED_TEMPORARY = Path("/tmp")  # noqa: S108 - one place for all who look; what we use in it is 0700 and checked
 
 
-def process_environment() -> dict[str, str]:
+def get_process_environment() -> dict[str, str]:
     """A copy of the environment that this process was started with: the one place where it is read."""
     return dict(os.environ)  # noqa: TID251 - this is that place
 
 
-def read_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
+def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     """The home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
 
     Raises:
@@ -34,10 +34,10 @@ def read_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     if named and not chosen and not named.startswith("/"):
         raise ConfigError("HERMES_HOME is no absolute path: the environment\nwrite the whole path, from / on")
     root = Path(os.path.abspath(chosen or named or f"{person}/.hermes"))  # noqa: PTH100 - Path has no such thing
-    return Home(root, _runtime_directory(environ))
+    return Home(root, _find_runtime_directory(environ))
 
 
-def _runtime_directory(environ: Mapping[str, str]) -> Path | None:
+def _find_runtime_directory(environ: Mapping[str, str]) -> Path | None:
     """The user's directory for sockets; also found by those that were started without it (cron, sudo, ssh)."""
     for named in (environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}"):
         if named.startswith("/") and is_private(Path(named)):
@@ -69,7 +69,7 @@ class Home:
         self.hermes_sessions = root / "sessions" / "sessions.json"
         self.hermes_config = root / "config.yaml"  # Hermes's own: read where it names hooks and plugins, never written
 
-        self.ours = ours = root / OURS
+        self.own_folder = ours = root / OWN_FOLDER
         self.config = ours / "config.yaml"
         self.journal = ours / "journal.db"
         self.search = ours / "search.db"  # made from the journal, and can be made anew
@@ -92,7 +92,7 @@ class Home:
         The name depends on the home alone, and where there already is a socket, that one is it: so the gateway and
         its commands agree, though one may have been started by systemd and the other by cron.
         """
-        near = self.ours / "control.sock"
+        near = self.own_folder / "control.sock"
         if len(os.fsencode(near)) <= LONGEST_SOCKET:
             return near
         far = self._far_sockets()
@@ -101,9 +101,9 @@ class Home:
     def _far_sockets(self) -> list[Path]:
         # Only this user's homes share these directories: a checksum tells them apart, and costs no import.
         mark = f"{zlib.crc32(os.fsencode(os.path.realpath(self.root))):08x}"
-        directories = [SHARED_TEMPORARY / f"{OURS}-{os.geteuid()}"]
+        directories = [SHARED_TEMPORARY / f"{OWN_FOLDER}-{os.geteuid()}"]
         if self._runtime is not None:
-            directories.insert(0, self._runtime / OURS)
+            directories.insert(0, self._runtime / OWN_FOLDER)
         return [directory / f"{mark}.sock" for directory in directories]
 
     def path(self, written: str) -> Path:

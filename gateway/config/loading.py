@@ -2,7 +2,7 @@
 credentials, `.env`, `config.yaml`, and last the defaults. Each value knows where it came from.
 
 All sources become one tree, so that a value is checked and found fault with in the same way wherever it stands. What is
-wrong is collected; `load` refuses to go on with an error, `examine` tells all.
+wrong is collected; `load_configuration` refuses to go on with an error, `read_configuration` tells all.
 """
 
 import re
@@ -13,24 +13,24 @@ from typing import Any
 
 import msgspec
 
-from gateway.config.assembly import assembled
-from gateway.config.checks import settings_findings
-from gateway.config.guard import home_findings
+from gateway.config.checks import check_settings
+from gateway.config.environment import Environment, read_environment
 from gateway.config.home import Home
-from gateway.config.layers import Outside, read_outside
-from gateway.config.names import hermes_names
-from gateway.config.overlay import found, origins, without
+from gateway.config.merge import merge_sources
+from gateway.config.node_paths import find_node, list_origins, remove_node
+from gateway.config.permissions import check_home
 from gateway.config.secret import Secret
 from gateway.config.settings import Settings
+from gateway.config.variables import list_hermes_variables
 from gateway.errors import ConfigError
 from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlNode, bind, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
 FILE_LIMIT = 1_000_000
-SAID = 20
+MOST_ERRORS_SHOWN = 20
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-_NAME_OF_SECRET = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+_SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,47 +48,47 @@ class Configuration:
     warnings: tuple[Finding, ...] = ()
 
 
-def load(home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _NOTHING) -> Configuration:
+def load_configuration(home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY) -> Configuration:
     """The configuration of a home. `chosen` holds what the command line sets: `logs.level` -> `debug`.
 
     Raises:
         ConfigError: something is wrong; the message has every finding, each in a line of its own.
     """
-    configuration, findings = examine(home, environ, chosen)
+    configuration, findings = read_configuration(home, environ, chosen)
     if configuration is None:
         wrong = [str(finding) for finding in findings if finding.severity == "error"]
-        more = [f"and {len(wrong) - SAID} more"] if len(wrong) > SAID else []
-        raise ConfigError("\n".join(["the configuration is not right", *wrong[:SAID], *more]))
+        more = [f"and {len(wrong) - MOST_ERRORS_SHOWN} more"] if len(wrong) > MOST_ERRORS_SHOWN else []
+        raise ConfigError("\n".join(["the configuration is not right", *wrong[:MOST_ERRORS_SHOWN], *more]))
     return configuration
 
 
-def examine(
-    home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _NOTHING
+def read_configuration(
+    home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
 ) -> tuple[Configuration | None, list[Finding]]:
     """The configuration, or None where a finding is an error; and all findings. Nothing is made or changed."""
-    findings = list(home_findings(home))
-    outside = read_outside(environ, home.env)
+    findings = list(check_home(home))
+    outside = read_environment(environ, home.env)
     findings += outside.findings
-    file = _read(home)
+    file = _read_file(home)
     findings += file.findings
-    if is_wrong(file.findings) and not _has_content(file.root):
+    if has_errors(file.findings) and not _has_content(file.root):
         return None, findings
-    settings, tree = _bound(assembled(file.root, outside, chosen, findings), outside, findings)
+    settings, tree = _bind_settings(merge_sources(file.root, outside, chosen, findings), outside, findings)
     if settings is not None:
-        findings += settings_findings(settings, tree)
-    if settings is None or is_wrong(findings):
+        findings += check_settings(settings, tree)
+    if settings is None or has_errors(findings):
         return None, findings
-    secrets = frozenset(_secrets(settings, outside))
-    places = MappingProxyType(dict(origins(tree)))
+    secrets = frozenset(_list_secrets(settings, outside))
+    places = MappingProxyType(dict(list_origins(tree)))
     configuration = Configuration(settings, MappingProxyType(outside.environ), secrets, places, tuple(findings))
     return configuration, findings
 
 
-def is_wrong(findings: "tuple[Finding, ...] | list[Finding]") -> bool:
+def has_errors(findings: "tuple[Finding, ...] | list[Finding]") -> bool:
     return any(finding.severity == "error" for finding in findings)
 
 
-def _read(home: Home) -> YamlDocument:
+def _read_file(home: Home) -> YamlDocument:
     try:
         home.config.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -102,18 +102,20 @@ def _has_content(root: YamlNode) -> bool:
     return not isinstance(root, Tree) or bool(root.pairs)
 
 
-def _bound(tree: YamlNode, outside: Outside, findings: list[Finding]) -> tuple[Settings | None, YamlNode]:
+def _bind_settings(tree: YamlNode, outside: Environment, findings: list[Finding]) -> tuple[Settings | None, YamlNode]:
     """The settings in the tree. What Hermes's variables hold may be right for Hermes: where it is not for us, it is
     passed over with a warning.
     """
     settings, wrong = bind(tree, Settings)
-    foreign = {outside.values[name.variable].place: name for name in hermes_names() if name.variable in outside.values}
+    foreign = {
+        outside.values[name.variable].place: name for name in list_hermes_variables() if name.variable in outside.values
+    }
     passed_over = [one for one in wrong if one.place in foreign and one.severity == "error"]
     if passed_over:
         for finding in passed_over:
             name = foreign[finding.place]
-            if (node := found(tree, name.path)) is not None and node.place == finding.place:
-                tree = without(tree, name.path)
+            if (node := find_node(tree, name.path)) is not None and node.place == finding.place:
+                tree = remove_node(tree, name.path)
             what = f"{name.variable} is passed over: {finding.what}"
             findings.append(Finding(finding.place, what, finding.remedy, "warning"))
         settings, wrong = bind(tree, Settings)
@@ -121,21 +123,21 @@ def _bound(tree: YamlNode, outside: Outside, findings: list[Finding]) -> tuple[S
     return settings, tree
 
 
-def _secrets(settings: Settings, outside: Outside) -> Iterator[str]:
-    yield from _revealed(settings)
+def _list_secrets(settings: Settings, outside: Environment) -> Iterator[str]:
+    yield from _reveal_all(settings)
     for name, value in outside.values.items():
-        if _NAME_OF_SECRET.search(name.upper()) and not value.text.isdigit() and not value.text.startswith("/"):
+        if _SECRET_NAME.search(name.upper()) and not value.text.isdigit() and not value.text.startswith("/"):
             yield value.text
 
 
-def _revealed(value: Any, name: str = "TOKEN") -> Iterator[str]:
+def _reveal_all(value: Any, name: str = "TOKEN") -> Iterator[str]:
     """Every secret in the settings. In a mapping (an MCP server's environment) the key says whether it is one."""
     match value:
-        case Secret() if value and _NAME_OF_SECRET.search(name.upper()):
+        case Secret() if value and _SECRET_NAME.search(name.upper()):
             yield value.reveal()
         case msgspec.Struct():
             for field_name in value.__struct_fields__:
-                yield from _revealed(getattr(value, field_name))
+                yield from _reveal_all(getattr(value, field_name))
         case dict():
             for key, below in value.items():
-                yield from _revealed(below, str(key))
+                yield from _reveal_all(below, str(key))

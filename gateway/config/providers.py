@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Offer(NamedTuple):
+class ProviderInfo(NamedTuple):
     """An address, and the variables that hold another one and the key."""
 
     base_url: str
@@ -12,19 +12,19 @@ class Offer(NamedTuple):
     key_variable: str
 
 
-OFFERS: Mapping[str, Offer] = {
-    "openrouter": Offer("https://openrouter.ai/api/v1", "", "OPENROUTER_API_KEY"),
-    "openai": Offer("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "anthropic": Offer("https://api.anthropic.com", "", "ANTHROPIC_API_KEY"),
-    "ollama": Offer("http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL", ""),
-    "lmstudio": Offer("http://127.0.0.1:1234/v1", "LM_BASE_URL", ""),
+PROVIDERS: Mapping[str, ProviderInfo] = {
+    "openrouter": ProviderInfo("https://openrouter.ai/api/v1", "", "OPENROUTER_API_KEY"),
+    "openai": ProviderInfo("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "anthropic": ProviderInfo("https://api.anthropic.com", "", "ANTHROPIC_API_KEY"),
+    "ollama": ProviderInfo("http://127.0.0.1:11434/v1", "OLLAMA_BASE_URL", ""),
+    "lmstudio": ProviderInfo("http://127.0.0.1:1234/v1", "LM_BASE_URL", ""),
 }
 """In the order in which they are taken where a model is named and no provider."""
 
 
-def offerer(environ: Mapping[str, str]) -> tuple[str, str]:
+def find_provider(environ: Mapping[str, str]) -> tuple[str, str]:
     """The first provider whose key or address is in the environment, and that variable; empty where there is none."""
-    for provider, offer in OFFERS.items():
+    for provider, offer in PROVIDERS.items():
         for variable in (offer.key_variable, offer.url_variable):
             if variable and environ.get(variable):
                 return provider, variable

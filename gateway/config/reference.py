@@ -5,17 +5,17 @@ from typing import Any, NamedTuple
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from gateway.config.agents import Model
-from gateway.config.names import ALLOW_ALL, hermes_names, own_names
+from gateway.config.agent_settings import ModelSettings
 from gateway.config.secret import Secret
-from gateway.config.settings import Hooks, HookSettings, Ids, Settings
+from gateway.config.settings import HookOverrides, HooksSettings, PlatformIds, Settings
+from gateway.config.variables import ALLOW_ALL_VARIABLES, list_hermes_variables, list_own_variables
 from gateway.yaml_source.descriptions import format_value
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
-TEMPLATE = "NAME"  # stands for the names that people choose
+NAME_PLACEHOLDER = "NAME"  # stands for the names that people choose
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One setting: its whole name, what it can be, what it is by default, what it does, which variables mean it."""
 
     name: str
@@ -25,50 +25,56 @@ class Row(NamedTuple):
     variables: tuple[str, ...]
 
 
-def rows() -> Iterator[Row]:
+def list_settings() -> Iterator[SettingRow]:
     """Every setting, in the order of the file."""
     variables: dict[str, list[str]] = {}
-    for name in (*hermes_names(), *own_names()):
+    for name in (*list_hermes_variables(), *list_own_variables()):
         variables.setdefault(".".join(name.path), []).append(name.variable)
-    variables["access.everybody"] += ALLOW_ALL
-    for row in _rows(_struct(Settings), "", ""):
+    variables["access.everybody"] += ALLOW_ALL_VARIABLES
+    for row in _list_settings(_struct_of(Settings), "", ""):
         yield row._replace(variables=tuple(variables.get(row.name, ())))
 
 
-def _rows(struct: inspect.StructType, prefix: str, about: str) -> Iterator[Row]:
+def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Iterator[SettingRow]:
     for field in struct.fields:
-        name, bare = f"{prefix}{field.encode_name}", _bare(field.type)
-        does = f"{about}{_does(field.type)}"
+        name, bare = f"{prefix}{field.encode_name}", _unwrap_metadata(field.type)
+        does = f"{about}{_description_of(field.type)}"
         if isinstance(bare, inspect.StructType):
-            yield from _rows(bare, f"{name}.", f"{does}: " if does and bare.cls is Ids else "")
+            yield from _list_settings(bare, f"{name}.", f"{does}: " if does and bare.cls is PlatformIds else "")
             continue
-        yield Row(name, _kind(field.type), _default(field), does, ())
-        inner = _bare(getattr(bare, "value_type", None) or getattr(bare, "item_type", None) or inspect.AnyType())
-        if isinstance(inner, inspect.StructType) and inner.cls is not Model:  # whose settings stand under `model`
-            yield from _rows(inner, f"{name}.{TEMPLATE}." if isinstance(bare, inspect.DictType) else f"{name}[].", "")
+        yield SettingRow(name, _describe_type(field.type), _format_default(field), does, ())
+        inner = _unwrap_metadata(
+            getattr(bare, "value_type", None) or getattr(bare, "item_type", None) or inspect.AnyType()
+        )
+        if (
+            isinstance(inner, inspect.StructType) and inner.cls is not ModelSettings
+        ):  # whose settings stand under `model`
+            yield from _list_settings(
+                inner, f"{name}.{NAME_PLACEHOLDER}." if isinstance(bare, inspect.DictType) else f"{name}[].", ""
+            )
 
 
-def json_schema() -> dict[str, Any]:
+def build_json_schema() -> dict[str, Any]:
     """The schema of `config.yaml`, for editors that complete and check while one types."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hermes-gateway"}
-    return schema | _schema(_struct(Settings), None)
+    return schema | _schema_of(_struct_of(Settings), None)
 
 
-def values(settings: Struct) -> dict[str, Any]:
+def values_of(settings: Struct) -> dict[str, Any]:
     """The settings as the file would write them; secrets are not shown, and left out where there are none."""
-    struct = _struct(type(settings))
+    struct = _struct_of(type(settings))
     return {
-        field.encode_name: _written(value, field.type)
+        field.encode_name: _value_of(value, field.type)
         for field in struct.fields
         if (value := getattr(settings, field.name)) != Secret() and value is not None
     }
 
 
-def _written(value: Any, kind: inspect.Type) -> Any:
-    unit = _unit(kind)
+def _value_of(value: Any, kind: inspect.Type) -> Any:
+    unit = _unit_of(kind)
     match value:
         case Struct():
-            return values(value)
+            return values_of(value)
         case Secret():
             return str(value)
         case float() if unit == "duration":
@@ -76,43 +82,43 @@ def _written(value: Any, kind: inspect.Type) -> Any:
         case int() if unit == "size":
             return format_size(value)
         case dict():
-            return {key: _written(below, inspect.AnyType()) for key, below in value.items()}
+            return {key: _value_of(below, inspect.AnyType()) for key, below in value.items()}
         case tuple() | list():
-            return [_written(below, inspect.AnyType()) for below in value]
+            return [_value_of(below, inspect.AnyType()) for below in value]
         case _:
             return value
 
 
-def _struct(struct: type[Struct]) -> inspect.StructType:
+def _struct_of(struct: type[Struct]) -> inspect.StructType:
     described = inspect.type_info(struct)
     assert isinstance(described, inspect.StructType)
     return described
 
 
-def _bare(kind: inspect.Type) -> inspect.Type:
+def _unwrap_metadata(kind: inspect.Type) -> inspect.Type:
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     return kind
 
 
-def _optional(kind: inspect.Type) -> inspect.Type:
+def _unwrap_optional(kind: inspect.Type) -> inspect.Type:
     """What is left of `X | None`; the file says None by saying nothing."""
-    bare = _bare(kind)
+    bare = _unwrap_metadata(kind)
     if isinstance(bare, inspect.UnionType) and bare.includes_none:
         kept = [one for one in bare.types if not isinstance(one, inspect.NoneType)]
         return kept[0] if len(kept) == 1 else inspect.UnionType(tuple(kept))
     return kind
 
 
-def _unit(kind: inspect.Type) -> str | None:
+def _unit_of(kind: inspect.Type) -> str | None:
     return (kind.extra or {}).get("unit") if isinstance(kind, inspect.Metadata) else None
 
 
-def _does(kind: inspect.Type) -> str:
+def _description_of(kind: inspect.Type) -> str:
     return str((kind.extra_json_schema or {}).get("description", "")) if isinstance(kind, inspect.Metadata) else ""
 
 
-def _default(field: inspect.Field) -> str:
+def _format_default(field: inspect.Field) -> str:
     default = (
         field.default_factory()
         if field.default is NODEFAULT and field.default_factory is not NODEFAULT
@@ -122,7 +128,7 @@ def _default(field: inspect.Field) -> str:
         return "must be given"
     if default is None or default in ("", (), {}) or isinstance(default, Secret):
         return ""
-    unit = _unit(field.type)
+    unit = _unit_of(field.type)
     if unit or (isinstance(default, int | float) and not isinstance(default, bool)):
         return format_value(default, unit)
     if isinstance(default, bool):
@@ -130,11 +136,11 @@ def _default(field: inspect.Field) -> str:
     return f"[{', '.join(map(str, default))}]" if isinstance(default, tuple) else str(default)
 
 
-def _kind(kind: inspect.Type) -> str:
+def _describe_type(kind: inspect.Type) -> str:
     """In words."""
-    if unit := _unit(kind):
+    if unit := _unit_of(kind):
         return unit
-    match _bare(_optional(kind)):
+    match _unwrap_metadata(_unwrap_optional(kind)):
         case inspect.LiteralType(values=choices):
             return " | ".join(f"`{choice}`" for choice in sorted(choices, key=str))
         case inspect.BoolType():
@@ -146,38 +152,38 @@ def _kind(kind: inspect.Type) -> str:
         case inspect.CustomType():
             return "secret"
         case inspect.VarTupleType(item_type=item):
-            return f"list of {_plural(item)}"
+            return f"list of {_describe_items(item)}"
         case inspect.DictType(value_type=value):
-            return "mapping" if isinstance(value, inspect.AnyType) else f"mapping of names to {_plural(value)}"
+            return "mapping" if isinstance(value, inspect.AnyType) else f"mapping of names to {_describe_items(value)}"
         case _:
             return "text"
 
 
-def _plural(kind: inspect.Type) -> str:
-    match _bare(kind):
+def _describe_items(kind: inspect.Type) -> str:
+    match _unwrap_metadata(kind):
         case inspect.StructType(cls=cls):
-            return "sections like `model`" if cls is Model else "sections"
+            return "sections like `model`" if cls is ModelSettings else "sections"
         case inspect.CustomType():
             return "secrets"
         case inspect.LiteralType():
-            return _kind(kind)
+            return _describe_type(kind)
         case _:
             return "texts"
 
 
-def _schema(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
+def _schema_of(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
     if isinstance(kind, inspect.Metadata):
-        described = {"description": _does(kind)} if _does(kind) else {}
-        return described | _schema(kind.type, _unit(kind) or unit)
+        described = {"description": _description_of(kind)} if _description_of(kind) else {}
+        return described | _schema_of(kind.type, _unit_of(kind) or unit)
     match kind:
         case inspect.StructType():
-            return _object(kind)
+            return _object_schema_of(kind)
         case inspect.DictType(value_type=value):
-            return {"type": "object", "additionalProperties": _schema(value, None)}
+            return {"type": "object", "additionalProperties": _schema_of(value, None)}
         case inspect.VarTupleType(item_type=item):
-            return {"type": "array", "items": _schema(item, None)}
+            return {"type": "array", "items": _schema_of(item, None)}
         case inspect.UnionType(types=types):
-            return {"anyOf": [_schema(one, unit) for one in types]}
+            return {"anyOf": [_schema_of(one, unit) for one in types]}
         case inspect.LiteralType(values=choices):
             return {"enum": sorted(choices, key=str)}
         case inspect.NoneType():
@@ -185,28 +191,32 @@ def _schema(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
         case inspect.AnyType():
             return {}
         case _:
-            return _scalar_schema(kind, unit)
+            return _scalar_schema_of(kind, unit)
 
 
-def _object(struct: inspect.StructType) -> dict[str, Any]:
-    further: Any = _schema(_struct(HookSettings), None) if struct.cls is Hooks else False
+def _object_schema_of(struct: inspect.StructType) -> dict[str, Any]:
+    further: Any = _schema_of(_struct_of(HookOverrides), None) if struct.cls is HooksSettings else False
     schema: dict[str, Any] = {
         "type": "object",
         "description": (struct.cls.__doc__ or "").strip().split("\n")[0],
-        "properties": {field.encode_name: _property(field) for field in struct.fields},
+        "properties": {field.encode_name: _property_schema_of(field) for field in struct.fields},
         "additionalProperties": further,
     }
     required = [field.encode_name for field in struct.fields if field.required]
     return schema | ({"required": required} if required else {})
 
 
-def _property(field: inspect.Field) -> dict[str, Any]:
-    schema = _schema(field.type, None)
-    has_default = _default(field) and not field.required and not isinstance(_bare(field.type), inspect.StructType)
-    return schema | ({"default": _written(field.default, field.type)} if has_default else {})
+def _property_schema_of(field: inspect.Field) -> dict[str, Any]:
+    schema = _schema_of(field.type, None)
+    has_default = (
+        _format_default(field)
+        and not field.required
+        and not isinstance(_unwrap_metadata(field.type), inspect.StructType)
+    )
+    return schema | ({"default": _value_of(field.default, field.type)} if has_default else {})
 
 
-def _scalar_schema(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
+def _scalar_schema_of(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
     if unit:
         pattern = DURATION_PATTERN if unit == "duration" else SIZE_PATTERN
         return {"type": ["string", "number"], "pattern": pattern}
@@ -214,14 +224,14 @@ def _scalar_schema(kind: inspect.Type, unit: str | None) -> dict[str, Any]:
         case inspect.BoolType():
             return {"type": "boolean"}
         case inspect.IntType(ge=low, le=high):
-            return {"type": "integer", **_bounds(low, high)}
+            return {"type": "integer", **_bounds_of(low, high)}
         case inspect.FloatType(ge=low, le=high):
-            return {"type": "number", **_bounds(low, high)}
+            return {"type": "number", **_bounds_of(low, high)}
         case inspect.StrType(pattern=str(pattern)):
             return {"type": "string", "pattern": pattern}
         case _:
             return {"type": ["string", "number"] if isinstance(kind, inspect.StrType) else "string"}
 
 
-def _bounds(low: float | None, high: float | None) -> dict[str, float]:
+def _bounds_of(low: float | None, high: float | None) -> dict[str, float]:
     return {name: bound for name, bound in (("minimum", low), ("maximum", high)) if bound is not None}

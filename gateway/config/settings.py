@@ -8,151 +8,162 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from gateway.config.agents import Agent, McpServer, Model, Route, Tools
-from gateway.config.meaning import means
-from gateway.config.platforms import Platforms
+from gateway.config.agent_settings import AgentSettings, McpServerSettings, ModelSettings, RouteSettings, ToolSettings
+from gateway.config.fields import describe
+from gateway.config.platform_settings import AllPlatformSettings
 from gateway.yaml_source import Duration, Size
 
 MAIN = "main"
 
 
-class Gateway(Struct, frozen=True, kw_only=True):
+class GatewaySettings(Struct, frozen=True, kw_only=True):
     """The daemon itself."""
 
     shutdown_timeout: Annotated[
         Duration,
-        means("how long what has begun may go on after SIGTERM, and how long a second gateway waits", ge=1, le=600),
+        describe("how long what has begun may go on after SIGTERM, and how long a second gateway waits", ge=1, le=600),
     ] = 30.0
 
 
-class HookSettings(Struct, frozen=True, kw_only=True):
+class HookOverrides(Struct, frozen=True, kw_only=True):
     """What this gateway decides about one hook, over its manifest."""
 
-    enabled: Annotated[bool | None, means("whether it runs; by default what its manifest says")] = None
-    options: Annotated[dict[str, Any], means("over the `options` of its manifest")] = {}
+    enabled: Annotated[bool | None, describe("whether it runs; by default what its manifest says")] = None
+    options: Annotated[dict[str, Any], describe("over the `options` of its manifest")] = {}
     isolation: Annotated[
-        Literal["process", "none"] | None, means("`none` runs it inside the gateway, where it can disturb everything")
+        Literal["process", "none"] | None,
+        describe("`none` runs it inside the gateway, where it can disturb everything"),
     ] = None
     agents: Annotated[
-        tuple[str, ...], means("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
+        tuple[str, ...], describe("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
     ] = ()
 
 
-class Hooks(Struct, frozen=True, kw_only=True):
+class HooksSettings(Struct, frozen=True, kw_only=True):
     """Hooks. A key that is none of these and holds a mapping is the name of a hook: its settings go there."""
 
-    dirs: Annotated[tuple[str, ...], means("further directories of hooks; relative ones begin at the home")] = ()
-    enabled: Annotated[tuple[str, ...], means("built-in hooks that are switched on, by name")] = ()
-    disabled: Annotated[tuple[str, ...], means("hooks that are switched off, by name")] = ()
+    dirs: Annotated[tuple[str, ...], describe("further directories of hooks; relative ones begin at the home")] = ()
+    enabled: Annotated[tuple[str, ...], describe("built-in hooks that are switched on, by name")] = ()
+    disabled: Annotated[tuple[str, ...], describe("hooks that are switched off, by name")] = ()
     env: Annotated[
         Literal["lenient", "strict"],
-        means("`strict`: a hook written for Hermes gets no variable that it does not declare"),
+        describe("`strict`: a hook written for Hermes gets no variable that it does not declare"),
     ] = "lenient"
     trust: Annotated[
-        Literal["placed", "pinned"], means("`pinned`: a new or changed hook runs only after `hooks trust NAME`")
+        Literal["placed", "pinned"], describe("`pinned`: a new or changed hook runs only after `hooks trust NAME`")
     ] = "placed"
-    memory: Annotated[Size, means("what the process of one hook may use", ge=32_000_000)] = 512_000_000
-    processes: Annotated[int, means("how many processes and threads hooks may add to those of their user", ge=8)] = 256
-    eager: Annotated[int, means("how many hooks are started at once; further ones at their first event", ge=0)] = 50
+    memory: Annotated[Size, describe("what the process of one hook may use", ge=32_000_000)] = 512_000_000
+    processes: Annotated[int, describe("how many processes and threads hooks may add to those of their user", ge=8)] = (
+        256
+    )
+    eager: Annotated[int, describe("how many hooks are started at once; further ones at their first event", ge=0)] = 50
     each: Annotated[
-        dict[str, HookSettings], means("settings of hooks by name, where a name is one of the words above")
+        dict[str, HookOverrides], describe("settings of hooks by name, where a name is one of the words above")
     ] = {}
 
 
-class Ids(Struct, frozen=True, kw_only=True):
+class PlatformIds(Struct, frozen=True, kw_only=True):
     """Stable ids, for each network; `all` counts on every one. Names are refused: they can be taken over."""
 
-    telegram: Annotated[tuple[str, ...], means("numbers")] = ()
-    discord: Annotated[tuple[str, ...], means("numbers of 15 digits or more")] = ()
-    slack: Annotated[tuple[str, ...], means("such as U012ABCDEF; channels such as C012ABCDEF")] = ()
-    all: Annotated[tuple[str, ...], means("ids of any network")] = ()
+    telegram: Annotated[tuple[str, ...], describe("numbers")] = ()
+    discord: Annotated[tuple[str, ...], describe("numbers of 15 digits or more")] = ()
+    slack: Annotated[tuple[str, ...], describe("such as U012ABCDEF; channels such as C012ABCDEF")] = ()
+    all: Annotated[tuple[str, ...], describe("ids of any network")] = ()
 
 
-class Access(Struct, frozen=True, kw_only=True):
+class AccessSettings(Struct, frozen=True, kw_only=True):
     """Who may speak. By default nobody."""
 
-    owners: Annotated[Ids, means("who may do everything, on every platform where the id is theirs")] = Ids()
-    admins: Annotated[Ids, means("who may use every command, and approve")] = Ids()
-    users: Annotated[Ids, means("who may speak")] = Ids()
-    group_users: Annotated[Ids, means("who may speak in groups alone")] = Ids()
-    chats: Annotated[Ids, means("groups in which everybody may speak")] = Ids()
+    owners: Annotated[PlatformIds, describe("who may do everything, on every platform where the id is theirs")] = (
+        PlatformIds()
+    )
+    admins: Annotated[PlatformIds, describe("who may use every command, and approve")] = PlatformIds()
+    users: Annotated[PlatformIds, describe("who may speak")] = PlatformIds()
+    group_users: Annotated[PlatformIds, describe("who may speak in groups alone")] = PlatformIds()
+    chats: Annotated[PlatformIds, describe("groups in which everybody may speak")] = PlatformIds()
     everybody: Annotated[
-        tuple[Literal["telegram", "discord", "slack"], ...], means("networks on which everybody may speak; dangerous")
+        tuple[Literal["telegram", "discord", "slack"], ...],
+        describe("networks on which everybody may speak; dangerous"),
     ] = ()
     strangers: Annotated[
-        Literal["pair", "ignore"], means("`pair`: who writes to the bot gets a code that you can approve")
+        Literal["pair", "ignore"], describe("`pair`: who writes to the bot gets a code that you can approve")
     ] = "pair"
     user_commands: Annotated[
-        tuple[str, ...] | None, means("commands of those who are no admins; by default the harmless ones")
+        tuple[str, ...] | None, describe("commands of those who are no admins; by default the harmless ones")
     ] = None
-    rate: Annotated[int, means("messages a minute that one person may send", ge=1)] = 30
+    rate: Annotated[int, describe("messages a minute that one person may send", ge=1)] = 30
 
 
-class Sessions(Struct, frozen=True, kw_only=True):
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """Conversations: when a new one begins, who shares one, what happens while one is busy."""
 
-    reset: Annotated[Literal["none", "idle", "daily", "both"], means("when a conversation begins anew by itself")] = (
-        "none"
-    )
-    idle: Annotated[Duration, means("for `idle`: after this silence", ge=60)] = 86_400.0
-    daily_at: Annotated[int, means("for `daily`: at this hour of the day", ge=0, le=23)] = 4
-    busy: Annotated[Literal["queue", "interrupt"], means("what a message does that comes while an answer is made")] = (
-        "queue"
-    )
+    reset: Annotated[
+        Literal["none", "idle", "daily", "both"], describe("when a conversation begins anew by itself")
+    ] = "none"
+    idle: Annotated[Duration, describe("for `idle`: after this silence", ge=60)] = 86_400.0
+    daily_at: Annotated[int, describe("for `daily`: at this hour of the day", ge=0, le=23)] = 4
+    busy: Annotated[
+        Literal["queue", "interrupt"], describe("what a message does that comes while an answer is made")
+    ] = "queue"
     too_old: Annotated[
         Duration,
-        means(
+        describe(
             "a message that waited longer than this, for instance while we were down, is not answered, and its sender "
             "told so; 0: none is too old"
         ),
     ] = 86_400.0
-    per_user_in_groups: Annotated[bool, means("in a group each person has a conversation of their own")] = True
-    per_user_in_threads: Annotated[bool, means("in a thread too")] = False
-    turns: Annotated[int, means("answers that are made at the same time", ge=1, le=1000)] = 16
-    turns_per_person: Annotated[int, means("of those, for one person", ge=1, le=1000)] = 4
+    per_user_in_groups: Annotated[bool, describe("in a group each person has a conversation of their own")] = True
+    per_user_in_threads: Annotated[bool, describe("in a thread too")] = False
+    turns: Annotated[int, describe("answers that are made at the same time", ge=1, le=1000)] = 16
+    turns_per_person: Annotated[int, describe("of those, for one person", ge=1, le=1000)] = 4
 
 
-class Journal(Struct, frozen=True, kw_only=True):
+class JournalSettings(Struct, frozen=True, kw_only=True):
     """What is kept of conversations and deliveries."""
 
     retention: Annotated[
-        Duration, means("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is")
+        Duration,
+        describe("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is"),
     ] = 7_776_000.0
     max_size: Annotated[
         Size,
-        means(
+        describe(
             "near this size the conversations that were not used for longest are forgotten, none before a week; at it "
             "no message is taken any more; 0: no limit"
         ),
     ] = 2_000_000_000
 
 
-class Logs(Struct, frozen=True, kw_only=True):
+class LogSettings(Struct, frozen=True, kw_only=True):
     """What the gateway says about itself."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], means("the least that is said")] = "info"
-    format: Annotated[Literal["auto", "text", "json"], means("how lines on the standard error look")] = "auto"
-    size: Annotated[Size, means("when a log file is full", ge=10_000)] = 10_000_000
-    keep: Annotated[int, means("how many full ones are kept", ge=0, le=100)] = 5
+    level: Annotated[Literal["debug", "info", "warning", "error"], describe("the least that is said")] = "info"
+    format: Annotated[Literal["auto", "text", "json"], describe("how lines on the standard error look")] = "auto"
+    size: Annotated[Size, describe("when a log file is full", ge=10_000)] = 10_000_000
+    keep: Annotated[int, describe("how many full ones are kept", ge=0, le=100)] = 5
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings."""
 
-    gateway: Gateway = Gateway()
-    model: Annotated[Model, means("the model that answers")] = Model()
-    models: Annotated[dict[str, Model], means("further models, by a name of your choice")] = {}
-    agents: Annotated[dict[str, Agent], means("agents by name; `main` answers where no route says otherwise")] = {}
-    routes: Annotated[tuple[Route, ...], means("who is answered by which agent")] = ()
-    tools: Tools = Tools()
-    mcp_servers: Annotated[dict[str, McpServer], means("servers of further tools, by a name of your choice")] = {}
-    hooks: Hooks = Hooks()
-    platforms: Platforms = Platforms()
-    access: Access = Access()
-    sessions: Sessions = Sessions()
-    journal: Journal = Journal()
-    logs: Logs = Logs()
+    gateway: GatewaySettings = GatewaySettings()
+    model: Annotated[ModelSettings, describe("the model that answers")] = ModelSettings()
+    models: Annotated[dict[str, ModelSettings], describe("further models, by a name of your choice")] = {}
+    agents: Annotated[
+        dict[str, AgentSettings], describe("agents by name; `main` answers where no route says otherwise")
+    ] = {}
+    routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent")] = ()
+    tools: ToolSettings = ToolSettings()
+    mcp_servers: Annotated[
+        dict[str, McpServerSettings], describe("servers of further tools, by a name of your choice")
+    ] = {}
+    hooks: HooksSettings = HooksSettings()
+    platforms: AllPlatformSettings = AllPlatformSettings()
+    access: AccessSettings = AccessSettings()
+    sessions: SessionSettings = SessionSettings()
+    journal: JournalSettings = JournalSettings()
+    logs: LogSettings = LogSettings()
 
     @property
-    def main(self) -> Agent:
-        return self.agents.get(MAIN, Agent())
+    def main(self) -> AgentSettings:
+        return self.agents.get(MAIN, AgentSettings())

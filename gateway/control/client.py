@@ -12,7 +12,7 @@ from gateway.control import LINE_LIMIT
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
 
-class RemoteError(GatewayError):
+class ControlError(GatewayError):
     """The gateway refused or failed; its own words."""
 
     def __init__(self, message: str, code: int) -> None:
@@ -20,7 +20,7 @@ class RemoteError(GatewayError):
         self.exit = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
 
 
-class Client:
+class ControlClient:
     """A connection to the running gateway.
 
     Raises:
@@ -40,7 +40,7 @@ class Client:
         self._file = self._socket.makefile("rb")
         self._last = 0
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> "ControlClient":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -82,12 +82,12 @@ class Client:
             if "method" in message:
                 heard(message["method"], message["params"])
             elif message.get("id") == request:
-                return result_of(message)
+                return result_from(message)
         raise NotRunning(f"the gateway went away while it answered `{method}`")
 
 
-def result_of(message: dict[str, Any]) -> Any:
+def result_from(message: dict[str, Any]) -> Any:
     """The result that an answer carries, or its error raised."""
     if "error" in message:
-        raise RemoteError(message["error"]["message"], message["error"]["code"])
+        raise ControlError(message["error"]["message"], message["error"]["code"])
     return message["result"]

@@ -20,15 +20,15 @@ from gateway.errors import ExitCode, GatewayError
 
 log = logging.getLogger(__name__)
 
-MOST_OPEN = 64  # requests of one caller that are answered at once
-NO_TEXT = re.compile("[\ud800-\udfff]")
-NO_REQUEST, TOO_MANY = -32600, -32000
+MAX_OPEN_REQUESTS = 64  # requests of one caller that are answered at once
+SURROGATES = re.compile("[\ud800-\udfff]")
+INVALID_REQUEST, TOO_MANY_REQUESTS = -32600, -32000
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 Verb: TypeAlias = Callable[[dict[str, Any], Notify], Awaitable[Any]]
 
 
-class Request(msgspec.Struct):
+class ControlRequest(msgspec.Struct):
     """What a caller sends."""
 
     id: int
@@ -54,7 +54,7 @@ class ControlServer:
             self.path.unlink(missing_ok=True)
 
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
-        caller = Caller(stream)
+        caller = ControlConnection(stream)
         try:
             async with stream, anyio.create_task_group() as tasks:
                 await self._read(caller, stream, tasks)
@@ -64,30 +64,34 @@ class ControlServer:
         except* Exception:  # one caller's fault: all others stay connected
             log.exception("control: a connection failed")
 
-    async def _read(self, caller: "Caller", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup) -> None:
+    async def _read(
+        self, caller: "ControlConnection", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup
+    ) -> None:
         """Start what is asked. What is refused is refused here: a caller that never reads is not read any further."""
         try:
-            async for line in lines(stream):
+            async for line in read_lines(stream):
                 try:
-                    request = msgspec.json.decode(line, type=Request)
+                    request = msgspec.json.decode(line, type=ControlRequest)
                 except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also bytes that are no text
-                    await caller.fail(None, NO_REQUEST, f"not a request: {error}")
+                    await caller.fail(None, INVALID_REQUEST, f"not a request: {error}")
                     continue
-                if caller.open < MOST_OPEN:
+                if caller.open < MAX_OPEN_REQUESTS:
                     caller.open += 1
                     tasks.start_soon(self._serve, caller, request)
                 else:
-                    await caller.fail(request.id, TOO_MANY, f"{MOST_OPEN} requests are open: wait for an answer")
+                    await caller.fail(
+                        request.id, TOO_MANY_REQUESTS, f"{MAX_OPEN_REQUESTS} requests are open: wait for an answer"
+                    )
         except anyio.DelimiterNotFound:
-            await caller.fail(None, NO_REQUEST, f"a request has {LINE_LIMIT >> 20} MB at the most")
+            await caller.fail(None, INVALID_REQUEST, f"a request has {LINE_LIMIT >> 20} MB at the most")
 
-    async def _serve(self, caller: "Caller", request: Request) -> None:
+    async def _serve(self, caller: "ControlConnection", request: ControlRequest) -> None:
         try:
             await self._answer(caller, request)
         finally:
             caller.open -= 1
 
-    async def _answer(self, caller: "Caller", request: Request) -> None:
+    async def _answer(self, caller: "ControlConnection", request: ControlRequest) -> None:
         verb = self.verbs.get(request.method)
         if verb is None:
             await caller.fail(
@@ -108,7 +112,7 @@ class ControlServer:
             )
 
 
-class Caller:
+class ControlConnection:
     """One connection's writing side; lines never mix. `open`: its requests that are not answered yet."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
@@ -117,7 +121,7 @@ class Caller:
         self._lock = anyio.Lock(fast_acquire=True)
 
     async def say(self, message: dict[str, Any]) -> None:
-        data = written({"jsonrpc": "2.0"} | message) + b"\n"
+        data = encode_message({"jsonrpc": "2.0"} | message) + b"\n"
         async with self._lock:
             await self._stream.send(data)
 
@@ -131,16 +135,16 @@ class Caller:
         return notify
 
 
-def written(message: dict[str, Any]) -> bytes:
+def encode_message(message: dict[str, Any]) -> bytes:
     """As JSON; what hooks put in may be anything, and names of files need not be text: such bytes are spelt out."""
     try:
         return msgspec.json.encode(message, enc_hook=str)
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(message, enc_hook=str), ensure_ascii=False)
-        return NO_TEXT.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
+        return SURROGATES.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
 
 
-async def lines(stream: anyio.abc.SocketStream) -> AsyncIterator[bytes]:
+async def read_lines(stream: anyio.abc.SocketStream) -> AsyncIterator[bytes]:
     reader = BufferedByteReceiveStream(stream)
     while True:
         try:

@@ -21,9 +21,9 @@ from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool
 from gateway.agent.toolbox.web import WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import find_tool
-from gateway.config.agents import Model as ModelSettings
+from gateway.config.agent_settings import ModelSettings
 from gateway.config.home import Home
-from gateway.config.providers import OFFERS
+from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, Settings
 from gateway.errors import ConfigError
 from gateway.hooks import HookRegistry
@@ -31,10 +31,10 @@ from gateway.messages import Message
 from gateway.sessions import Session
 from gateway.yaml_source import Finding
 
-DEFAULT = "default"
-DEMO = "demo"
-SIDE_FILES = ("", "-wal", "-shm", ".lock")  # what lies beside a database, and is part of it
-SHELL_SEES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
+DEFAULT_MODEL = "default"
+DEMO_PROVIDER = "demo"
+DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # what lies beside a database, and is part of it
+SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class Agents:
@@ -56,9 +56,9 @@ class Agents:
         self._home = home
         self._registry = registry
         self._sources = sources
-        self._models = {DEFAULT: self._model(DEFAULT, settings.model)}
+        self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
-        self._memory = FileMemory(home.ours / "memory")
+        self._memory = FileMemory(home.own_folder / "memory")
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
         skills = find_skills([home.skills])
         self._skills: tuple[Skill, ...] = skills.skills
@@ -73,10 +73,10 @@ class Agents:
         return list(self._models)
 
     @property
-    def described(self) -> str:
+    def model_description(self) -> str:
         """The default model, in a word for people."""
-        name = self._models[DEFAULT].name
-        return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO else name
+        name = self._models[DEFAULT_MODEL].name
+        return f"{name} (built in: no key, no network)" if self._settings.model.provider == DEMO_PROVIDER else name
 
     @property
     def main(self) -> Agent:
@@ -99,7 +99,7 @@ class Agents:
     def _agent(self, name: str, callers: tuple[str, ...]) -> Agent:
         """An agent with those that it may call; who calls it is not among them, or there would be no end."""
         wanted = self._named[name]
-        model = wanted.model or DEFAULT
+        model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
         tools, skills, agents, sources = self._tools, self._skills, below, choose_sources(self._sources, wanted.tools)
         if self._is_demo(model):
@@ -115,9 +115,9 @@ class Agents:
             instructions=wanted.instructions,
             description=wanted.description,
             context_files=tuple(root / one for root in roots for one in wanted.context_files),
-            tools=chosen(tools, wanted.tools),
+            tools=select_by_name(tools, wanted.tools),
             sources=sources,
-            skills=chosen(skills, wanted.skills),
+            skills=select_by_name(skills, wanted.skills),
             agents=agents,
             limits=TurnLimits(wanted.max_hops, wanted.max_tokens, wanted.max_time),
             context_window=self._settings_of(model).context_window,
@@ -126,16 +126,16 @@ class Agents:
 
     def _is_demo(self, model: str) -> bool:
         """The demo model knows its own tools alone."""
-        return self._settings_of(model).provider == DEMO
+        return self._settings_of(model).provider == DEMO_PROVIDER
 
     def _settings_of(self, model: str) -> ModelSettings:
-        return self._settings.model if model == DEFAULT else self._settings.models[model]
+        return self._settings.model if model == DEFAULT_MODEL else self._settings.models[model]
 
     def _model(self, name: str, model: ModelSettings) -> Model:
-        if model.provider == DEMO and model.script:
+        if model.provider == DEMO_PROVIDER and model.script:
             return read_script(self._home.path(model.script))
-        specs = [spec_of(name, model)]
-        specs += [spec_of(other, self._settings.models[other]) for other in model.fallbacks]
+        specs = [model_spec_of(name, model)]
+        specs += [model_spec_of(other, self._settings.models[other]) for other in model.fallbacks]
         patience = RetryPolicy(tries=model.retries + 1)
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
@@ -153,7 +153,7 @@ class Agents:
         ]
         found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
         if settings.shell != "off":
-            env = {name: environ[name] for name in SHELL_SEES if name in environ}
+            env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
             allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"
             shell = ShellOptions(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
             found.append(make_shell_tool(shell))
@@ -165,18 +165,18 @@ class Agents:
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
-        databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in SIDE_FILES]
+        databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *skills, *settings, *databases, home.hook_state, home.backups, home.logs, home.lock]
 
 
-def spec_of(name: str, model: ModelSettings) -> ModelSpec:
+def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:
     """What the factory is told of a model.
 
     Raises:
         ConfigError: the library for that provider is not installed.
     """
-    if model.provider == DEMO:
-        return ModelSpec(name, DEMO, DEMO)
+    if model.provider == DEMO_PROVIDER:
+        return ModelSpec(name, DEMO_PROVIDER, DEMO_PROVIDER)
     kind = "anthropic" if model.provider == "anthropic" else "openai"
     if not is_installed(kind):
         raise ConfigError(
@@ -184,7 +184,7 @@ def spec_of(name: str, model: ModelSettings) -> ModelSpec:
             f"install hermes-gateway[{kind}], for instance: pip install 'hermes-gateway[{kind}]'"
         )
     kwargs: dict[str, Any] = {
-        "base_url": model.base_url or OFFERS[model.provider].base_url,
+        "base_url": model.base_url or PROVIDERS[model.provider].base_url,
         "stall": model.timeout,
         "extra": model.options,
     }
@@ -192,6 +192,6 @@ def spec_of(name: str, model: ModelSettings) -> ModelSpec:
     return ModelSpec(name, kind, model.name, model.api_key.reveal(), kwargs, price)
 
 
-def chosen(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":
+def select_by_name(found: "tuple[Any, ...]", names: tuple[str, ...] | None) -> "tuple[Any, ...]":
     """Those of these names; all where none are named."""
     return found if names is None else tuple(one for one in found if one.name in names)

@@ -11,19 +11,19 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from gateway.daemon.networks import PAUSED, ServedNetwork
+from gateway.daemon.platforms import PAUSED_REASON, PlatformPart
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Reply
 from gateway.outbox import Outbox
 
-PATIENCE = 60.0
+ALERT_AFTER = 60.0
 
 
 class Alerts:
     """Watches `platform:down` and `platform:up`. `networks` says which there are."""
 
     def __init__(
-        self, networks: Callable[[], Sequence[ServedNetwork]], outbox: Outbox, patience: float = PATIENCE
+        self, networks: Callable[[], Sequence[PlatformPart]], outbox: Outbox, patience: float = ALERT_AFTER
     ) -> None:
         self._networks = networks
         self._outbox = outbox
@@ -49,7 +49,7 @@ class Alerts:
 
     def _note(self, event_type: str, fields: Mapping[str, Any]) -> None:
         name = str(fields["platform"])
-        if event_type == "platform:up" or fields["reason"] == PAUSED:
+        if event_type == "platform:up" or fields["reason"] == PAUSED_REASON:
             self._down.pop(name, None)
         else:
             self._down.setdefault(name, time.monotonic())

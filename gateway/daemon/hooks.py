@@ -11,13 +11,13 @@ import msgspec
 
 import hooks_builtin
 from gateway import records
-from gateway.config.hermes_hooks import HermesConfig
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.config.names import hermes_names
+from gateway.config.variables import list_hermes_variables
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
+from gateway.hermes.config import HermesConfig
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
@@ -27,33 +27,37 @@ from gateway.hooks.wires.fork_client import ForkServerSettings
 from gateway.logs.redaction import Redactor
 from gateway.schedule import HookPresence, ScheduledHook
 
-BUILT_IN = Path(hooks_builtin.__file__).parent
-SAFE_MODE = "HERMES_SAFE_MODE"
-OFF: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "shadowed"})
-AWAY: frozenset[HookState] = frozenset({"broken", "missing"})
-PAGE = 200  # records that are read at once
+BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
+SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
+OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "shadowed"})
+UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
+PAGE_SIZE = 200  # records that are read at once
 
 
-def sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
+def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
     further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
-    hermes = HermesConfig(home.hermes_config, configuration.environ.get(SAFE_MODE, "") not in ("", "0", "false"))
-    plugins = (Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _plugin_places(home))
+    hermes = HermesConfig(
+        home.hermes_config, configuration.environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
+    )
+    plugins = (
+        Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _list_plugin_folders(home)
+    )
     shell = Source(home.hermes_config, "config.yaml", kind="shell", hermes=hermes)
     outbound = Source(home.hermes_config, "config.yaml", kind="outbound", hermes=hermes)
-    built_in = Source(BUILT_IN, "built-in", is_opt_in=True)
+    built_in = Source(BUILT_IN_FOLDER, "built-in", is_opt_in=True)
     return (built_in, *plugins, shell, outbound, Source(home.hooks, "home"), *further)
 
 
-def _plugin_places(home: Home) -> list[Path]:
+def _list_plugin_folders(home: Home) -> list[Path]:
     """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
     categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
     return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
 
 
-def surroundings(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> HookEnvironment:
+def build_hook_environment(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> HookEnvironment:
     return HookEnvironment(
-        environ=with_hermes_names(configuration),
+        environ=add_hermes_variables(configuration),
         home=home.root,
         logs=home.hook_logs,
         state=home.hook_state,
@@ -63,10 +67,10 @@ def surroundings(home: Home, configuration: Configuration, platforms: tuple[str,
     )
 
 
-def with_hermes_names(configuration: Configuration) -> dict[str, str]:
+def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
     """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
     found = dict(configuration.environ)
-    for name in hermes_names():
+    for name in list_hermes_variables():
         value: Any = configuration.settings
         for key in name.path:
             value = getattr(value, key)
@@ -76,23 +80,23 @@ def with_hermes_names(configuration: Configuration) -> dict[str, str]:
     return found
 
 
-def make_room(home: Home) -> None:
+def create_hermes_folders(home: Home) -> None:
     """What hooks written for Hermes find there before they are imported; real ones open a log file at once."""
     home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def plan(configuration: Configuration) -> ForkServerSettings:
+def build_fork_server_options(configuration: Configuration) -> ForkServerSettings:
     return ForkServerSettings(processes=configuration.settings.hooks.processes)
 
 
-def planned(hooks: FolderHooks) -> Iterator[ScheduledHook]:
+def list_scheduled(hooks: FolderHooks) -> Iterator[ScheduledHook]:
     """Those that the clock calls."""
     for manifest, state in hooks.scheduled:
-        presence: HookPresence = "off" if state in OFF else "away" if state in AWAY else "there"
+        presence: HookPresence = "off" if state in OFF_STATES else "away" if state in UNAVAILABLE_STATES else "there"
         yield ScheduledHook(manifest.folder, manifest.schedule, presence, manifest.delivery == "durable")
 
 
-async def counts(hooks: FolderHooks) -> dict[str, int]:
+async def count_by_state(hooks: FolderHooks) -> dict[str, int]:
     """How many there are in which state."""
     return dict(Counter(status.state for status in await hooks.status() if not is_idle_built_in(status)))
 
@@ -102,7 +106,7 @@ def is_idle_built_in(status: Any) -> bool:
     return bool(status.origin == "built-in" and status.state == "disabled")
 
 
-async def in_words(hooks: FolderHooks) -> str:
+async def describe_hooks(hooks: FolderHooks) -> str:
     """For people in a chat."""
     rows = [
         f"{status.name}: {status.state}, {status.calls} calls, {status.failures} failed"
@@ -113,28 +117,28 @@ async def in_words(hooks: FolderHooks) -> str:
     return "\n".join(rows) or "There are no hooks."
 
 
-async def attention(hooks: FolderHooks) -> list[str]:
+async def list_hook_problems(hooks: FolderHooks) -> list[str]:
     """Which of them somebody should look at."""
     found = [f"hook {one.name} is {one.state}: {one.reason}" for one in await hooks.status() if one.needs_attention]
     return [*found, *([hooks.trouble] if hooks.trouble else [])]
 
 
-Asked = Callable[[FolderHooks, dict[str, Any]], Awaitable[Any]]
+HookVerb = Callable[[FolderHooks, dict[str, Any]], Awaitable[Any]]
 
 
-def verbs(hooks: FolderHooks, engine: Engine) -> Mapping[str, Verb]:
+def build_hook_verbs(hooks: FolderHooks, engine: Engine) -> Mapping[str, Verb]:
     """What the control socket answers about hooks."""
 
     async def replayed(params: dict[str, Any], notify: Notify) -> Any:
-        return await replay(hooks, engine, params, notify)
+        return await replay_events(hooks, engine, params, notify)
 
-    def serve(asked: Asked) -> Verb:
+    def serve(asked: HookVerb) -> Verb:
         async def answer(params: dict[str, Any], _notify: Notify) -> Any:
             return await asked(hooks, params)
 
         return answer
 
-    return {"events.replay": replayed, **{f"hooks.{name}": serve(asked) for name, asked in ASKED.items()}}
+    return {"events.replay": replayed, **{f"hooks.{name}": serve(asked) for name, asked in HOOK_VERBS.items()}}
 
 
 async def _list(hooks: FolderHooks, _params: dict[str, Any]) -> Any:
@@ -146,7 +150,7 @@ async def _info(hooks: FolderHooks, params: dict[str, Any]) -> Any:
     return {**msgspec.to_builtins(status), "kept": await hooks.kept(status.name)}
 
 
-def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]]) -> Asked:
+def _make_steering_verb(act: Callable[[FolderHooks, str], Awaitable[Any]]) -> HookVerb:
     async def steered(hooks: FolderHooks, params: dict[str, Any]) -> Any:
         await act(hooks, params["name"])
         return await _info(hooks, params)
@@ -163,36 +167,36 @@ async def _reload(hooks: FolderHooks, params: dict[str, Any]) -> Any:
 
 async def _test(hooks: FolderHooks, params: dict[str, Any]) -> Any:
     trials = await hooks.test(params["name"], params.get("event", ""), params.get("payload") or None)
-    return {"trials": [_trial(one) for one in trials]}
+    return {"trials": [_trial_to_json(one) for one in trials]}
 
 
 async def _fire(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    return _trial(await hooks.fire(params["name"], params["event"], params.get("payload") or None))
+    return _trial_to_json(await hooks.fire(params["name"], params["event"], params.get("payload") or None))
 
 
-def _trial(trial: Any) -> dict[str, Any]:
+def _trial_to_json(trial: Any) -> dict[str, Any]:
     return {"ok": not trial.error, **msgspec.to_builtins(trial)}
 
 
-async def _letters(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+async def _list_letters(hooks: FolderHooks, params: dict[str, Any]) -> Any:
     return {"letters": msgspec.to_builtins(await hooks.dead_letters.list(params.get("name", "")))}
 
 
 async def _retry(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    numbers = await _numbers(hooks, params)
+    numbers = await _find_numbers(hooks, params)
     for number in numbers:
         await hooks.dead_letters.retry(number)
     return {"count": len(numbers)}
 
 
 async def _prune(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    numbers = await _numbers(hooks, params)
+    numbers = await _find_numbers(hooks, params)
     for number in numbers:
         await hooks.dead_letters.prune(number)
     return {"count": len(numbers)}
 
 
-async def _numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
+async def _find_numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
     """The one that is meant, or all of this hook."""
     name, wanted = params["name"], params.get("id")
     await hooks.info(name)
@@ -204,7 +208,7 @@ async def _numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
     return [wanted]
 
 
-async def replay(hooks: FolderHooks, engine: Engine, params: dict[str, Any], notify: Notify) -> dict[str, Any]:
+async def replay_events(hooks: FolderHooks, engine: Engine, params: dict[str, Any], notify: Notify) -> dict[str, Any]:
     """Tell a hook again of events that the journal keeps, under the ids that they had; each is notified with its trial.
 
     Kept is what a durable hook was owed, as long as the journal keeps such records.
@@ -212,19 +216,21 @@ async def replay(hooks: FolderHooks, engine: Engine, params: dict[str, Any], not
     hook = await hooks.info(params["name"])
     wanted = patterns_of(params.get("names") or [*hook.intercepts, *hook.events])
     counts = {"count": 0, "failed": 0}
-    async for record, event in kept_events(engine, params.get("since") or 0.0, time.time()):
+    async for record, event in read_kept_events(engine, params.get("since") or 0.0, time.time()):
         if any(wanted.match(event.name)):
-            trial = _trial(await hooks.fire(hook.name, event.name, event.fields))
+            trial = _trial_to_json(await hooks.fire(hook.name, event.name, event.fields))
             counts["count"] += 1
             counts["failed"] += not trial["ok"]
             await notify("trial", {"at": record.ts, "id": event.fields.get("id"), **trial})
     return counts
 
 
-async def kept_events(engine: Engine, since: float, until: float) -> AsyncIterator[tuple[Record, records.EmittedEvent]]:
+async def read_kept_events(
+    engine: Engine, since: float, until: float
+) -> AsyncIterator[tuple[Record, records.EmittedEvent]]:
     """Those that the journal has, in order, and that happened in this time."""
     after = 0
-    while page := await engine.read(records.EVENT_SUBJECTS, after, PAGE):
+    while page := await engine.read(records.EVENT_SUBJECTS, after, PAGE_SIZE):
         for record in page:
             after = record.seq
             event = records.decode(record.data)
@@ -232,17 +238,17 @@ async def kept_events(engine: Engine, since: float, until: float) -> AsyncIterat
                 yield record, event
 
 
-ASKED: Mapping[str, Asked] = {
+HOOK_VERBS: Mapping[str, HookVerb] = {
     "list": _list,
     "info": _info,
-    "enable": _steer(lambda hooks, name: hooks.switch(name, True)),
-    "disable": _steer(lambda hooks, name: hooks.switch(name, False)),
+    "enable": _make_steering_verb(lambda hooks, name: hooks.switch(name, True)),
+    "disable": _make_steering_verb(lambda hooks, name: hooks.switch(name, False)),
     "reload": _reload,
-    "reset": _steer(lambda hooks, name: hooks.reset(name)),
-    "trust": _steer(lambda hooks, name: hooks.trust(name)),
+    "reset": _make_steering_verb(lambda hooks, name: hooks.reset(name)),
+    "trust": _make_steering_verb(lambda hooks, name: hooks.trust(name)),
     "test": _test,
     "fire": _fire,
-    "dead_letters": _letters,
+    "dead_letters": _list_letters,
     "dead_retry": _retry,
     "dead_prune": _prune,
 }

@@ -11,11 +11,11 @@ import anyio
 
 from gateway.errors import HomeBusy
 
-PAUSE = 0.1
+POLL_PAUSE = 0.1
 
 
 @asynccontextmanager
-async def home_lock(path: Path, patience: float) -> AsyncIterator[None]:
+async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
     """Hold the home while inside; the gateway before us may still be draining, so wait for it.
 
     Raises:
@@ -24,9 +24,9 @@ async def home_lock(path: Path, patience: float) -> AsyncIterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         with anyio.move_on_after(patience):
-            while not _take(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
-                await anyio.sleep(PAUSE)
-        if not _take(descriptor):
+            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
+                await anyio.sleep(POLL_PAUSE)
+        if not _try_lock(descriptor):
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
             raise HomeBusy(
                 f"another gateway serves this home: {path}: held by {holder}\n"
@@ -39,7 +39,7 @@ async def home_lock(path: Path, patience: float) -> AsyncIterator[None]:
         os.close(descriptor)
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

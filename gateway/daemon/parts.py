@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
-CALM = 10.0  # a part that ran this long has recovered: its pauses start small again
+RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its pauses start small again
 
 PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
 Serve: TypeAlias = Callable[["Part"], Awaitable[None]]
 
 
-class PartFacts(msgspec.Struct, frozen=True):
+class PartStatus(msgspec.Struct, frozen=True):
     """What `status` shows of a part."""
 
     name: str
@@ -53,18 +53,18 @@ class Part:
         return self._is_paused
 
     @property
-    def facts(self) -> PartFacts:
-        return PartFacts(self.name, self._state, self._detail, self._restarts, self._since)
+    def facts(self) -> PartStatus:
+        return PartStatus(self.name, self._state, self._detail, self._restarts, self._since)
 
     def up(self, detail: str = "") -> None:
         self._enter("up", detail)
         self._first.set()
 
-    async def tried(self) -> None:
+    async def wait_first_try(self) -> None:
         """Until it works, or has failed once: the start of others does not wait longer."""
         await self._first.wait()
 
-    def let_end(self) -> None:
+    def stop_restarting(self) -> None:
         """Its next end is the last one."""
         self._is_wanted = False
 
@@ -96,7 +96,7 @@ class Part:
                 self._first.set()
                 if not self._is_wanted:
                     return
-                if self._news.is_set() or time.monotonic() - begun > CALM:
+                if self._news.is_set() or time.monotonic() - begun > RECOVERED_AFTER:
                     pause = FIRST_PAUSE
                 await self._rest(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
@@ -118,9 +118,9 @@ class Part:
         try:
             await self._serve(self)
         except Exception as error:  # whatever a part does wrong, the others go on
-            trace = None if isinstance(single(error), GatewayError) else error  # ours say all that helps
-            log.error("%s failed; it is started again: %s", self.name, in_words(error), exc_info=trace)
-            self._enter("restarting", in_words(error))
+            trace = None if isinstance(unwrap_error(error), GatewayError) else error  # ours say all that helps
+            log.error("%s failed; it is started again: %s", self.name, describe_error(error), exc_info=trace)
+            self._enter("restarting", describe_error(error))
         else:
             if self._is_wanted:
                 log.warning("%s ended by itself; it is started again", self.name)
@@ -130,13 +130,13 @@ class Part:
         self._state, self._detail, self._since = state, detail, time.time()
 
 
-class Service(Protocol):
+class ServeFunction(Protocol):
     """A function that serves until it is cancelled, and says when it has begun to."""
 
     def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
 
 
-def serving(service: Service) -> Serve:
+def serve_from(service: ServeFunction) -> Serve:
     """What a part runs: a service that is up once it has said so."""
 
     async def serve(part: Part) -> None:
@@ -147,13 +147,13 @@ def serving(service: Service) -> Serve:
     return serve
 
 
-def in_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The error that counts."""
-    error = single(error)
+    error = unwrap_error(error)
     return str(error) if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
 
 
-def single(error: BaseException) -> BaseException:
+def unwrap_error(error: BaseException) -> BaseException:
     """A group with one error in it is that error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

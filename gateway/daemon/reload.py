@@ -12,23 +12,23 @@ import msgspec
 
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
-from gateway.daemon.daemon import Gateway
-from gateway.daemon.facts import in_a_line
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.status import format_status_line
 from gateway.errors import ConfigError
 from gateway.notify import Notifier
 
 log = logging.getLogger(__name__)
 
-Load: TypeAlias = Callable[[], Configuration]
+LoadConfiguration: TypeAlias = Callable[[], Configuration]
 
-LIVE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
-LIVE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
+RELOADABLE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
+RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
 
 
-class Reload:
+class ConfigurationReloader:
     """Reads the configuration again, and says what comes of it: in the log and in `status`."""
 
-    def __init__(self, gateway: Gateway, load: Load, notifier: Notifier) -> None:
+    def __init__(self, gateway: Gateway, load: LoadConfiguration, notifier: Notifier) -> None:
         self._gateway = gateway
         self._built = gateway.settings
         self._load = load
@@ -43,24 +43,24 @@ class Reload:
             self._gateway.trouble = f"the configuration was not reloaded: {error}"
         else:
             await self._gateway.take(configuration)
-            self._gateway.trouble = in_words(left(self._built, configuration.settings))
+            self._gateway.trouble = describe_restart_needed(list_restart_needed(self._built, configuration.settings))
             log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
-        self._notifier.ready(in_a_line(self._gateway))
+        self._notifier.ready(format_status_line(self._gateway))
 
 
-def left(before: Settings, after: Settings) -> list[str]:
+def list_restart_needed(before: Settings, after: Settings) -> list[str]:
     """The settings that differ, and for which it must be started again."""
-    return [name for name in differing(before, after) if not LIVE & {name, name.partition(".")[0]}]
+    return [name for name in list_differences(before, after) if not RELOADABLE & {name, name.partition(".")[0]}]
 
 
-def differing(before: Any, after: Any, within: str = "") -> Iterator[str]:
+def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:
     """The names of the settings that differ, with those of their sections before them."""
     if not isinstance(before, msgspec.Struct):
         yield from [within] if before != after else []
         return
     for field in before.__struct_fields__:
-        yield from differing(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
+        yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
 
 
-def in_words(names: list[str]) -> str:
+def describe_restart_needed(names: list[str]) -> str:
     return f"changed, but only from the next start on: {', '.join(names)}" if names else ""

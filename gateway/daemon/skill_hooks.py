@@ -18,11 +18,11 @@ from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
 
-FOLDER = "hooks"
-LOADED = "skills/loaded"  # whose store it is in the journal; no hook has such a name
-COPIES = frozenset({"branch", "compress"})
-KEPT = 365 * records.DAY
-PAGE = 1000
+HOOKS_FOLDER = "hooks"
+LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
+COPY_REASONS = frozenset({"branch", "compress"})
+RETENTION = 365 * records.DAY
+PAGE_SIZE = 1000
 
 
 class SkillHooks:
@@ -38,13 +38,13 @@ class SkillHooks:
     def sources(self) -> tuple[Source, ...]:
         """The places of their hooks, each for the conversations that have the skill."""
         return tuple(
-            Source(folder / FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
+            Source(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
             for folder, sessions in sorted(self._having.items())
         )
 
     async def load(self) -> None:
         """What an earlier life of the gateway wrote down."""
-        for session, folder in await self._kept(LOADED):
+        for session, folder in await self._kept(LOADED_OWNER):
             self._having.setdefault(folder, set()).add(session)
 
     def attend(self, registry: HookRegistry) -> None:
@@ -57,7 +57,7 @@ class SkillHooks:
 
         No tools come or go with them.
         """
-        if action == "load" and (skill.folder / FOLDER).is_dir():
+        if action == "load" and (skill.folder / HOOKS_FOLDER).is_dir():
             await self._add(session, [skill.folder])
         elif action == "unload":
             await self._remove(session, [skill.folder])
@@ -68,24 +68,24 @@ class SkillHooks:
         folders = self._of(session)
         if not folders:
             return
-        puts = [_put(aside(session), session, folder) for folder in folders]
+        puts = [_put_of(ended_owner_of(session), session, folder) for folder in folders]
         await self._engine.append(*puts)
         await self._remove(session, folders)
-        if event.get("reason") in COPIES and heir:
+        if event.get("reason") in COPY_REASONS and heir:
             await self._add(heir, folders)
 
     async def _begin(self, _name: str, event: Any) -> None:
         session = event["session_id"]
-        folders = [folder for _, folder in await self._kept(aside(session))]
+        folders = [folder for _, folder in await self._kept(ended_owner_of(session))]
         if folders:
             await self._add(session, folders)
-            await self._engine.purge(records.hook_store_subject_of(aside(session)))
+            await self._engine.purge(records.hook_store_subject_of(ended_owner_of(session)))
 
     async def _add(self, session: str, folders: Sequence[Path]) -> None:
         async with self._lock:
             new = [folder for folder in folders if session not in self._having.get(folder, ())]
             if new:
-                await self._engine.append(*(_put(LOADED, session, folder) for folder in new))
+                await self._engine.append(*(_put_of(LOADED_OWNER, session, folder) for folder in new))
                 for folder in new:
                     self._having.setdefault(folder, set()).add(session)
                 await self._follow(self.sources)
@@ -94,7 +94,7 @@ class SkillHooks:
         async with self._lock:
             gone = [folder for folder in folders if session in self._having.get(folder, ())]
             for folder in gone:
-                await self._engine.purge(records.hook_store_subject_of(LOADED, _key(session, folder)))
+                await self._engine.purge(records.hook_store_subject_of(LOADED_OWNER, _key_of(session, folder)))
                 self._having[folder].discard(session)
                 if not self._having[folder]:
                     del self._having[folder]
@@ -107,7 +107,7 @@ class SkillHooks:
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:
         found: list[tuple[str, Path]] = []
         after = 0
-        while page := await self._engine.read(records.hook_store_subject_of(owner), after, PAGE):
+        while page := await self._engine.read(records.hook_store_subject_of(owner), after, PAGE_SIZE):
             after = page[-1].seq
             kept = [records.decode(record.data) for record in page]
             values = [one.value for one in kept if isinstance(one, records.StoredValue)]
@@ -115,16 +115,16 @@ class SkillHooks:
         return found
 
 
-def aside(session: str) -> str:
+def ended_owner_of(session: str) -> str:
     """Whose store it is in which the skills of a conversation that ended are kept."""
     return f"skills/{session}"
 
 
-def _put(owner: str, session: str, folder: Path) -> NewRecord:
-    key = _key(session, folder)
+def _put_of(owner: str, session: str, folder: Path) -> NewRecord:
+    key = _key_of(session, folder)
     kept = records.StoredValue(hook=owner, key=key, value={"session": session, "folder": str(folder)})
-    return NewRecord(records.hook_store_subject_of(owner, key), records.encode(kept), ttl=KEPT)
+    return NewRecord(records.hook_store_subject_of(owner, key), records.encode(kept), ttl=RETENTION)
 
 
-def _key(session: str, folder: Path) -> str:
+def _key_of(session: str, folder: Path) -> str:
     return f"{session}/{folder}"

@@ -28,7 +28,7 @@ NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
-TOKEN_SIGN = "#"  # before what tells one question from another, in the value of a button
+QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ async def set_model(call: CommandCall) -> CommandResult:
 async def list_sessions(call: CommandCall) -> CommandResult:
     past = await call.house.sessions.read_all(call.session.key)
     rows = [
-        f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  {one.title or first_words_of(one)}"
+        f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  "
+        f"{one.title or first_words_of(one)}"
         for one in list(past.values())[-MOST_LISTED:]
     ]
     return CommandResult("\n".join(rows) + "\n/resume ID goes back to one." if rows else "There is no session yet.")
@@ -226,13 +227,13 @@ class UrgentCommands:
         return CommandResult("The gateway starts again; what is running is finished or taken up afterwards.")
 
     async def approve(self, call: CommandCall) -> CommandResult:
-        args, _, mark = call.args.partition(TOKEN_SIGN)
+        args, _, mark = call.args.partition(QUESTION_SIGN)
         if args.strip() not in APPROVE_ANSWERS:
             return CommandResult(f"/approve takes nothing, `session` or `always`, not {args.strip()!r}")
         return await self._answer(call, mark, APPROVE_ANSWERS[args.strip()], "Approved.")
 
     async def deny(self, call: CommandCall) -> CommandResult:
-        return await self._answer(call, call.args.partition(TOKEN_SIGN)[2], "deny", "Denied.")
+        return await self._answer(call, call.args.partition(QUESTION_SIGN)[2], "deny", "Denied.")
 
     async def _answer(self, call: CommandCall, mark: str, answer: str, said: str) -> CommandResult:
         """The question that is open; where a button carries the mark of one, that one alone."""

@@ -17,7 +17,6 @@ from gateway.engine.interface import (
 )
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import Conflict, Duplicate, EngineError, EngineTooNew
-from gateway.testing.memory_engine import MemoryEngine
 
 __all__ = [
     "Clock",
@@ -31,7 +30,6 @@ __all__ = [
     "EngineHealth",
     "EngineTooNew",
     "Lease",
-    "MemoryEngine",
     "NewRecord",
     "Record",
     "RequestHandler",

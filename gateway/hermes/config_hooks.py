@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.config.hermes_hooks import HermesHooks, OutboundEntry, ShellEntry
+from gateway.hermes.config import HermesHooks, OutboundEntry, ShellEntry
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hooks.folders.inspection import Inspection
 from gateway.hooks.folders.manifest import Guard, Manifest

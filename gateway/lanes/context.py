@@ -56,8 +56,8 @@ class LaneSettings:
 
     One turn answers at most `folded` waiting messages together: those of which each `joins` the one before. A message
     that `interrupts` ends the running turn; both are in the transcript afterwards. `buried` is told of messages that
-    were given up. Who waits longer than `patience` for a slot is told once, by `describe_busy`, how many are before them. While
-    `backlog` sessions have something to do, no further message is taken: the networks keep it.
+    were given up. Who waits longer than `patience` for a slot is told once, by `describe_busy`, how many are before
+    them. While `backlog` sessions have something to do, no further message is taken: the networks keep it.
     """
 
     turns: int = 16
@@ -76,7 +76,7 @@ class LaneSettings:
     joins: JoinsMessage = is_same_person_continuing
     interrupts: InterruptsTurn = never_interrupt
     buried: OnBuried = ignore_buried
-    busy: DescribeBusy = busy
+    busy: DescribeBusy = describe_busy
 
 
 @dataclass(frozen=True, slots=True)

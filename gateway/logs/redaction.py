@@ -12,7 +12,7 @@ from urllib.parse import quote
 REPLACEMENT = "[secret]"
 MIN_SECRET_LENGTH = 6  # what is shorter stands in too many words
 
-_SECRET_NAMES = (
+_SECRET_NAMES = (  # noqa: S105 - names, not secrets
     r"(?:access_|refresh_|bot_|auth_|client_)?(?:token|secret|password|passwd|api_?key|authorization|signature)"
 )
 # Each shape with what must stand in a text for it to be worth a search: most lines hold none of it. Groups are kept.

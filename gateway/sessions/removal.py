@@ -1,8 +1,8 @@
 """Forgetting and shortening: words leave the journal, and what was answered stays marked as answered.
 
 First one append says, at the end of the chain, that all before is over, and carries what is to stay; only then the
-records before it are purged. So a crash in between loses nothing, and what it left over goes with the next `purge_forgotten`,
-which every reader of the chain may do again: it is the same every time.
+records before it are purged. So a crash in between loses nothing, and what it left over goes with the next
+`purge_forgotten`, which every reader of the chain may do again: it is the same every time.
 """
 
 from collections.abc import Iterable

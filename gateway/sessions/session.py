@@ -1,9 +1,9 @@
 """A session: what its chain of records says, folded.
 
-The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look. `fold_record` is a
-pure function of a state and one record; whoever folds the same records holds the same session. A turn is claimed by a
-record; while the claim that a node wrote is the last one, the turn is that node's. A record of another session's
-beginning, or the turn's end, takes the claim away from whoever holds it.
+The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look.
+`fold_record` is a pure function of a state and one record; whoever folds the same records holds the same session. A
+turn is claimed by a record; while the claim that a node wrote is the last one, the turn is that node's. A record of
+another session's beginning, or the turn's end, takes the claim away from whoever holds it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """What can be done to a session, as pure functions: they look at its state and say which records bring the change.
 
-Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `session_switch_of` says, from the
-state afterwards, which session ended and which began: the facts of the events.
+Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `session_switch_of`
+says, from the state afterwards, which session ended and which began: the facts of the events.
 """
 
 from collections.abc import Iterable, Mapping

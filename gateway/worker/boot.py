@@ -38,7 +38,7 @@ OFFERED: Mapping[str, Path | None] = {
     "tools": None,
     "tools.send_message_tool": MODULES / "send_message_tool.py",
 }
-# What this program itself is made of. `gateway.hermes` has no folder here: what is beside these two belongs to the daemon.
+# What this program itself is made of. `gateway.hermes` has no folder here: its other files belong to the daemon.
 OWN: Mapping[str, Path | None] = {
     "gateway.events.event": EVENTS / "event.py",
     PACKAGE: HERE,

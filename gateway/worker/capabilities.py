@@ -1,8 +1,8 @@
 """What a hook may do through the gateway: `context.gateway.send(...)` and the like.
 
 The same call serves both kinds of handlers. In a plain `def` it returns the answer: nothing else can run on the loop
-then, so the call itself reads the wire until the answer is there. In a coroutine it returns a `PendingReply`, to be awaited
-or left: the request is on its way already.
+then, so the call itself reads the wire until the answer is there. In a coroutine it returns a `PendingReply`, to be
+awaited or left: the request is on its way already.
 """
 
 import asyncio

@@ -185,7 +185,8 @@ class _OpenNode:
             if not isinstance(key, YamlScalar):
                 builder.found(Finding(key.place, "a key that is a list or a mapping", "use a word as the key"))
             elif key.text in seen:
-                what = f"`{to_printable(key.text)}` stands here a second time; the first is in line {seen[key.text].place.line}"
+                first = seen[key.text].place.line
+                what = f"`{to_printable(key.text)}` stands here a second time; the first is in line {first}"
                 builder.found(Finding(key.place, what, "keep one of the two"))
             else:
                 seen[key.text] = key

@@ -8,12 +8,12 @@ from typing import Any
 
 from gateway.adapters import NETWORKS
 from gateway.adapters.shared import PresenceFacts
-from gateway.config.guard import prepare
-from gateway.config.loading import load
-from gateway.daemon.daemon import Gateway, running
-from gateway.daemon.parts import PartFacts
-from gateway.daemon.stopping import Stop
-from gateway.daemon.verbs import verbs
+from gateway.config.loading import load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.parts import PartStatus
+from gateway.daemon.shutdown import Shutdown
 from gateway.testing import GatewayProcess
 from tests.adapters.wire import ANN, BEN, Shown, Wire
 from tests.spine import until
@@ -34,7 +34,7 @@ class House:
         return next(one.presence.facts for one in self.gateway.networks if one.name == self.wire.network)
 
     @property
-    def part(self) -> PartFacts:
+    def part(self) -> PartStatus:
         return next(one.part.facts for one in self.gateway.networks if one.name == self.wire.network)
 
     def told(self, name: str) -> list[dict[str, Any]]:
@@ -71,10 +71,10 @@ async def housed(
     started = GatewayProcess(root)
     started.script(*(script or SCRIPT), settings=settings)
     people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(wire.known_as(one) for one in (ANN, BEN))}
-    configuration = load(started.home, {**started.environ, **people, **wire.environ, **(environ or {})})
-    prepare(started.home)
+    configuration = load_configuration(started.home, {**started.environ, **people, **wire.environ, **(environ or {})})
+    prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
-    async with running(started.home, configuration, Stop(5.0), verbs) as gateway:
+    async with open_gateway(started.home, configuration, Shutdown(5.0), build_verbs) as gateway:
         remove = gateway.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
         house = House(wire, gateway, events)
         await house.is_up()

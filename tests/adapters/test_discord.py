@@ -12,7 +12,7 @@ import pytest
 from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.shared import Presence
-from gateway.daemon.daemon import ground, house
+from gateway.daemon.gateway import build_adapter_context, build_dispatcher_context
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
@@ -252,7 +252,7 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
     wire.heartbeat = 20
     gateway = home.gateway
     assert gateway.dispatcher
-    stands_on = replace(ground(gateway, house(gateway), gateway.dispatcher))
+    stands_on = replace(build_adapter_context(gateway, build_dispatcher_context(gateway), gateway.dispatcher))
     adapter = DiscordAdapter(
         gateway.settings.platforms.discord, stands_on, DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60)
     )

@@ -16,7 +16,7 @@ from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.manifest import manifest
 from gateway.commands import CommandTable
-from gateway.daemon.daemon import Gateway, ground, house
+from gateway.daemon.gateway import Gateway, build_adapter_context, build_dispatcher_context
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
@@ -60,7 +60,7 @@ class FullAtFirst:
 def ground_of(home: House) -> AdapterContext:
     gateway = home.gateway
     assert gateway.dispatcher
-    return ground(gateway, house(gateway), gateway.dispatcher)
+    return build_adapter_context(gateway, build_dispatcher_context(gateway), gateway.dispatcher)
 
 
 @asynccontextmanager

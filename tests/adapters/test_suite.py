@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.daemon.networks import steer
+from gateway.daemon.platforms import steer_platform
 from gateway.errors import AdapterError
 from gateway.events import Event
 from tests.adapters.house import House, housed
@@ -363,7 +363,7 @@ async def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_n
 
 async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) -> None:
     data = random.Random(1).randbytes(8_000_000)
-    path = house.gateway.home.ours / "workspace" / "large.bin"
+    path = house.gateway.home.own_folder / "workspace" / "large.bin"
     await anyio.Path(path).write_bytes(data)
 
     async def attach(event: Event) -> None:
@@ -381,17 +381,17 @@ async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) 
 
 async def test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile(house: House) -> None:
     wire = house.wire
-    steer(house.gateway.networks, "pause", wire.network)
+    steer_platform(house.gateway.networks, "pause", wire.network)
     await until(lambda: house.part.state == "paused", "the pause")
     assert not house.presence.up
     await wire.write("what is it?")
     await anyio.sleep(0.05)
     assert not wire.shown
-    steer(house.gateway.networks, "resume", wire.network)
+    steer_platform(house.gateway.networks, "resume", wire.network)
     await house.shows("It is 42.")
-    steer(house.gateway.networks, "restart", wire.network)
+    steer_platform(house.gateway.networks, "restart", wire.network)
     await house.is_up()
     await wire.write("and you?")
     await house.shows("I heard you.")
     with pytest.raises(AdapterError, match="there is no network 'telegraph'"):
-        steer(house.gateway.networks, "pause", "telegraph")
+        steer_platform(house.gateway.networks, "pause", "telegraph")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control.client import Client
+from gateway.control.client import ControlClient
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -34,7 +34,7 @@ def asked(gateway: GatewayProcess) -> list[str]:
 
 def test_a_thing_said_again_under_its_id_is_one_message_and_has_one_answer(gateway: GatewayProcess) -> None:
     """While it is answered, afterwards, and after a crash."""
-    with Client(gateway.home.socket) as lost:
+    with ControlClient(gateway.home.socket) as lost:
         lost.start("chat.say", {"text": "slow", "session": "main", "id": "a"})
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
     assert said(gateway, "slow", "a") == "slow answer"
@@ -58,7 +58,7 @@ def test_what_waited_too_long_while_nobody_ran_is_not_answered_but_told_so(gatew
     script = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": "400ms"}]}
     gateway.script(script, settings="sessions: {too_old: 1s}\n")
     gateway.start()
-    with Client(gateway.home.socket) as line:
+    with ControlClient(gateway.home.socket) as line:
         line.start("chat.say", {"text": "slow", "session": "main", "id": "a"})
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
         line.start("chat.say", {"text": "/title late", "session": "main", "id": "b"})

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, MemoryEngine, NewRecord
+from gateway.engine import Engine, NewRecord
 from gateway.messages import Reply
+from gateway.testing.memory_engine import MemoryEngine
 from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wire import Shown
 from tests.audit import audit

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import COMMANDS, command_parser, main, overview
-from gateway.cli.output import amount, columns, span
+from gateway.cli import COMMANDS, build_command_parser, main, render_overview
+from gateway.cli.output import count_columns, format_duration, format_size
 from gateway.config.home import Home
 
 PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
@@ -36,14 +36,14 @@ def own_umask() -> Iterator[None]:
 def test_help_lists_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     shown = capsys.readouterr().out
-    assert shown == overview() + "\n"
+    assert shown == render_overview() + "\n"
     assert all(f"  {name} " in shown for name in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_a_module_that_explains_itself(command: str) -> None:
     module = importlib.import_module(COMMANDS[command][0])
-    parser = command_parser(command, module)
+    parser = build_command_parser(command, module)
     assert callable(module.run)
     assert parser.format_help().startswith(f"usage: hermes-gateway {command} ")
     assert all(len(line) <= 100 for line in parser.format_help().splitlines())
@@ -149,13 +149,13 @@ def test_help_imports_nothing_heavy() -> None:
     [(0.0123, "12 ms"), (1, "1 s"), (59.9, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (187_000, "2 d 3 h")],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert span(seconds) == said
+    assert format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(("size", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000_000, "250 MB")])
 def test_sizes_are_said_as_people_say_them(size: int, said: str) -> None:
-    assert amount(size) == said
+    assert format_size(size) == said
 
 
 def test_wide_and_combining_characters_are_counted_as_they_show() -> None:
-    assert [columns(text) for text in ("abc", "日本", "é", "👍")] == [3, 4, 1, 2]
+    assert [count_columns(text) for text in ("abc", "日本", "é", "👍")] == [3, 4, 1, 2]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cli.logs import Follower, Wanted, last_lines, moment
+from gateway.cli.logs import LineFilter, LogFollower, parse_moment, read_last_lines
 from gateway.logs.lines import LogLine, as_json
 from gateway.logs.sinks import FileSink
 
@@ -49,15 +49,15 @@ def home(tmp_path: Path) -> Path:
 
 def test_the_last_lines_are_shown_the_oldest_first(tmp_path: Path) -> None:
     path = written(tmp_path / "log", [line(str(number)) for number in range(100)])
-    assert messages(last_lines(path, Wanted(), 3)) == ["97", "98", "99"]
-    assert last_lines(path, Wanted(), 0) == []
-    assert len(last_lines(path, Wanted(), 1000)) == 100
+    assert messages(read_last_lines(path, LineFilter(), 3)) == ["97", "98", "99"]
+    assert read_last_lines(path, LineFilter(), 0) == []
+    assert len(read_last_lines(path, LineFilter(), 1000)) == 100
 
 
 def test_lines_come_from_old_files_too(tmp_path: Path) -> None:
     path = written(tmp_path / "log", [line(f"{number:050}") for number in range(30)], size=1000)
     assert (tmp_path / "log.3").exists()
-    assert messages(last_lines(path, Wanted(), 25)) == [f"{number:050}" for number in range(5, 30)]
+    assert messages(read_last_lines(path, LineFilter(), 25)) == [f"{number:050}" for number in range(5, 30)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -66,26 +66,26 @@ def test_any_number_of_lines_is_read_whole(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], most: int
 ) -> None:
     path = written(tmp_path_factory.mktemp("logs") / "log", [line(text * 4000) for text in texts])
-    assert messages(last_lines(path, Wanted(), most)) == [text * 4000 for text in texts][-most:]
+    assert messages(read_last_lines(path, LineFilter(), most)) == [text * 4000 for text in texts][-most:]
 
 
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Wanted(level=2), ["warned", "failed"]),
-        (Wanted(hook="timer"), ["hooked"]),
-        (Wanted(session="s1"), ["spoken"]),
-        (Wanted(since=NOW + 5), ["failed"]),
+        (LineFilter(level=2), ["warned", "failed"]),
+        (LineFilter(hook="timer"), ["hooked"]),
+        (LineFilter(session="s1"), ["spoken"]),
+        (LineFilter(since=NOW + 5), ["failed"]),
     ],
 )
-def test_only_what_is_wanted_is_shown(tmp_path: Path, wanted: Wanted, found: list[str]) -> None:
+def test_only_what_is_wanted_is_shown(tmp_path: Path, wanted: LineFilter, found: list[str]) -> None:
     lines = [
         line("hooked", hook="timer"),
         line("spoken", session="s1", hook="other"),
         line("warned", "warning"),
         line("failed", "critical", NOW + 9),
     ]
-    assert messages(last_lines(written(tmp_path / "log", lines), wanted, 100)) == found
+    assert messages(read_last_lines(written(tmp_path / "log", lines), wanted, 100)) == found
 
 
 def test_a_line_that_nobody_can_read_is_shown_as_it_is(home: Path) -> None:
@@ -118,9 +118,9 @@ def test_wrong_words_are_usage_errors(home: Path, words: list[str]) -> None:
 
 
 def test_a_moment_is_a_time_or_how_long_ago() -> None:
-    assert moment("1h") == pytest.approx(time.time() - 3600, abs=5)
-    assert moment("2026-01-31T12:00+00:00") == 1_769_860_800
-    assert moment("2026-01-31") == time.mktime((2026, 1, 31, 0, 0, 0, 0, 0, -1))
+    assert parse_moment("1h") == pytest.approx(time.time() - 3600, abs=5)
+    assert parse_moment("2026-01-31T12:00+00:00") == 1_769_860_800
+    assert parse_moment("2026-01-31") == time.mktime((2026, 1, 31, 0, 0, 0, 0, 0, -1))
 
 
 class TestFollowing:
@@ -128,7 +128,7 @@ class TestFollowing:
 
     def test_it_starts_at_the_end_and_goes_on(self, tmp_path: Path) -> None:
         path = written(tmp_path / "log", [line("old")])
-        with Follower(path) as follower:
+        with LogFollower(path) as follower:
             assert list(follower.read()) == []
             written(path, [line("new"), line("newer")])
             assert messages(list(follower.read())) == ["new", "newer"]
@@ -136,16 +136,16 @@ class TestFollowing:
 
     def test_what_it_begins_with_ends_where_it_goes_on(self, tmp_path: Path) -> None:
         path = written(tmp_path / "log", [line("before")])
-        with Follower(path) as follower:
+        with LogFollower(path) as follower:
             written(path, [line("between")])
-            assert messages(last_lines(path, Wanted(), 9, follower.begin)) == ["before"]
+            assert messages(read_last_lines(path, LineFilter(), 9, follower.begin)) == ["before"]
             assert messages(list(follower.read())) == ["between"]
 
     def test_half_a_line_is_waited_for(self, tmp_path: Path) -> None:
         path = written(tmp_path / "log", [])
         path.touch()
         whole = as_json(line("whole"))
-        with Follower(path) as follower, path.open("a") as file:
+        with LogFollower(path) as follower, path.open("a") as file:
             file.write(whole[:20])
             file.flush()
             assert list(follower.read()) == []
@@ -154,7 +154,7 @@ class TestFollowing:
             assert messages(list(follower.read())) == ["whole"]
 
     def test_it_waits_for_a_file_that_is_not_there_yet(self, tmp_path: Path) -> None:
-        with Follower(tmp_path / "log") as follower:
+        with LogFollower(tmp_path / "log") as follower:
             assert list(follower.read()) == []
             written(tmp_path / "log", [line("first")])
             assert messages(list(follower.read())) == ["first"]
@@ -163,7 +163,7 @@ class TestFollowing:
         sink = FileSink(tmp_path / "log", size=1000, keep=9)
         sink.write(line("old"))
         seen = []
-        with Follower(tmp_path / "log") as follower:
+        with LogFollower(tmp_path / "log") as follower:
             for number in range(60):
                 sink.write(line(f"{number:050}"))
                 if number % 17 == 0:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gateway.cli.output import show_fields, show_json, show_table, styled
+from gateway.cli.output import apply_style, show_fields, show_json, show_table
 
 TABLE = "from gateway.cli.output import show_table; show_table(['name', 'what'], [['a', 'x' * 200]])"
 
@@ -75,4 +75,4 @@ def test_colours_can_be_forced() -> None:
     code = "from gateway.cli.output import styled; print(styled('x', 'red'))"
     told = subprocess.run([sys.executable, "-c", code], env={"FORCE_COLOR": "1"}, capture_output=True, text=True)
     assert told.stdout == "\x1b[31mx\x1b[0m\n"
-    assert styled("x", "red") == "x"
+    assert apply_style("x", "red") == "x"

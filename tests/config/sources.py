@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gateway.config.home import Home
-from gateway.config.loading import Configuration, examine
+from gateway.config.loading import Configuration, read_configuration
 from gateway.yaml_source import Finding
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -26,13 +26,13 @@ def look(
     home.config.chmod(0o600)
     home.env.write_text(env)
     home.env.chmod(0o600)
-    return examine(home, environ, chosen)
+    return read_configuration(home, environ, chosen)
 
 
 def said(home: Home, text: str = "", env: str = "", /, **environ: str) -> list[str]:
     """The findings, with short names for the files."""
     _, findings = look(home, text, env, **environ)
-    names = ((f"{home.ours}/", ""), (f"{home.root}/", ""))
+    names = ((f"{home.own_folder}/", ""), (f"{home.root}/", ""))
     lines = [str(finding) for finding in findings]
     for long, short in names:
         lines = [line.replace(long, short) for line in lines]

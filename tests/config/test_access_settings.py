@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.config.home import Home
-from gateway.config.names import ALLOW_ALL
 from gateway.config.settings import Settings
+from gateway.config.variables import ALLOW_ALL_VARIABLES
 from tests.config.sources import right, said
 
 
@@ -46,10 +46,10 @@ def test_ids_for_all_networks_count_on_each(home: Home) -> None:
     assert got.slack == ("2", "U012ABCDEF")
 
 
-@pytest.mark.parametrize("variable", ALLOW_ALL)
+@pytest.mark.parametrize("variable", ALLOW_ALL_VARIABLES)
 def test_opening_a_network_is_done_and_warned_about(home: Home, variable: str) -> None:
     got = right(home, **{variable: "true"})
-    assert got.settings.access.everybody == tuple(ALLOW_ALL[variable])
+    assert got.settings.access.everybody == tuple(ALLOW_ALL_VARIABLES[variable])
     assert "may speak to the gateway" in str(got.warnings[0])
     assert right(home, **{variable: "false"}).settings.access.everybody == ()
     assert right(home, **{variable: "perhaps"}).settings.access.everybody == ()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.guard import home_findings, prepare
 from gateway.config.home import Home
+from gateway.config.permissions import check_home, prepare_home
 from gateway.errors import ConfigError
 
 pytestmark = pytest.mark.row("T33")
@@ -16,19 +16,19 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fil
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home")
-    prepare(home)
+    prepare_home(home)
     return home
 
 
 def found(home: Home) -> list[tuple[str, str, str]]:
     root = str(home.root)
-    return [(one.severity, one.place.source.removeprefix(root), one.what) for one in home_findings(home)]
+    return [(one.severity, one.place.source.removeprefix(root), one.what) for one in check_home(home)]
 
 
 def test_a_new_home_is_for_us_alone(home: Home) -> None:
     assert found(home) == []
     made = [home.root, *home.root.rglob("*")]
-    assert home.ours in made
+    assert home.own_folder in made
     assert {oct(path.stat().st_mode & 0o777) for path in made} == {"0o700"}
 
 
@@ -37,15 +37,15 @@ def test_what_is_there_already_is_left_as_it_is(tmp_path: Path) -> None:
     (root / "hooks").mkdir(parents=True)
     root.chmod(0o755)
     (root / "hooks").chmod(0o755)
-    prepare(Home(root))
+    prepare_home(Home(root))
     assert root.stat().st_mode & 0o777 == 0o755
     assert (root / "hooks").stat().st_mode & 0o777 == 0o755
 
 
 def test_our_directory_is_closed_to_others(home: Home) -> None:
-    home.ours.chmod(0o755)
-    prepare(home)
-    assert home.ours.stat().st_mode & 0o777 == 0o700
+    home.own_folder.chmod(0o755)
+    prepare_home(home)
+    assert home.own_folder.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("name", ["root", "ours", "config", "env"])
@@ -58,7 +58,7 @@ def test_what_everybody_can_change_is_refused(home: Home, name: str) -> None:
         ("error", "everybody on this machine can change it")
     ]
     with pytest.raises(ConfigError, match=f"chmod o-w {path}"):
-        prepare(home)
+        prepare_home(home)
 
 
 @pytest.mark.parametrize("name", ["root", "ours", "config", "env"])
@@ -105,21 +105,21 @@ def test_our_directory_may_not_be_a_link_but_the_home_may(tmp_path: Path) -> Non
 def test_a_home_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"the home cannot be written: .*file/home.*: Not a directory\nmake it"):
-        prepare(Home(tmp_path / "file/home"))
+        prepare_home(Home(tmp_path / "file/home"))
 
 
 def test_a_file_in_the_homes_place_is_said(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     with pytest.raises(ConfigError, match="not a directory; put a directory in its place"):
-        prepare(Home(tmp_path / "home"))
+        prepare_home(Home(tmp_path / "home"))
 
 
 def test_a_socket_far_away_gets_a_directory_of_our_own(tmp_path: Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
     home = Home(tmp_path / ("d" * 120), runtime)
-    prepare(home)
+    prepare_home(home)
     assert (runtime / "hermes-gateway").stat().st_mode & 0o777 == 0o700
     (runtime / "hermes-gateway").chmod(0o755)
     with pytest.raises(ConfigError, match="not ours alone"):
-        prepare(home)
+        prepare_home(home)

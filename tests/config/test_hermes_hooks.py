@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gateway.config.hermes_hooks import HermesConfig, HermesHooks
+from gateway.hermes.config import HermesConfig, HermesHooks
 
 FILE = """
 base: &base {a: 1}

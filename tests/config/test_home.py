@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.home import LONGEST_SOCKET, Home, read_home
+from gateway.config.home import LONGEST_SOCKET, Home, find_home
 from gateway.errors import ConfigError
 
 
@@ -22,17 +22,17 @@ from gateway.errors import ConfigError
     ],
 )
 def test_the_home_is_what_is_chosen_else_named_else_the_usual(environ: dict[str, str], chosen: str, root: str) -> None:
-    assert str(read_home(environ, chosen).root) == root
+    assert str(find_home(environ, chosen).root) == root
 
 
 def test_a_home_chosen_by_hand_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert read_home({"HOME": "/x"}, "here").root == tmp_path / "here"
+    assert find_home({"HOME": "/x"}, "here").root == tmp_path / "here"
 
 
 def test_a_relative_home_in_the_environment_is_refused() -> None:
     with pytest.raises(ConfigError, match="no absolute path"):
-        read_home({"HOME": "/x", "HERMES_HOME": "here"})
+        find_home({"HOME": "/x", "HERMES_HOME": "here"})
 
 
 def test_all_that_we_write_lies_in_our_directory() -> None:
@@ -61,10 +61,10 @@ def test_a_socket_whose_name_is_too_long_goes_to_the_runtime_directory(tmp_path:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
     root = deep(tmp_path)
-    home = read_home({"HOME": "/x", "HERMES_HOME": str(root), "XDG_RUNTIME_DIR": str(runtime)})
+    home = find_home({"HOME": "/x", "HERMES_HOME": str(root), "XDG_RUNTIME_DIR": str(runtime)})
     assert home.socket.parent == runtime / "hermes-gateway"
     assert len(os.fsencode(home.socket)) <= LONGEST_SOCKET
-    other = read_home({"HOME": "/x", "HERMES_HOME": str(root / "other"), "XDG_RUNTIME_DIR": str(runtime)})
+    other = find_home({"HOME": "/x", "HERMES_HOME": str(root / "other"), "XDG_RUNTIME_DIR": str(runtime)})
     assert other.socket != home.socket
 
 
@@ -73,8 +73,8 @@ def test_the_boundary_is_the_byte_that_the_kernel_sets(tmp_path: Path) -> None:
     fits, too_long = tmp_path / ("f" * room), tmp_path / ("t" * (room + 1))
     for root, near in ((fits, True), (too_long, False)):
         home = Home(root)
-        home.ours.mkdir(parents=True)
-        assert (home.socket.parent == home.ours) is near
+        home.own_folder.mkdir(parents=True)
+        assert (home.socket.parent == home.own_folder) is near
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(Home(fits).socket))
 
@@ -95,5 +95,5 @@ def test_gateway_and_command_agree_though_only_one_knows_the_runtime_directory(t
 def test_a_runtime_directory_that_others_may_enter_is_not_used(tmp_path: Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o755)
-    home = read_home({"HOME": "/x", "HERMES_HOME": str(deep(tmp_path)), "XDG_RUNTIME_DIR": str(runtime)})
+    home = find_home({"HOME": "/x", "HERMES_HOME": str(deep(tmp_path)), "XDG_RUNTIME_DIR": str(runtime)})
     assert not home.socket.is_relative_to(runtime)

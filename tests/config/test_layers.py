@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.config.layers import expanded, read_outside, references
+from gateway.config.environment import expand_references, find_references, read_environment
 
 
 def values(tmp_path: Path, env_file: str = "", **environ: str) -> dict[str, str]:
     (tmp_path / ".env").write_text(env_file)
-    return read_outside(environ, tmp_path / ".env").environ
+    return read_environment(environ, tmp_path / ".env").environ
 
 
 def findings(path: Path, environ: dict[str, str] | None = None) -> list[str]:
-    return [str(found).removeprefix(str(path.parent)) for found in read_outside(environ or {}, path).findings]
+    return [str(found).removeprefix(str(path.parent)) for found in read_environment(environ or {}, path).findings]
 
 
 def test_the_process_counts_more_than_credentials_and_those_more_than_the_file(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_what_is_empty_is_not_set(tmp_path: Path) -> None:
 def test_each_value_knows_where_it_was_set(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("# comment\nA=1\n\nB='2'\n")
     (tmp_path / "token").write_text("3")
-    outside = read_outside({"D": "4", "CREDENTIALS_DIRECTORY": str(tmp_path)}, tmp_path / ".env")
+    outside = read_environment({"D": "4", "CREDENTIALS_DIRECTORY": str(tmp_path)}, tmp_path / ".env")
     assert {name: str(outside.values[name].place) for name in ("A", "B", "TOKEN", "D")} == {
         "A": f"{tmp_path}/.env:2:1",
         "B": f"{tmp_path}/.env:4:1",
@@ -65,7 +65,7 @@ def test_the_file_is_read_as_hermes_reads_it(tmp_path: Path, line: str, value: s
 
 def test_a_line_that_makes_no_sense_is_warned_about_and_the_others_count(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=1\nnot a line\nB=2\n")
-    outside = read_outside({}, tmp_path / ".env")
+    outside = read_environment({}, tmp_path / ".env")
     assert outside.environ == {"A": "1", "B": "2"}
     assert findings(tmp_path / ".env") == ["/.env:2:1: warning: this line cannot be read; write NAME=value"]
 
@@ -98,15 +98,15 @@ def test_what_is_no_credential_is_passed_over(tmp_path: Path) -> None:
 def test_the_environment_of_the_process_is_not_changed(tmp_path: Path) -> None:
     given_environ = {"A": "1"}
     (tmp_path / ".env").write_text("A=2\nB=3\n")
-    read_outside(given_environ, tmp_path / ".env")
+    read_environment(given_environ, tmp_path / ".env")
     assert given_environ == {"A": "1"}
 
 
 def test_references_are_named() -> None:
-    assert references("${A} ${B:-x} $C {D}") == ["A"]
+    assert find_references("${A} ${B:-x} $C {D}") == ["A"]
 
 
 @settings(deadline=None)
 @given(st.text(max_size=100))
 def test_any_text_can_be_expanded(text: str) -> None:
-    assert expanded(text, {}) == text or "${" in text
+    assert expand_references(text, {}) == text or "${" in text

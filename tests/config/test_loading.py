@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.config.guard import prepare
 from gateway.config.home import Home
-from gateway.config.loading import examine, load
-from gateway.config.names import hermes_names, own_names
+from gateway.config.loading import load_configuration, read_configuration
+from gateway.config.permissions import prepare_home
 from gateway.config.settings import Settings
+from gateway.config.variables import list_hermes_variables, list_own_variables
 from gateway.errors import ConfigError, ExitCode
 from tests.config.sources import look, right, said
 
@@ -18,7 +18,7 @@ CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
-    configuration, findings = examine(Home(tmp_path / "none"), {})
+    configuration, findings = read_configuration(Home(tmp_path / "none"), {})
     assert findings == []
     assert configuration is not None
     assert configuration.settings == Settings()
@@ -45,7 +45,7 @@ def test_each_source_counts_more_than_the_next(home: Home) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [*hermes_names(), *own_names()], ids=lambda name: name.variable)
+@pytest.mark.parametrize("name", [*list_hermes_variables(), *list_own_variables()], ids=lambda name: name.variable)
 def test_every_variable_means_its_setting(home: Home, name: object) -> None:
     """A value that is right for no setting: so each variable shows which one it is read for."""
     path = ".".join(name.path)  # type: ignore[attr-defined]
@@ -92,9 +92,9 @@ def test_a_variable_of_ours_that_is_misspelt_is_warned_about(home: Home) -> None
 def test_all_mistakes_are_told_together(home: Home) -> None:
     home.config.write_text("logs: {levl: debug}\ngateway: {shutdown_timeout: 1h}\nmodell: {}\n")
     with pytest.raises(ConfigError) as refused:
-        load(home, {})
+        load_configuration(home, {})
     assert refused.value.exit == ExitCode.CONFIG
-    assert str(refused.value).replace(f"{home.ours}/", "").splitlines() == [
+    assert str(refused.value).replace(f"{home.own_folder}/", "").splitlines() == [
         "the configuration is not right",
         "config.yaml:1:8: error: `logs.levl` is not known; did you mean `level`?",
         "config.yaml:2:29: error: `gateway.shutdown_timeout` is out of range; write at most 10m",
@@ -119,13 +119,13 @@ def test_all_mistakes_are_told_together(home: Home) -> None:
 def test_a_file_that_is_no_configuration_is_refused(home: Home, data: bytes, said_of_it: str) -> None:
     home.config.write_bytes(data)
     with pytest.raises(ConfigError, match=said_of_it):
-        load(home, {})
+        load_configuration(home, {})
 
 
 def test_a_directory_in_the_files_place_is_refused(home: Home) -> None:
     home.config.mkdir(mode=0o700)
     with pytest.raises(ConfigError, match=r"config\.yaml: error: cannot be read: Is a directory"):
-        load(home, {})
+        load_configuration(home, {})
 
 
 @pytest.mark.row("T33")
@@ -133,7 +133,7 @@ def test_an_unsafe_file_is_refused(home: Home) -> None:
     home.config.write_text("logs: {level: debug}")
     home.config.chmod(0o666)
     with pytest.raises(ConfigError, match="everybody on this machine can change it"):
-        load(home, {})
+        load_configuration(home, {})
 
 
 @pytest.mark.row("T24")
@@ -154,6 +154,6 @@ def test_any_sources_give_a_configuration_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, text: str, env: str
 ) -> None:
     home = Home(tmp_path_factory.mktemp("home") / "home")
-    prepare(home)
+    prepare_home(home)
     configuration, findings = look(home, text, env)
     assert (configuration is None) == any(finding.severity == "error" for finding in findings)

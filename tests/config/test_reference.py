@@ -7,12 +7,12 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from gateway.config.guard import prepare
 from gateway.config.home import Home
-from gateway.config.loading import load
-from gateway.config.names import own_names
-from gateway.config.reference import json_schema, rows, values
+from gateway.config.loading import load_configuration
+from gateway.config.permissions import prepare_home
+from gateway.config.reference import build_json_schema, list_settings, values_of
 from gateway.config.settings import Settings
+from gateway.config.variables import list_own_variables
 
 FULL = """
 gateway: {shutdown_timeout: 45s}
@@ -33,40 +33,40 @@ logs: {level: debug, format: json, size: 1MB, keep: 2}
 
 def full(tmp_path: Path) -> Settings:
     home = Home(tmp_path / "home")
-    prepare(home)
+    prepare_home(home)
     home.config.write_text(FULL)
-    return load(home, {}).settings
+    return load_configuration(home, {}).settings
 
 
 def test_every_setting_is_explained_and_has_a_kind() -> None:
-    listed = list(rows())
+    listed = list(list_settings())
     assert [row.name for row in listed if not (row.kind and row.does)] == []
     names = [row.name for row in listed]
     assert len(names) == len(set(names))
 
 
 def test_every_variable_stands_at_its_setting() -> None:
-    listed = {variable for row in rows() for variable in row.variables}
-    assert {name.variable for name in own_names()} <= listed
+    listed = {variable for row in list_settings() for variable in row.variables}
+    assert {name.variable for name in list_own_variables()} <= listed
 
 
 def test_the_values_in_force_are_a_configuration_again(tmp_path: Path) -> None:
     settings = full(tmp_path)
     home = Home(tmp_path / "again")
-    prepare(home)
-    home.config.write_text(yaml.safe_dump(values(settings)))
-    assert load(home, {}).settings == settings
+    prepare_home(home)
+    home.config.write_text(yaml.safe_dump(values_of(settings)))
+    assert load_configuration(home, {}).settings == settings
 
 
 def test_durations_and_sizes_are_shown_as_they_are_written(tmp_path: Path) -> None:
-    shown = values(full(tmp_path))
+    shown = values_of(full(tmp_path))
     assert shown["gateway"]["shutdown_timeout"] == "45s"
     assert shown["sessions"]["idle"] == "2h"
     assert shown["tools"]["output_limit"] == "32KiB"
 
 
 def test_the_schema_knows_every_setting_and_nothing_else() -> None:
-    schema = json_schema()
+    schema = build_json_schema()
     assert same_shape(schema, Settings)
     assert schema["properties"]["logs"]["properties"]["level"] == {
         "description": "the least that is said",
@@ -87,7 +87,7 @@ def same_shape(schema: dict[str, Any], struct: type[Struct]) -> bool:
 
 
 def test_the_schema_takes_what_the_gateway_takes() -> None:
-    assert not list(wrong(yaml.safe_load(FULL), json_schema(), ""))
+    assert not list(wrong(yaml.safe_load(FULL), build_json_schema(), ""))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_schema_takes_what_the_gateway_takes() -> None:
     ],
 )
 def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> None:
-    assert list(wrong(yaml.safe_load(text), json_schema(), "")) == [place]
+    assert list(wrong(yaml.safe_load(text), build_json_schema(), "")) == [place]
 
 
 KINDS: dict[str, Any] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gateway.config.home import Home
-from gateway.config.names import own_names
 from gateway.config.secret import Secret
+from gateway.config.variables import list_own_variables
 from tests.config.sources import right, said
 
 CANARY = "123456789:AAE-canary-canary-canary-canary-can"
@@ -65,6 +65,6 @@ def test_what_only_sounds_like_a_secret_is_none(home: Home) -> None:
 
 
 @pytest.mark.row("T28")
-@pytest.mark.parametrize("variable", [name.variable for name in own_names()])
+@pytest.mark.parametrize("variable", [name.variable for name in list_own_variables()])
 def test_a_value_that_is_wrong_is_not_repeated(home: Home, variable: str) -> None:
     assert "canary" not in "".join(said(home, **{variable: CANARY}))

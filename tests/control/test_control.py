@@ -12,8 +12,8 @@ import anyio.to_thread
 import pytest
 
 from gateway.control import LINE_LIMIT
-from gateway.control.client import Client, RemoteError
-from gateway.control.server import MOST_OPEN, ControlServer, Notify
+from gateway.control.client import ControlClient, ControlError
+from gateway.control.server import MAX_OPEN_REQUESTS, ControlServer, Notify
 from gateway.errors import ConfigError, ExitCode, GatewayError, NotRunning
 
 
@@ -41,7 +41,7 @@ async def serving(path: Path, **verbs: Any) -> AsyncIterator[None]:
 
 def call(path: Path, method: str, params: dict[str, Any] | None = None) -> tuple[Any, list[Any]]:
     heard: list[Any] = []
-    with Client(path) as client:
+    with ControlClient(path) as client:
         return client.call(method, params, lambda name, value: heard.append((name, value))), heard
 
 
@@ -54,14 +54,14 @@ async def test_a_request_is_answered_after_its_notifications(tmp_path: Path) -> 
 
 async def test_an_error_of_ours_comes_with_its_words_and_exit_code(tmp_path: Path) -> None:
     async with serving(tmp_path / "s"):
-        with pytest.raises(RemoteError, match=r"config\.yaml:3:1") as caught:
+        with pytest.raises(ControlError, match=r"config\.yaml:3:1") as caught:
             await anyio.to_thread.run_sync(call, tmp_path / "s", "refuse")
     assert caught.value.exit is ExitCode.CONFIG
 
 
 async def test_a_fault_of_ours_is_told_and_the_next_request_works(tmp_path: Path) -> None:
     async with serving(tmp_path / "s"):
-        with pytest.raises(RemoteError, match="failed inside the gateway"):
+        with pytest.raises(ControlError, match="failed inside the gateway"):
             await anyio.to_thread.run_sync(call, tmp_path / "s", "crash")
         result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 1})
     assert result == {"n": 1}
@@ -69,7 +69,7 @@ async def test_a_fault_of_ours_is_told_and_the_next_request_works(tmp_path: Path
 
 async def test_an_unknown_verb_is_named(tmp_path: Path) -> None:
     async with serving(tmp_path / "s"):
-        with pytest.raises(RemoteError, match="`nonsense`"):
+        with pytest.raises(ControlError, match="`nonsense`"):
             await anyio.to_thread.run_sync(call, tmp_path / "s", "nonsense")
 
 
@@ -110,7 +110,7 @@ async def test_the_worst_request_is_answered_and_nobody_else_is_cut_off(tmp_path
         return endless
 
     async with serving(tmp_path / "s", unsayable=unsayable):
-        with Client(tmp_path / "s") as other:
+        with ControlClient(tmp_path / "s") as other:
             assert b'"error"' in await anyio.to_thread.run_sync(ask, tmp_path / "s", data)
             assert await anyio.to_thread.run_sync(other.call, "echo", {"n": 1}) == {"n": 1}
 
@@ -142,7 +142,7 @@ async def test_a_caller_who_asks_on_and_never_reads_has_only_so_many_requests_op
             return begun
 
     async with serving(tmp_path / "s", long=long):
-        assert await anyio.to_thread.run_sync(flood) < MOST_OPEN + 10  # some answers find room on the way
+        assert await anyio.to_thread.run_sync(flood) < MAX_OPEN_REQUESTS + 10  # some answers find room on the way
         result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 1})
     assert result == {"n": 1}
 
@@ -158,7 +158,7 @@ async def test_a_request_ends_when_its_caller_leaves(tmp_path: Path) -> None:
             ended.set()
 
     async with serving(tmp_path / "s", endless=endless):
-        client = Client(tmp_path / "s")
+        client = ControlClient(tmp_path / "s")
         client.start("endless")
         with anyio.fail_after(5):
             await began.wait()
@@ -179,7 +179,7 @@ async def test_only_the_owner_may_use_the_socket_and_a_stale_one_is_replaced(tmp
 
 def test_without_a_gateway_the_client_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(NotRunning, match="hermes-gateway run"):
-        Client(tmp_path / "s")
+        ControlClient(tmp_path / "s")
 
 
 async def test_what_is_too_long_to_be_asked_is_said_and_not_sent(tmp_path: Path) -> None:

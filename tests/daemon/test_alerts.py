@@ -10,12 +10,12 @@ import pytest
 
 from gateway import records
 from gateway.adapters.shared import Presence
-from gateway.config.platforms import Network
+from gateway.config.platform_settings import PlatformSettings
 from gateway.daemon.alerts import Alerts
-from gateway.daemon.networks import PAUSED
-from gateway.engine import MemoryEngine
+from gateway.daemon.platforms import PAUSED_REASON
 from gateway.hooks import HookRegistry
 from gateway.outbox import Outbox
+from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import chain, until
 
 
@@ -25,7 +25,7 @@ class Served:
 
     name: str
     presence: Presence
-    settings: Network = field(default_factory=lambda: Network(home_channel="home"))
+    settings: PlatformSettings = field(default_factory=lambda: PlatformSettings(home_channel="home"))
 
 
 @dataclass
@@ -73,7 +73,7 @@ async def test_what_stays_down_is_told_elsewhere_once_and_its_return_too(town: T
 async def test_what_mends_itself_and_what_was_paused_is_no_news(town: Town) -> None:
     town.one.down("a hiccup")
     town.one.up("well")
-    town.other.down(PAUSED)
+    town.other.down(PAUSED_REASON)
     await anyio.sleep(0.05)
     assert await town.said() == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.daemon.lock import home_lock
+from gateway.daemon.lock import lock_home
 from gateway.errors import HomeBusy
 
 HOLDER = """
@@ -35,7 +35,7 @@ def holder(path: Path, seconds: float) -> "subprocess.Popen[str]":
 async def test_a_second_gateway_is_refused_and_told_who_holds_the_home(tmp_path: Path) -> None:
     with holder(tmp_path / "lock", 60) as process:
         with pytest.raises(HomeBusy, match=f"held by pid {process.pid}"):
-            async with home_lock(tmp_path / "lock", 0.2):
+            async with lock_home(tmp_path / "lock", 0.2):
                 pass
         process.kill()
 
@@ -43,12 +43,12 @@ async def test_a_second_gateway_is_refused_and_told_who_holds_the_home(tmp_path:
 async def test_a_second_gateway_waits_for_one_that_is_about_to_end(tmp_path: Path) -> None:
     with holder(tmp_path / "lock", 0.4):
         begun = time.monotonic()
-        async with home_lock(tmp_path / "lock", 10):
+        async with lock_home(tmp_path / "lock", 10):
             assert time.monotonic() - begun > 0.1
 
 
 async def test_the_lock_of_a_dead_process_is_nothing(tmp_path: Path) -> None:
     with holder(tmp_path / "lock", 60) as process:
         process.kill()
-    async with home_lock(tmp_path / "lock", 0.5):
+    async with lock_home(tmp_path / "lock", 0.5):
         assert f"pid {os.getpid()} " in (tmp_path / "lock").read_text()

@@ -49,10 +49,10 @@ def test_what_it_writes_is_the_owners_alone_and_in_one_place(gateway: GatewayPro
     gateway.start()
     gateway.say("hello")
     gateway.stop()
-    elsewhere = {path for path in gateway.home.root.rglob("*") if gateway.home.ours not in (path, *path.parents)}
+    elsewhere = {path for path in gateway.home.root.rglob("*") if gateway.home.own_folder not in (path, *path.parents)}
     sessions = gateway.home.hermes_sessions
     assert elsewhere <= {gateway.home.hermes_logs, sessions.parent, sessions}  # what hooks made for Hermes look for
-    for path in gateway.home.ours.rglob("*"):
+    for path in gateway.home.own_folder.rglob("*"):
         allowed = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.lstat().st_mode) == allowed, path
 
@@ -206,12 +206,12 @@ def test_a_home_in_a_file_and_a_world_writable_configuration_are_refused(gateway
     refused = gateway.cli("run")
     assert (refused.returncode, "config.yaml" in refused.stderr) == (78, True)
     gateway.home.config.unlink()
-    gateway.home.ours.rmdir()
-    gateway.home.ours.write_text("not a directory")
+    gateway.home.own_folder.rmdir()
+    gateway.home.own_folder.write_text("not a directory")
     refused = gateway.cli("run")
     assert refused.returncode == 78
-    assert str(gateway.home.ours) in refused.stderr
-    assert gateway.home.ours.read_text() == "not a directory"
+    assert str(gateway.home.own_folder) in refused.stderr
+    assert gateway.home.own_folder.read_text() == "not a directory"
 
 
 def test_a_home_with_a_long_name_has_its_socket_elsewhere(tmp_path: Path) -> None:

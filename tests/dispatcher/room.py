@@ -13,12 +13,12 @@ from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
 from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
-from gateway.engine import MemoryEngine
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
 from gateway.sessions import SessionRepository
+from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import until
 
 ROOM = Address("net", "room")

@@ -8,8 +8,8 @@ from gateway import records
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 from gateway.dispatcher.reminders import DUE_TEXT, Reminder, Reminders
-from gateway.engine import MemoryEngine
 from gateway.messages import Address, Message
+from gateway.testing.memory_engine import MemoryEngine
 from tests.dispatcher.room import KEY, ROOM, chat
 from tests.spine import until
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.engine import ConsumerSpec, Engine, MemoryEngine, NewRecord, matches, open_sqlite
+from gateway.engine import ConsumerSpec, Engine, NewRecord, matches, open_sqlite
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns, get_literal_prefix
+from gateway.testing.memory_engine import MemoryEngine
 
 SEGMENTS = st.sampled_from(["a", "b", "ab", "/", "-", "[a]", "?", "Ä", "%", "_", "\\", "a+"])
 SUBJECTS = st.lists(SEGMENTS, min_size=1, max_size=4).map(".".join)

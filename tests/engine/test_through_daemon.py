@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control.client import RemoteError
+from gateway.control.client import ControlError
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -45,7 +45,7 @@ def test_a_damaged_journal_is_set_aside_and_the_status_says_so(gateway: GatewayP
     gateway.home.journal.write_bytes(b"\xff" * 40_000)
     gateway.start()
     assert gateway.say("hello")["reply"] == "hello yourself"
-    kept = next(gateway.home.ours.glob("journal.db.damaged-*"))
+    kept = next(gateway.home.own_folder.glob("journal.db.damaged-*"))
     assert kept.read_bytes() == b"\xff" * 40_000
     assert str(kept) in gateway.call("status")["journal"]["detail"]
     assert "was damaged" in gateway.cli("status").stdout
@@ -72,7 +72,7 @@ def test_on_a_full_disk_intake_stops_visibly_and_goes_on_by_itself(small_disk: P
         gateway.say("hello")
         ballast = small_disk / "ballast"
         fill(ballast)
-        with pytest.raises(RemoteError, match="no room for the journal"):
+        with pytest.raises(ControlError, match="no room for the journal"):
             talk_on(gateway)
         facts = gateway.call("status")
         assert facts["intake"].startswith("stopped: no room")

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import records
-from gateway.engine import MemoryEngine
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository, transitions
+from gateway.testing.memory_engine import MemoryEngine
 from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo

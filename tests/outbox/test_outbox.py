@@ -12,6 +12,7 @@ from gateway.messages import Address, Reply
 from gateway.outbox import OutboxSettings, ReplyWithheld
 from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
 from gateway.outbox.settings import ignore_delivery, keep_reply
+from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
 from tests.spine import SetClock, chain, until
@@ -99,8 +100,12 @@ async def test_the_networks_own_pause_is_kept_to(engine: Engine) -> None:
 
 async def test_pauses_grow_to_a_limit_and_are_never_the_same() -> None:
     desk = PlatformSender(
-        None, Net(), OutboxSettings(), DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery), SetClock()
-    )  # type: ignore[arg-type]
+        MemoryEngine(),
+        Net(),
+        OutboxSettings(),
+        DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery),
+        SetClock(),
+    )
     for attempts, longest in ((1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (500, 300)):
         pauses = {desk.pause(attempts, None) for _ in range(20)}
         assert len(pauses) > 1

@@ -2,8 +2,8 @@
 
 from gateway.adapters.discord.adapter import DiscordAdapter
 from gateway.adapters.shared import AdapterContext
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 
 
-def adapter(settings: Discord, ground: AdapterContext) -> DiscordAdapter:
+def adapter(settings: DiscordSettings, ground: AdapterContext) -> DiscordAdapter:
     return DiscordAdapter(settings, ground)

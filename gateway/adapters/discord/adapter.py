@@ -26,7 +26,7 @@ from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.error_groups import find_first_error
 from gateway.adapters.shared.recent_messages import RecentMessages
 from gateway.adapters.shared.typing_indicator import TypingIndicator
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address
 
@@ -49,7 +49,7 @@ class DiscordTimings:
 class DiscordAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Discord, ground: AdapterContext, times: DiscordTimings | None = None) -> None:
+    def __init__(self, settings: DiscordSettings, ground: AdapterContext, times: DiscordTimings | None = None) -> None:
         self._settings = settings
         self._ground = ground
         self._times = times or DiscordTimings()

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import discord
 
 from gateway.adapters.discord.connection import PLATFORM
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def address_of(channel: Any) -> Address | None:
     return None
 
 
-def is_listened_to(settings: Discord, channel: Any) -> bool:
+def is_listened_to(settings: DiscordSettings, channel: Any) -> bool:
     """Whether a channel, the channel of a thread, or the category that it stands in is one that we may hear."""
     if isinstance(channel, discord.DMChannel) or not settings.allowed_channels:
         return True

@@ -9,7 +9,7 @@ from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import LIBRARY_ERRORS, PORTAL, as_adapter_error, configure_library
 from gateway.adapters.shared.check import PlatformReport
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address
 
 INTENT = f"at {PORTAL}, Bot, Privileged Gateway Intents, switch on Message Content Intent: without it nothing works"
@@ -25,7 +25,7 @@ RIGHTS = discord.Permissions(
 )
 
 
-async def check(settings: Discord) -> PlatformReport:
+async def check(settings: DiscordSettings) -> PlatformReport:
     """Who the bot is.
 
     Raises:
@@ -41,7 +41,7 @@ async def check(settings: Discord) -> PlatformReport:
         return PlatformReport(f"@{me.name} (id {me.id})", link, (*(() if may_read else (INTENT,)), INVITE))
 
 
-async def say(settings: Discord, chat: str, text: str) -> None:
+async def say(settings: DiscordSettings, chat: str, text: str) -> None:
     """One text into a channel, or to a person.
 
     Raises:
@@ -53,7 +53,7 @@ async def say(settings: Discord, chat: str, text: str) -> None:
 
 
 @asynccontextmanager
-async def open_client(settings: Discord) -> AsyncIterator[discord.Client]:
+async def open_client(settings: DiscordSettings) -> AsyncIterator[discord.Client]:
     """With the token proved, and without the gateway."""
     configure_library(settings)
     client = DiscordClient({})

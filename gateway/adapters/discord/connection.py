@@ -8,7 +8,7 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "discord"
@@ -39,7 +39,7 @@ CLOSINGS: Final = {
 }
 
 
-def configure_library(settings: Discord) -> None:
+def configure_library(settings: DiscordSettings) -> None:
     """discord.py keeps its two addresses in classes, and what it warns of; this is the one place where they are set."""
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nobody speaks here
     Route.BASE = settings.api_url.rstrip("/") or API

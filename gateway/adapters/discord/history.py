@@ -10,7 +10,7 @@ from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
 from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
 from gateway.adapters.shared.read_marks import MarksSnapshot, ReadMark, ReadMarks
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,9 @@ MOST_NEW_CHATS = 25  # Discord dislikes bots that open many
 class DiscordHistory:
     """Reads what is behind the marks. A channel that cannot be read is passed over."""
 
-    def __init__(self, client: discord.Client, settings: Discord, marks: ReadMarks, access: AccessControl) -> None:
+    def __init__(
+        self, client: discord.Client, settings: DiscordSettings, marks: ReadMarks, access: AccessControl
+    ) -> None:
         self._client = client
         self._settings = settings
         self._marks = marks

@@ -13,7 +13,7 @@ from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.shared import AdapterContext
 from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,12 @@ class DiscordInteractions:
     """Takes interactions, each once it is in the journal or settled."""
 
     def __init__(
-        self, settings: Discord, ground: AdapterContext, calls: PendingCommands, recent: RecentMessages, bot: str
+        self,
+        settings: DiscordSettings,
+        ground: AdapterContext,
+        calls: PendingCommands,
+        recent: RecentMessages,
+        bot: str,
     ) -> None:
         self._settings = settings
         self._ground = ground

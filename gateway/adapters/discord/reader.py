@@ -17,7 +17,7 @@ from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context, to_plain_name
 from gateway.commands import parse_command
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address, MessageKind
 
 PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)
@@ -37,7 +37,7 @@ class DiscordReader:
     """Reads for one bot. `is_command`: whether a word is a command of ours."""
 
     me: discord.ClientUser
-    settings: Discord
+    settings: DiscordSettings
     is_command: Callable[[str], bool]
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:

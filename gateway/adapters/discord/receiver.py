@@ -23,7 +23,7 @@ from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, role
 from gateway.adapters.shared import AdapterContext, Presence, reactions
 from gateway.adapters.shared.read_marks import ReadMarks
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,9 @@ log = logging.getLogger(__name__)
 class DiscordReceiver:
     """Hears one bot's events."""
 
-    def __init__(self, settings: Discord, ground: AdapterContext, presence: Presence, recent: RecentMessages) -> None:
+    def __init__(
+        self, settings: DiscordSettings, ground: AdapterContext, presence: Presence, recent: RecentMessages
+    ) -> None:
         self._settings = settings
         self._ground = ground
         self._presence = presence

@@ -19,7 +19,7 @@ from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.shared import Presence
 from gateway.adapters.shared.outgoing_files import read_attachment
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platforms import Discord
+from gateway.config.platform_settings import DiscordSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy
@@ -42,7 +42,7 @@ class DiscordTransport:
         places: DiscordChannels,
         calls: PendingCommands,
         recent: RecentMessages,
-        settings: Discord,
+        settings: DiscordSettings,
         presence: Presence,
     ) -> None:
         self._places = places

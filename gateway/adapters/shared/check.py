@@ -17,7 +17,7 @@ class PlatformReport:
 
 
 class PlatformCheck(Protocol):
-    """A module that fills this; `settings` are those of its network, in `gateway.config.platforms`."""
+    """A module that fills this; `settings` are those of its network, in `gateway.config.platform_settings`."""
 
     async def check(self, settings: Any) -> PlatformReport:
         """Who we are with these tokens.

@@ -2,8 +2,8 @@
 
 from gateway.adapters.shared import AdapterContext
 from gateway.adapters.slack.adapter import SlackAdapter
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 
 
-def adapter(settings: Slack, ground: AdapterContext) -> SlackAdapter:
+def adapter(settings: SlackSettings, ground: AdapterContext) -> SlackAdapter:
     return SlackAdapter(settings, ground)

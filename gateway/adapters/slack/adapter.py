@@ -36,7 +36,7 @@ from gateway.adapters.slack.reader import SlackReader
 from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 from gateway.errors import AdapterError
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class SlackTimings:
 class SlackAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Slack, ground: AdapterContext, times: SlackTimings | None = None) -> None:
+    def __init__(self, settings: SlackSettings, ground: AdapterContext, times: SlackTimings | None = None) -> None:
         self._settings = settings
         self._ground = ground
         self._times = times or SlackTimings()

@@ -15,12 +15,12 @@ from gateway.adapters.slack.connection import (
     fetch_socket_url,
     make_client,
 )
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 
 INVITE = "in a channel where it shall answer, type /invite and its name"
 
 
-async def check(settings: Slack) -> PlatformReport:
+async def check(settings: SlackSettings) -> PlatformReport:
     """Who the app is, by both tokens.
 
     Raises:
@@ -34,7 +34,7 @@ async def check(settings: Slack) -> PlatformReport:
         )
 
 
-async def say(settings: Slack, chat: str, text: str) -> None:
+async def say(settings: SlackSettings, chat: str, text: str) -> None:
     """One text into a channel, or to a person.
 
     Raises:
@@ -45,7 +45,7 @@ async def say(settings: Slack, chat: str, text: str) -> None:
 
 
 @asynccontextmanager
-async def open_client(settings: Slack) -> AsyncIterator[AsyncWebClient]:
+async def open_client(settings: SlackSettings) -> AsyncIterator[AsyncWebClient]:
     web = make_client(settings)
     try:
         async with aiohttp.ClientSession() as web.session:

@@ -11,7 +11,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.slack.manifest import SCOPES
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "slack"
@@ -52,7 +52,7 @@ class SlackIdentity:
     url: str
 
 
-def make_client(settings: Slack) -> AsyncWebClient:
+def make_client(settings: SlackSettings) -> AsyncWebClient:
     base = settings.base_url.rstrip("/")
     return AsyncWebClient(
         token=settings.bot_token.reveal(), base_url=f"{base}/" if base else API, timeout=WAIT, retry_handlers=[]
@@ -70,7 +70,7 @@ async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]
     )
 
 
-async def fetch_socket_url(web: AsyncWebClient, settings: Slack) -> str:
+async def fetch_socket_url(web: AsyncWebClient, settings: SlackSettings) -> str:
     """The address of a new line; it proves the app's token."""
     try:
         answer = await web.apps_connections_open(app_token=settings.app_token.reveal())

@@ -14,7 +14,7 @@ from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.commands import parse_command
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 from gateway.messages import Address, Message, MessageKind
 
 Event: TypeAlias = Mapping[str, Any]
@@ -40,7 +40,7 @@ class SlackReader:
 
     user: str
     bot: str
-    settings: Slack
+    settings: SlackSettings
     is_command: Callable[[str], bool]
     is_ours: Callable[[str, str], bool]
 

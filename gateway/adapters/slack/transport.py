@@ -20,7 +20,7 @@ from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapt
 from gateway.adapters.slack.format import build_body, render_messages
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.config.platforms import Slack
+from gateway.config.platform_settings import SlackSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy
@@ -48,7 +48,7 @@ class SlackTransport:
         presses: SlackInteractions,
         recent: RecentMessages,
         sign: WorkingIndicator,
-        settings: Slack,
+        settings: SlackSettings,
         presence: Presence,
     ) -> None:
         self._web = web

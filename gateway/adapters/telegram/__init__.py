@@ -2,8 +2,8 @@
 
 from gateway.adapters.shared import AdapterContext
 from gateway.adapters.telegram.adapter import TelegramAdapter
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 
 
-def adapter(settings: Telegram, ground: AdapterContext) -> TelegramAdapter:
+def adapter(settings: TelegramSettings, ground: AdapterContext) -> TelegramAdapter:
     return TelegramAdapter(settings, ground)

@@ -19,7 +19,7 @@ from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
@@ -31,7 +31,7 @@ TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
 class TelegramAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: Telegram, ground: AdapterContext) -> None:
+    def __init__(self, settings: TelegramSettings, ground: AdapterContext) -> None:
         self._settings = settings
         self._ground = ground
 

@@ -8,7 +8,7 @@ from telegram.error import TelegramError
 
 from gateway.adapters.shared.check import PlatformReport
 from gateway.adapters.telegram.connection import as_adapter_error, make_bot
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.errors import AdapterError
 
 GROUPS = "it may not be added to groups: @BotFather, /setjoingroups, if you want it there"
@@ -18,7 +18,7 @@ PRIVACY = (
 )
 
 
-async def check(settings: Telegram) -> PlatformReport:
+async def check(settings: TelegramSettings) -> PlatformReport:
     """Who the bot is.
 
     Raises:
@@ -36,7 +36,7 @@ async def check(settings: Telegram) -> PlatformReport:
     return PlatformReport(f"@{me.username} ({me.first_name}, id {me.id})", f"https://t.me/{me.username}", tuple(todo))
 
 
-async def say(settings: Telegram, chat: str, text: str) -> None:
+async def say(settings: TelegramSettings, chat: str, text: str) -> None:
     """One text into a chat.
 
     Raises:
@@ -47,7 +47,7 @@ async def say(settings: Telegram, chat: str, text: str) -> None:
 
 
 @asynccontextmanager
-async def open_bot(settings: Telegram) -> AsyncIterator[Bot]:
+async def open_bot(settings: TelegramSettings) -> AsyncIterator[Bot]:
     bot = make_bot(settings)
     try:
         async with bot:

@@ -20,7 +20,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
 
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.errors import AdapterError
 
 PLATFORM = "telegram"
@@ -30,7 +30,7 @@ CONNECT = 10.0
 CALLS = 32  # at a time
 
 
-def make_bot(settings: Telegram) -> Bot:
+def make_bot(settings: TelegramSettings) -> Bot:
     """A bot that is not connected yet."""
     # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)

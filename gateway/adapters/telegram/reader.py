@@ -15,7 +15,7 @@ from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.messages import Address, ChatType
 
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
@@ -35,7 +35,7 @@ class TelegramReader:
     """Reads for one bot."""
 
     me: User
-    settings: Telegram
+    settings: TelegramSettings
 
     def read(self, updates: Sequence[Update]) -> TelegramIncoming | None:
         """The message in a unit; None for what is not for us, or not of a kind that we know."""

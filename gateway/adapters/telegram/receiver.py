@@ -23,7 +23,7 @@ from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Up
 class TelegramReceiver:
     """Reads one bot's updates."""
 
-    def __init__(self, bot: Bot, settings: Telegram, ground: AdapterContext, presence: Presence) -> None:
+    def __init__(self, bot: Bot, settings: TelegramSettings, ground: AdapterContext, presence: Presence) -> None:
         self._bot = bot
         self._ground = ground
         self._presence = presence

@@ -18,7 +18,7 @@ from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
 from gateway.adapters.telegram.format import TelegramText, render_messages
-from gateway.config.platforms import Telegram
+from gateway.config.platform_settings import TelegramSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Reply
 from gateway.outbox import DoubtPolicy
@@ -43,7 +43,7 @@ class TelegramTransport:
     platform = PLATFORM
     doubt: DoubtPolicy = "resend"
 
-    def __init__(self, bot: Bot, settings: Telegram, presence: Presence) -> None:
+    def __init__(self, bot: Bot, settings: TelegramSettings, presence: Presence) -> None:
         self._bot = bot
         self._presence = presence
         self._pace = RateLimiter("Telegram", OVERALL_RATE)

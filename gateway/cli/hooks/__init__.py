@@ -12,26 +12,26 @@ from gateway.cli.hooks.options import add_options
 from gateway.config.home import Home
 
 VERBS: Mapping[str, tuple[str, str]] = {
-    "list": ("listing", "the hooks there are, and how they fare"),
+    "list": ("list", "the hooks there are, and how they fare"),
     "info": ("info", "all that is known of one hook"),
-    "stats": ("listing", "calls, failures and times of each hook"),
-    "logs": ("printed", "what a hook printed"),
-    "new": ("making", "make a hook that works at once, with a sample event and a test"),
+    "stats": ("list", "calls, failures and times of each hook"),
+    "logs": ("logs", "what a hook printed"),
+    "new": ("new", "make a hook that works at once, with a sample event and a test"),
     "check": ("check", "say everything that is wrong with hook folders; exit 1 if something is"),
-    "test": ("trying", "call a hook with samples of its events, in a process of its own"),
-    "fire": ("trying", "tell a hook of an event as if it had happened"),
-    "enable": ("steering", "switch a hook on"),
-    "disable": ("steering", "switch a hook off"),
-    "reload": ("steering", "read a hook anew and start it anew"),
-    "reset": ("steering", "close its circuit breaker and try it again now"),
-    "trust": ("steering", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
+    "test": ("test", "call a hook with samples of its events, in a process of its own"),
+    "fire": ("test", "tell a hook of an event as if it had happened"),
+    "enable": ("control", "switch a hook on"),
+    "disable": ("control", "switch a hook off"),
+    "reload": ("control", "read a hook anew and start it anew"),
+    "reset": ("control", "close its circuit breaker and try it again now"),
+    "trust": ("control", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
     "deps": ("deps", "install what its `requires.python` lacks, for it alone"),
-    "dead-letters": ("dead", "events that a durable hook could not take, kept until you decide"),
+    "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
 """Each verb with its module and what it does, in the order in which `--help` lists them."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb, (_, does) in VERBS.items():
         add_options(verb, verbs.add_parser(verb, help=does))

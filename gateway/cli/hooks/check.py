@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import show_json
-from gateway.config.home import Home, process_environment
-from gateway.config.layers import read_outside
+from gateway.config.environment import read_environment
+from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.folders.inspection import inspect_folder
 from gateway.hooks.folders.manifest import Manifest
@@ -19,7 +19,7 @@ from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
 
-class Checked(NamedTuple):
+class FolderCheck(NamedTuple):
     """What was found in a folder; `lacks` is no fault of it: it may be meant for another machine."""
 
     name: str
@@ -32,35 +32,35 @@ class Checked(NamedTuple):
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    checked = [check(folder, home) for folder in chosen(args.names, home)]
+    checked = [check_folder(folder, home) for folder in find_folders(args.names, home)]
     if args.json:
         told = {one.name: [*map(str, one.findings)] for one in checked}
         lacking = {one.name: one.lacks for one in checked if one.lacks}
         show_json({"ok": not any(one.is_wrong for one in checked), "hooks": told, "missing": lacking})
     else:
         for one in checked:
-            show(one)
+            show_check(one)
         if not checked:
             print(f"there are no hooks in {home.hooks}")
     return int(ExitCode.FAILED if any(one.is_wrong for one in checked) else ExitCode.OK)
 
 
-def check(folder: FoundHook, home: Home) -> Checked:
+def check_folder(folder: FoundHook, home: Home) -> FolderCheck:
     if folder.is_refused:
-        return Checked(folder.path.name, folder.findings)
+        return FolderCheck(folder.path.name, folder.findings)
     studied = inspect_folder(folder)
-    lacks = tuple(lacking(studied.manifest, home)) if studied.manifest else ()
-    return Checked(folder.path.name, (*folder.findings, *studied.findings), lacks)
+    lacks = tuple(list_missing(studied.manifest, home)) if studied.manifest else ()
+    return FolderCheck(folder.path.name, (*folder.findings, *studied.findings), lacks)
 
 
-def lacking(manifest: Manifest, home: Home) -> Iterator[str]:
+def list_missing(manifest: Manifest, home: Home) -> Iterator[str]:
     """What it requires and is not here; which platforms are configured is a thing of the gateway."""
-    outside = read_outside(process_environment(), home.env)
+    outside = read_environment(get_process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / manifest.folder), *sys.path]
     return find_missing_needs(manifest, outside.environ, manifest.needs_platforms, packages)
 
 
-def show(one: Checked) -> None:
+def show_check(one: FolderCheck) -> None:
     print(to_one_line(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print(f"  {finding}")
@@ -68,7 +68,7 @@ def show(one: Checked) -> None:
         print(f"  missing here: {lack}")
 
 
-def chosen(names: list[str], home: Home) -> Iterator[FoundHook]:
+def find_folders(names: list[str], home: Home) -> Iterator[FoundHook]:
     if not names:
         yield from list_hook_folders(Source(home.hooks, "home"))
     for name in names:

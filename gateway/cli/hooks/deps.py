@@ -11,9 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gateway.cli.hooks.listing import ask
-from gateway.cli.hooks.steering import show_state
-from gateway.cli.output import note, show_json
+from gateway.cli.hooks.control import show_state
+from gateway.cli.hooks.list import call_hooks
+from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.hooks.folders.manifest_reader import read_manifest
@@ -22,7 +22,7 @@ from gateway.hooks.folders.requirements import list_missing_packages
 
 def run(args: argparse.Namespace, home: Home) -> int:
     try:
-        folder, is_running = Path(ask(home, "info", name=args.name)["path"]), True
+        folder, is_running = Path(call_hooks(home, "info", name=args.name)["path"]), True
     except NotRunning:
         folder, is_running = home.hooks / Path(args.name).name, False
         if not folder.is_dir():
@@ -30,12 +30,12 @@ def run(args: argparse.Namespace, home: Home) -> int:
     manifest = read_manifest(folder).required(folder)
     wanted, place = list_missing_packages(manifest, sys.path), home.hook_state / "packages" / folder.name
     if list_missing_packages(manifest, [str(place), *sys.path]):
-        note(f"installing {' '.join(wanted)} into {place}")
+        print_note(f"installing {' '.join(wanted)} into {place}")
         install(wanted, place)
     else:
-        note(f"{args.name} lacks no package")
+        print_note(f"{args.name} lacks no package")
     if is_running:
-        show_state(args.name, ask(home, "reload", name=args.name), as_json=args.json)
+        show_state(args.name, call_hooks(home, "reload", name=args.name), as_json=args.json)
     elif args.json:
         show_json({"hook": None})
     return int(ExitCode.OK)
@@ -51,7 +51,7 @@ def install(wanted: list[str], place: Path) -> None:
     for rest in (beside, before):
         shutil.rmtree(rest, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run([*installer(), "--target", str(beside), *wanted], stdout=sys.stderr, check=False)
+    done = subprocess.run([*find_installer(), "--target", str(beside), *wanted], stdout=sys.stderr, check=False)
     if done.returncode:
         shutil.rmtree(beside, ignore_errors=True)
         raise HookError(f"{' '.join(wanted)} could not be installed; what there was is unchanged")
@@ -61,7 +61,7 @@ def install(wanted: list[str], place: Path) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def installer() -> list[str]:
+def find_installer() -> list[str]:
     """The words that begin a command which installs packages for this interpreter."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]

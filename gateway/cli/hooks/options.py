@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-FOLDER = "the name of its folder"
+FOLDER_HELP = "the name of its folder"
 
 
 def is_path(name: str) -> bool:
@@ -19,64 +19,66 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
         case "stats":
             parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
         case "new":
-            _new(parser)
+            _add_new_options(parser)
         case "check":
             parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
         case "dead-letters":
-            _dead_letters(parser)
+            _add_dead_letters_options(parser)
             return
         case "reload":
-            parser.add_argument("name", nargs="?", default="", help=f"{FOLDER}; without one, all folders are looked at")
+            parser.add_argument(
+                "name", nargs="?", default="", help=f"{FOLDER_HELP}; without one, all folders are looked at"
+            )
         case "test":
-            parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER}, or where that lies")
-            _of_one(verb, parser)
+            parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or where that lies")
+            _add_one_hook_options(verb, parser)
         case _:
-            parser.add_argument("name", help=FOLDER)
-            _of_one(verb, parser)
-    _as_json(parser)
+            parser.add_argument("name", help=FOLDER_HELP)
+            _add_one_hook_options(verb, parser)
+    _add_json_option(parser)
 
 
-def _of_one(verb: str, parser: argparse.ArgumentParser) -> None:
+def _add_one_hook_options(verb: str, parser: argparse.ArgumentParser) -> None:
     match verb:
         case "logs":
             parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
             parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
         case "test":
             parser.add_argument("--event", metavar="NAME", default="", help="only this event")
-            _payload(parser)
+            _add_payload_option(parser)
         case "fire":
             parser.add_argument("event", help="the event, for instance agent:end")
-            _payload(parser)
+            _add_payload_option(parser)
 
 
-def _new(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help=FOLDER)
+def _add_new_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help=FOLDER_HELP)
     wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
     parser.add_argument("--intercept", help="an event to decide on; likewise", **wanted)
     parser.add_argument("--lang", choices=("python", "sh", "node"), default="python", help="its language (python)")
 
 
-def _dead_letters(parser: argparse.ArgumentParser) -> None:
+def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
     letters = parser.add_subparsers(dest="letters", metavar="VERB", required=True)
     listed = letters.add_parser("list", help="all of them, or those of one hook")
-    listed.add_argument("name", nargs="?", default="", help=FOLDER)
+    listed.add_argument("name", nargs="?", default="", help=FOLDER_HELP)
     show = letters.add_parser("show", help="one of them, with its event")
-    show.add_argument("name", help=FOLDER)
+    show.add_argument("name", help=FOLDER_HELP)
     show.add_argument("id", type=int, help="its number in the list")
     retry = letters.add_parser("retry", help="deliver again: one, or all of a hook")
     prune = letters.add_parser("prune", help="throw away: one, or all of a hook")
     for verb in (retry, prune):
-        verb.add_argument("name", help=FOLDER)
+        verb.add_argument("name", help=FOLDER_HELP)
         verb.add_argument("id", type=int, nargs="?", help="its number in the list")
     for verb in (listed, show, retry, prune):
-        _as_json(verb)
+        _add_json_option(verb)
 
 
-def _payload(parser: argparse.ArgumentParser) -> None:
+def _add_payload_option(parser: argparse.ArgumentParser) -> None:
     says = "fields of the event, over those of the sample: JSON, a file of it, or - for the standard input"
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 
-def _as_json(parser: argparse.ArgumentParser) -> None:
+def _add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")

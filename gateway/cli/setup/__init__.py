@@ -14,20 +14,20 @@ from typing import Any
 import anyio
 
 from gateway.adapters import NETWORKS
-from gateway.cli.output import note, styled
-from gateway.cli.setup.networks import SETUPS, Ask, Setup
-from gateway.cli.setup.secrets import add, wrong_with
+from gateway.cli.output import apply_style, print_note
+from gateway.cli.setup.env_file import add_variables, check_value
+from gateway.cli.setup.platforms import SETUPS, PlatformSetup, SetupQuestion
 from gateway.commands import CommandTable
-from gateway.config.home import Home, process_environment
-from gateway.config.layers import read_outside
-from gateway.config.loading import Configuration, load
-from gateway.control.client import Client
+from gateway.config.environment import read_environment
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.control.client import ControlClient
 from gateway.errors import AdapterError, ConfigError, ExitCode, NotRunning
 
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     networks = parser.add_subparsers(dest="network", metavar="NETWORK", required=True)
     for name, setup in SETUPS.items():
         one = networks.add_parser(name, help=setup.summary, description=setup.summary)
@@ -45,23 +45,23 @@ def run(args: argparse.Namespace, home: Home) -> int:
         print(json.dumps(described.manifest(CommandTable()), indent=2))
         return int(ExitCode.OK)
     setup = SETUPS[args.network]
-    known = dict(load(home, process_environment()).environ)
-    values = answers(setup, args, known)
-    configuration = load(home, {**process_environment(), **values})
+    known = dict(load_configuration(home, get_process_environment()).environ)
+    values = collect_answers(setup, args, known)
+    configuration = load_configuration(home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
     check: Any = import_module(f"{NETWORKS[args.network]}.check")
     if not args.no_check:
-        ask_the_network(setup, check, settings)
-    kept = read_outside({}, home.env).environ
+        check_tokens(setup, check, settings)
+    kept = read_environment({}, home.env).environ
     changed = {name: value for name, value in values.items() if kept.get(name) != value.replace(" ", "")}
-    write(home, changed)
+    write_variables(home, changed)
     if settings.home_channel and not args.no_hello and not args.no_check:
-        greet(check, settings)
-    tell_next(args.network, home, configuration)
+        send_hello(check, settings)
+    print_next_step(args.network, home, configuration)
     return int(ExitCode.OK)
 
 
-def answers(setup: Setup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:
+def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:
     """What was given by flags, or is known, or is asked now; an optional one may stay empty.
 
     Raises:
@@ -73,26 +73,26 @@ def answers(setup: Setup, args: argparse.Namespace, known: Mapping[str, str]) ->
     for ask in setup.asks:
         value = getattr(args, ask.variable) or ""
         if not value and sys.stdin.isatty():
-            value = asked(ask, known.get(ask.variable, ""))
+            value = prompt_for(ask, known.get(ask.variable, ""))
         value = (value or known.get(ask.variable, "")).strip()
         if not value and ask.is_needed:
             way = f"give it with {ask.flag} or the variable {ask.variable}; {ask.where}"
             raise ConfigError(f"{ask.what} is missing, and nobody can be asked\n{way}")
-        if value and (wrong := wrong_with(value, ask.pattern)):
+        if value and (wrong := check_value(value, ask.pattern)):
             raise ConfigError(f"{ask.what}: what was given {wrong}\n{ask.where}")
         if value:
             values[ask.variable] = value
     return values
 
 
-def asked(ask: Ask, now: str) -> str:
+def prompt_for(ask: SetupQuestion, now: str) -> str:
     """What the person types; Enter keeps what is there."""
     keeps = " (Enter keeps the present one)" if now else "" if ask.is_needed else " (Enter: none)"
     prompt = f"{ask.what}, {ask.where}{keeps}: "
     return (getpass(prompt) if ask.is_secret else input(prompt)).strip()
 
 
-def ask_the_network(setup: Setup, check: Any, settings: Any) -> None:
+def check_tokens(setup: PlatformSetup, check: Any, settings: Any) -> None:
     """Try the tokens.
 
     Raises:
@@ -102,35 +102,35 @@ def ask_the_network(setup: Setup, check: Any, settings: Any) -> None:
         checked = anyio.run(check.check, settings)
     except AdapterError as error:
         raise AdapterError(f"{error}\nnothing was written; --no-check writes without asking there") from error
-    print(f"{styled('ok', 'green')}  {checked.who}")
+    print(f"{apply_style('ok', 'green')}  {checked.who}")
     if checked.link:
         print(f"    {checked.link}")
     for what in (*setup.switches, *checked.todo):
-        print(f"{styled('->', 'yellow')}  {what}")
+        print(f"{apply_style('->', 'yellow')}  {what}")
 
 
-def write(home: Home, changed: Mapping[str, str]) -> None:
+def write_variables(home: Home, changed: Mapping[str, str]) -> None:
     if not changed:
         print(f"{home.env} has all of it already")
         return
-    add(home.env, changed)
+    add_variables(home.env, changed)
     print(f"written to {home.env}: {', '.join(changed)}")
 
 
-def greet(check: Any, settings: Any) -> None:
+def send_hello(check: Any, settings: Any) -> None:
     """Show that the home channel can be written to; what is set up stays, whether or not it can."""
     try:
         anyio.run(check.say, settings, settings.home_channel, HELLO)
     except AdapterError as error:
-        note(f"the home channel {settings.home_channel} could not be greeted: {error}")
+        print_note(f"the home channel {settings.home_channel} could not be greeted: {error}")
     else:
-        print(f"{styled('ok', 'green')}  said hello in the home channel")
+        print(f"{apply_style('ok', 'green')}  said hello in the home channel")
 
 
-def tell_next(network: str, home: Home, configuration: Configuration) -> None:
+def print_next_step(network: str, home: Home, configuration: Configuration) -> None:
     """The one step that is left."""
     try:
-        with Client(home.socket):
+        with ControlClient(home.socket):
             print("next: start the gateway again, and write to the bot")
     except NotRunning:
         print("next: hermes-gateway run, and write to the bot")

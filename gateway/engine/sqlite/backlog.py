@@ -1,9 +1,10 @@
 """What is owed to the durable consumers: who has come how far, and what was handed out but not acknowledged.
 
 A consumer's floor is written down when it takes something. Between two takings the log grows by records that do not
-concern it; to look through those again at each taking would make a rare event dear. Therefore each `ConsumerPosition` also knows,
-in memory alone, how far the consumer is known to owe nothing (`reached`): a consumer at the end of the log is moved
-along with every append that does not match it. After a crash the floor is a little behind that, which costs one look.
+concern it; to look through those again at each taking would make a rare event dear. Therefore each `ConsumerPosition`
+also knows, in memory alone, how far the consumer is known to owe nothing (`reached`): a consumer at the end of the log
+is moved along with every append that does not match it. After a crash the floor is a little behind that, which costs
+one look.
 
 An attempt is counted in the same transaction that hands the record out, and the record is handed out after the
 commit. So a process that dies of a record has had that attempt counted.

@@ -1,7 +1,8 @@
 """What callbacks of plugins are told: the arguments of each hook name, from the event that it stands for.
 
-What an earlier event of the turn said (the model, the history, when something began) is remembered by `remember_event`, in
-the hook's own bag; where there is none (a shell hook is a new process each time) those arguments are empty.
+What an earlier event of the turn said (the model, the history, when something began) is remembered by
+`remember_event`, in the hook's own bag; where there is none (a shell hook is a new process each time) those arguments
+are empty.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The one table of the hook names that plugins know: at which event of ours each is called, with what, for what answer.
 
-`HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither is nobody's. Who observes is
-told and not listened to; who decides has a `results`, and what guards something denies when it fails.
+`HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither is nobody's.
+Who observes is told and not listened to; who decides has a `results`, and what guards something denies when it fails.
 """
 
 from collections.abc import Callable, Mapping, MutableSet, Sequence
@@ -21,7 +21,8 @@ TELEMETRY_SCHEMA = "hermes.observer.v1"
 
 @dataclass(frozen=True, slots=True)
 class HermesHook:
-    """One name. `arguments` makes the arguments (None: it does not fire this time), `notes` are the events that it needs."""
+    """One name. `arguments` makes the arguments (None: it does not fire this time), `notes` are the events that it
+    needs."""
 
     name: str
     events: tuple[str, ...]

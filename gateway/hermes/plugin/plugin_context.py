@@ -1,7 +1,7 @@
 """What a plugin's `register(ctx)` is given: where it says what it has, and reaches what it may use.
 
-What it registers is kept in `Registrations`, and told to the gateway once `register` is done. What is not offered here is
-noted and answers None, so that the rest of the plugin works.
+What it registers is kept in `Registrations`, and told to the gateway once `register` is done. What is not offered here
+is noted and answers None, so that the rest of the plugin works.
 """
 
 import asyncio

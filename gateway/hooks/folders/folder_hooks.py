@@ -18,7 +18,7 @@ from typing import Any, Self
 import anyio
 import anyio.lowlevel
 
-from gateway.config.settings import Hooks, HookSettings
+from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.events import Pause, outcome_to_dict
@@ -49,7 +49,7 @@ class FolderHooks:
         registry: HookRegistry,
         nursery: ForkServerClient,
         engine: Engine | None,
-        settings: Hooks,
+        settings: HooksSettings,
         surroundings: HookEnvironment,
         grant: RequestServer,
     ) -> None:
@@ -191,13 +191,13 @@ class FolderHooks:
             raise HookError(f"{name} is {assessment.state}: {assessment.reason}")
         return await run_trials(assessment, self._house, event, fields)
 
-    async def follow(self, sources: Sequence[Source], settings: Hooks | None = None) -> None:
+    async def follow(self, sources: Sequence[Source], settings: HooksSettings | None = None) -> None:
         """Other places count from now on (a skill that brings hooks was loaded or unloaded), and other settings."""
         if settings is not None:
             before, self._house.settings = self._house.settings, settings
             self._roster.touch(self._roster.hooks)
             for name, hook in self._roster.hooks.items():
-                isolations = {each.get(name, HookSettings()).isolation for each in (before.each, settings.each)}
+                isolations = {each.get(name, HookOverrides()).isolation for each in (before.each, settings.each)}
                 if hook.is_up and len(isolations) > 1:
                     self._tasks.start_soon(hook.restart, True)
         await self._roster.change_sources(sources)

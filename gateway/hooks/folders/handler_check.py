@@ -41,7 +41,8 @@ def _check_arguments(function: _Function) -> str:
     wanted = places - len(given.defaults)
     missing = [name.arg for name, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
     if missing or wanted > HANDLE_ARGUMENTS or (places < HANDLE_ARGUMENTS and not given.vararg):
-        return f"`handle` takes {_count_arguments(places + len(missing))}, and is called with an event's name and its context"
+        taken = _count_arguments(places + len(missing))
+        return f"`handle` takes {taken}, and is called with an event's name and its context"
     return ""
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.config.hermes_hooks import HermesHooks
+from gateway.hermes.config import HermesHooks
 from gateway.hooks.folders.inspection import Inspection
 from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.requirements import find_missing_needs

@@ -7,7 +7,7 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from gateway.config.settings import Hooks, HookSettings
+from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.hooks.folders.durable_writer import DurableWriter
 from gateway.hooks.folders.manifest import Manifest
@@ -70,7 +70,7 @@ class HookServices:
     Nothing of it changes but the settings, when the configuration is read again.
     """
 
-    settings: Hooks
+    settings: HooksSettings
     surroundings: HookEnvironment
     registry: HookRegistry
     nursery: ForkServerClient
@@ -83,8 +83,8 @@ class HookServices:
         """What a hook says of itself, as others may see it."""
         return self.surroundings.redactor.clean(said)
 
-    def settings_of(self, name: str) -> HookSettings:
-        return self.settings.each.get(name, HookSettings())
+    def settings_of(self, name: str) -> HookOverrides:
+        return self.settings.each.get(name, HookOverrides())
 
     def options_of(self, manifest: Manifest) -> dict[str, Any]:
         return {**manifest.options, **self.settings_of(manifest.folder).options}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.config.hermes_hooks import HermesConfig
+from gateway.hermes.config import HermesConfig
 from gateway.hooks.folders.manifest import HANDLER_FILE, MANIFEST_FILE, HookKind
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable

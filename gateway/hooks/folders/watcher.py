@@ -73,8 +73,8 @@ class FolderWatcher:
         except* (OSError, WatchfilesRustInternalError) as failed:
             self.polls = True
             self.trouble = (
-                f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every {POLL_INTERVAL:g} s "
-                "instead; raise fs.inotify.max_user_watches or fs.inotify.max_user_instances"
+                f"the system gives no more watches ({failed.exceptions[0]}): hooks are looked at every "
+                f"{POLL_INTERVAL:g} s instead; raise fs.inotify.max_user_watches or fs.inotify.max_user_instances"
             )
             log.warning("%s", self.trouble)
 

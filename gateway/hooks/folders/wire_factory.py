@@ -5,8 +5,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from gateway.config.hermes_hooks import ShellEntry
 from gateway.errors import HookError
+from gateway.hermes.config import ShellEntry
 from gateway.hermes.config_hooks import read_config_entries, shell_digest_of
 from gateway.hermes.wires import OutboundWebhook, ShellHookDialect
 from gateway.hooks.folders.in_process import InProcessWire

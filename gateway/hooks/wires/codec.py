@@ -2,8 +2,8 @@
 
 What comes in was written by foreign code, so reading is bounded three ways: a line has a greatest length, a line has a
 greatest number of parts (decoding a million small objects takes far longer than one long text of that size), and in
-one turn of the event loop only so many lines are decoded. Whatever arrives, the only error is `BadMessage`, and the loop
-is never held for more than some milliseconds.
+one turn of the event loop only so many lines are decoded. Whatever arrives, the only error is `BadMessage`, and the
+loop is never held for more than some milliseconds.
 """
 
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ from gateway.hooks.wires.process_handle import ProcessHandle
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 
-BOOT_FILE = Path(__file__).parent / "process" / "boot.py"
+BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
 KILL_TIMEOUT = 6.0  # seconds for a nursery to kill a worker, on the busiest machine
 END_TIMEOUT = 5.0  # seconds for a nursery to end all its workers and itself

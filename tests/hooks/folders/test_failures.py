@@ -8,7 +8,7 @@ import time
 import anyio
 import pytest
 
-from gateway.config.settings import Hooks
+from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.breaker import Breaker
@@ -148,7 +148,7 @@ async def test_a_guard_that_is_being_started_is_waited_for(home: Home) -> None:
     source = "import time\ntime.sleep(0.3)\nfrom gateway.hooks import Deny\ndef handle(e, c): return Deny('by it')\n"
     home.plant("guard", "intercepts: [tool:before]\non_error: deny\n", source)
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+    async with home.serving(registry, settings=HooksSettings(eager=0)) as service:
         assert (await service.info("guard")).state == "registered"
         outcome = (await registry.run("tool:before", tool="shell", args={})).outcome
         assert isinstance(outcome, Deny)
@@ -258,7 +258,7 @@ async def test_a_limit_of_time_is_a_failure_with_where_it_hung(yard: Yard) -> No
 async def test_one_that_ran_out_of_memory_gets_a_fresh_process(home: Home) -> None:
     home.plant("eats", "intercepts: ['my:*']\n", "def handle(e, c): return {'n': len(bytearray(c['n']))}\n")
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(memory=200_000_000)) as service:
+    async with home.serving(registry, settings=HooksSettings(memory=200_000_000)) as service:
 
         async def is_another() -> bool:
             return (await service.info("eats")).pid not in (0, before)

@@ -5,7 +5,7 @@ from typing import Literal
 import anyio
 import pytest
 
-from gateway.config.settings import Hooks
+from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from tests.hooks.folders.workshop import Home, Yard, hook_of, until
 
@@ -35,7 +35,7 @@ async def test_a_hook_written_for_hermes_gets_what_stands_in_its_source(home: Ho
     modes: list[tuple[Literal["lenient", "strict"], str]] = [("lenient", "secret"), ("strict", "none")]
     for env, said in modes:
         registry = HookRegistry()
-        async with home.serving(registry, settings=Hooks(env=env), BOT_TOKEN="secret") as service:
+        async with home.serving(registry, settings=HooksSettings(env=env), BOT_TOKEN="secret") as service:
             event = await registry.run("command:new", command="new", args="", result=None)
             assert event["result"] == said
             assert (await service.info("old")).found == (("BOT_TOKEN",) if env == "lenient" else ())
@@ -87,7 +87,7 @@ async def test_where_trust_is_pinned_only_what_was_trusted_runs(home: Home) -> N
     canary = home.root / "canary"
     home.plant("one", "events: ['my:*']\n", f"open({str(canary)!r}, 'w')\n" + home.noting("one", "1"))
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(trust="pinned")) as service:
+    async with home.serving(registry, settings=HooksSettings(trust="pinned")) as service:
         status = await service.info("one")
         assert status.state == "pending"
         assert "hooks trust one" in status.reason
@@ -98,5 +98,5 @@ async def test_where_trust_is_pinned_only_what_was_trusted_runs(home: Home) -> N
         await until(lambda: "not trusted" in hook_of(service, "one").runner.reason)
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("one") == [["1", "my:event", 1]])
-    async with home.serving(HookRegistry(), settings=Hooks(trust="pinned")) as service:
+    async with home.serving(HookRegistry(), settings=HooksSettings(trust="pinned")) as service:
         assert (await service.info("one")).state == "pending"

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from gateway.config.settings import Hooks
+from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from tests.hooks.folders.workshop import Home, Yard, comes, until
@@ -157,7 +157,7 @@ async def test_nothing_is_imported_by_looking(home: Home) -> None:
     canary = home.root / "canary"
     home.plant("trap", "events: ['my:*']\nenabled: false\n", f"open({str(canary)!r}, 'w')\ndef handle(e, c): ...\n")
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+    async with home.serving(registry, settings=HooksSettings(eager=0)) as service:
         await service.status()
         await service.info("trap")
         (home.hooks / "trap" / "HOOK.yaml").write_text("events: ['my:*']\n")
@@ -172,7 +172,7 @@ async def test_beyond_the_eager_ones_hooks_start_at_their_first_event(home: Home
     for name in ("a", "b", "c"):
         home.note(name, manifest=f"events: ['my:{name}']\n")
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(eager=2)) as service:
+    async with home.serving(registry, settings=HooksSettings(eager=2)) as service:
         states = {status.name: status.state for status in await service.status()}
         assert states == {"a": "loaded", "b": "loaded", "c": "registered"}
         registry.emit("my:c", n=1)
@@ -183,7 +183,7 @@ async def test_beyond_the_eager_ones_hooks_start_at_their_first_event(home: Home
 async def test_what_is_beyond_the_eager_ones_is_checked_to_the_end_all_the_same(home: Home) -> None:
     home.plant("a", "events: ['my:a']\n", "def handle(:\n")
     registry = HookRegistry()
-    async with home.serving(registry, settings=Hooks(eager=0)) as service:
+    async with home.serving(registry, settings=HooksSettings(eager=0)) as service:
         status = await service.info("a")
     assert status.state == "broken"
     assert "a/handler.py:1:12" in status.reason
@@ -203,7 +203,7 @@ async def test_the_index_makes_a_second_start_read_nothing(home: Home, tmp_path:
 async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home: Home) -> None:
     plain = "events: ['my:*']\n", "def handle(event_type, context): ...\n"
     registry, lags = HookRegistry(), Lags()
-    async with home.serving(registry, settings=Hooks(eager=2)) as service, anyio.create_task_group() as tasks:
+    async with home.serving(registry, settings=HooksSettings(eager=2)) as service, anyio.create_task_group() as tasks:
         tasks.start_soon(note_lags, lags)
         await anyio.to_thread.run_sync(lambda: [home.plant(f"h{n}", *plain) for n in range(1000)])
         await comes(lambda: are_there(service, 1000), 20)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from gateway.config.settings import Hooks, HookSettings
+from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.errors import HookError
 from gateway.events import Deny, Pause
 from gateway.hooks import HookRegistry
@@ -43,7 +43,7 @@ async def test_a_hook_is_switched_off_and_on_and_stays_so(home: Home) -> None:
 async def test_the_configuration_has_the_first_word(home: Home) -> None:
     home.note("one", manifest="events: ['my:*']\nenabled: false\n")
     home.note("two")
-    settings = Hooks(disabled=("two",), each={"one": HookSettings(enabled=True)})
+    settings = HooksSettings(disabled=("two",), each={"one": HookOverrides(enabled=True)})
     async with home.serving(HookRegistry(), settings=settings) as service:
         states = {status.name: status.state for status in await service.status()}
         assert states == {"one": "loaded", "two": "disabled"}
@@ -74,7 +74,7 @@ async def test_options_of_the_configuration_go_over_those_of_the_manifest(home: 
     manifest = "intercepts: ['my:*']\noptions: {a: 1, b: 2}\n"
     home.plant("opts", manifest, "def handle(e, c): return {'seen': c.options}\n")
     registry = HookRegistry()
-    settings = Hooks(each={"opts": HookSettings(options={"b": 3})})
+    settings = HooksSettings(each={"opts": HookOverrides(options={"b": 3})})
     async with home.serving(registry, settings=settings):
         assert (await registry.run("my:event", seen=None))["seen"] == {"a": 1, "b": 3}
 
@@ -133,7 +133,7 @@ async def test_a_handler_may_run_inside_where_the_configuration_says_so(home: Ho
     """
     home.plant("in", "intercepts: ['my:*']\nisolation: none\noptions: {a: 1}\n", source)
     registry = HookRegistry()
-    settings = Hooks(each={"in": HookSettings(isolation="none")})
+    settings = HooksSettings(each={"in": HookOverrides(isolation="none")})
     async with home.serving(registry, settings=settings):
         event = await registry.run("my:event", pid=0, seen=None)
         assert (event["pid"], event["seen"]) == (os.getpid(), 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from gateway.config.settings import Hooks
+from gateway.config.settings import HooksSettings
 from gateway.engine.interface import Engine
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
@@ -106,12 +106,22 @@ class Home:
 
     @asynccontextmanager
     async def serving(
-        self, registry: HookRegistry, engine: Engine | None = None, settings: Hooks | None = None, **environ: str
+        self,
+        registry: HookRegistry,
+        engine: Engine | None = None,
+        settings: HooksSettings | None = None,
+        **environ: str,
     ) -> AsyncIterator[FolderHooks]:
         sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
         async with ForkServerClient() as nursery, registry:
             service = FolderHooks(
-                sources, registry, nursery, engine, settings or Hooks(), self.surroundings(**environ), self.grant
+                sources,
+                registry,
+                nursery,
+                engine,
+                settings or HooksSettings(),
+                self.surroundings(**environ),
+                self.grant,
             )
             async with service:
                 with anyio.fail_after(15):

@@ -1,0 +1,112 @@
+"""What the running gateway knows of all its hooks: `list`, `stats`."""
+
+import argparse
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.config.home import Home
+from gateway.control.client import ControlClient
+from gateway.errors import ExitCode, NotRunning
+
+GOOD_STATES = {"loaded", "registered"}
+STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    try:
+        (show_list if args.verb == "list" else show_stats)(args, home)
+    except NotRunning as error:
+        raise add_check_hint(error) from None
+    return int(ExitCode.OK)
+
+
+def add_check_hint(error: NotRunning) -> NotRunning:
+    return NotRunning(f"{error}\nwhat is wrong with hooks is told without it: hermes-gateway hooks check")
+
+
+def call_hooks(home: Home, verb: str, **params: Any) -> Any:
+    """What the running gateway answers, however long it takes.
+
+    Raises:
+        NotRunning: there is none.
+    """
+    with ControlClient(home.socket, timeout=None) as client:
+        return client.call(f"hooks.{verb}", params)
+
+
+def show_list(args: argparse.Namespace, home: Home) -> None:
+    hooks = call_hooks(home, "list")["hooks"]
+    if args.json:
+        show_json({"hooks": hooks})
+        return
+    shown = select_listed(hooks, args.all)
+    empty = f"there are no hooks; put a folder into {home.hooks}, or: hermes-gateway hooks new NAME --event agent:end"
+    show_table(("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row_of, shown), empty)
+    show_findings(shown)
+    if len(shown) < len(hooks):
+        print_note(f"{len(hooks) - len(shown)} hooks that come with the gateway are off; --all lists them")
+
+
+def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, Any]]:
+    return [hook for hook in hooks if is_all or not is_idle_built_in(hook)]
+
+
+def is_idle_built_in(hook: dict[str, Any]) -> bool:
+    """Comes with the gateway, and nobody has switched it on."""
+    return bool(hook["origin"] == "built-in" and hook["state"] == "disabled")
+
+
+def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
+    events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
+    colour = "green" if hook["state"] in GOOD_STATES else "dim" if hook["state"] == "disabled" else "red"
+    return (
+        hook["name"],
+        apply_style(hook["state"], colour),
+        hook["origin"],
+        " ".join(events),
+        hook["calls"],
+        hook["failures"],
+        format_milliseconds(hook["p95"]),
+        format_ago(hook["last_fired"]),
+        hook["reason"],
+    )
+
+
+def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
+    """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
+    said = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
+    for finding in dict.fromkeys(said):
+        print(apply_style(f"! {finding}", "yellow"))
+
+
+def is_reason(finding: str, reason: str) -> bool:
+    return finding.replace(": error: ", ": ", 1) in reason
+
+
+def show_stats(args: argparse.Namespace, home: Home) -> None:
+    hooks = call_hooks(home, "list")["hooks"]
+    if args.json:
+        show_json({"hooks": [{key: hook[key] for key in STATS_FIELDS} for hook in hooks]})
+        return
+    shown = select_listed(hooks, args.all)
+    rows = [
+        [format_milliseconds(hook[key]) if key in ("p50", "p95") else hook[key] for key in STATS_FIELDS]
+        for hook in shown
+    ]
+    show_table(STATS_FIELDS, rows, "there are no hooks")
+
+
+def format_milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1000:.1f} ms"
+
+
+def format_ago(at: float) -> str:
+    if not at:
+        return ""
+    seconds = max(0.0, time.time() - at)
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.0f} {name} ago"
+    return f"{seconds:.0f} s ago"

@@ -1,0 +1,45 @@
+"""`hooks logs`: what a hook printed, and what it prints from now on."""
+
+import argparse
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+
+from gateway.cli.hooks.list import call_hooks
+from gateway.cli.logs import POLL_PAUSE, LogFollower
+from gateway.cli.output import print_note, show_json
+from gateway.config.home import Home
+from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.logs.text import to_one_line
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    path = home.hook_logs / f"{args.name}.log"
+    if path.resolve().parent != home.hook_logs.resolve():
+        raise HookError(f"{args.name} is no name of a hook")
+    if not path.exists():
+        with suppress(NotRunning):
+            call_hooks(home, "info", name=args.name)  # which says so when there is no such hook
+    with LogFollower(path) as follower:
+        lines: deque[str] = deque(maxlen=max(args.lines, 0))
+        if path.exists():
+            with path.open("rb") as file:
+                lines.extend(line.decode("utf-8", "replace") for line in file.read(follower.begin).splitlines())
+        if args.json:
+            show_json({"name": args.name, "file": str(path), "lines": list(lines)})
+            return int(ExitCode.OK)
+        if not path.exists():
+            print_note(f"{args.name} has printed nothing yet ({path})")
+        show_lines(lines)
+        while args.follow:
+            time.sleep(POLL_PAUSE)
+            show_lines(follower.read())
+    return int(ExitCode.OK)
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(to_one_line(line))
+    sys.stdout.flush()

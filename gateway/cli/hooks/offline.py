@@ -1,0 +1,78 @@
+"""A trial of a hook without the gateway: in the same kind of process, with the settings as they stand in the files.
+
+So that a hook can be tried while it is written, in whatever folder it lies, and in the CI of a repository of hooks.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from gateway.cli.hooks.options import is_path
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import Configuration, load_configuration
+from gateway.daemon.hooks import build_fork_server_options, build_hook_environment, list_sources
+from gateway.daemon.parts import unwrap_error
+from gateway.errors import HookError
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.inspection import inspect_folder
+from gateway.hooks.folders.readiness import check_readiness
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
+from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.folders.trial import HookTrial, run_trials
+from gateway.hooks.wires.fork_client import ForkServerClient
+
+
+def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As the gateway answers `hooks.test`, for a hook by its name or its path.
+
+    Raises:
+        HookError: there is no such hook, or it does not start.
+    """
+    configuration = load_configuration(home, get_process_environment())
+    folder = find_folder(name, home, configuration)
+    try:
+        trials = anyio.run(partial(_run_trials, folder, home, configuration, event, fields))
+    except BaseExceptionGroup as group:
+        raise unwrap_error(group) from None  # the task groups around it say nothing to whoever wrote the hook
+    return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
+
+
+def find_folder(name: str, home: Home, configuration: Configuration) -> FoundHook:
+    """Raises HookError when there is no such hook."""
+    path = Path(name).resolve()
+    if is_path(name):
+        places: Sequence[Source] = (Source(path.parent, "path"),)
+    else:
+        places = list_sources(home, configuration)
+    folder = next((found for place in reversed(places) if (found := find_hook_folder(place, path.name))), None)
+    if folder is None:
+        where = path if is_path(name) else home.hooks / name
+        raise HookError(f"{where} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
+    return folder
+
+
+async def _run_trials(
+    folder: FoundHook, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
+) -> Sequence[HookTrial]:
+    settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
+    async with (
+        HookRegistry() as registry,
+        ForkServerClient(build_fork_server_options(configuration)) as nursery,
+        anyio.create_task_group() as tasks,
+    ):
+        house = HookServices(settings, around, registry, nursery, None, None, _refuse_grant, tasks)
+        assessment = check_readiness(folder, inspect_folder(folder), house, HookSwitches(home.hook_state))
+        if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
+            raise HookError(f"{folder.name} is {assessment.state}: {assessment.reason}")
+        trials = await run_trials(assessment, house, event, fields)
+        tasks.cancel_scope.cancel()
+    return trials
+
+
+async def _refuse_grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) -> Any:
+    raise HookError(f"no gateway runs, so nobody does `{verb}`")

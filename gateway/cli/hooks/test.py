@@ -1,0 +1,100 @@
+"""`hooks test` and `hooks fire`: a hook is told of an event on purpose, and one sees what comes of it."""
+
+import argparse
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.hooks.list import call_hooks, format_milliseconds
+from gateway.cli.hooks.offline import run_offline
+from gateway.cli.hooks.options import is_path
+from gateway.cli.output import apply_style, print_note, show_json
+from gateway.cli.progress import show_progress
+from gateway.config.home import Home
+from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.events.catalogue import get_event_spec, suggest_event
+from gateway.hooks.folders.subscription import patterns_of
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    fields = read_payload(args.payload)
+    trials = [fire_event(args, home, fields)] if args.verb == "fire" else run_test(args, home, fields)
+    if args.json:
+        show_json({"trial": trials[0]} if args.verb == "fire" else {"trials": trials})
+    else:
+        for trial in trials:
+            show_trial(trial)
+    return int(ExitCode.OK if all(trial["ok"] for trial in trials) else ExitCode.FAILED)
+
+
+def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
+    hook = call_hooks(home, "info", name=args.name)
+    if not any(patterns_of([*hook["intercepts"], *hook["events"]]).match(args.event)):
+        meant = suggest_event(args.event)
+        hint = f"; did you mean {meant}?" if meant else ""
+        print_note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
+    with show_progress(f"{args.name} has {args.event}"):
+        return dict(call_hooks(home, "fire", name=args.name, event=args.event, payload=fields))
+
+
+def run_test(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    with show_progress(f"{args.name} is being tried"):
+        if not is_path(args.name):
+            with suppress(NotRunning):
+                return list(call_hooks(home, "test", name=args.name, event=args.event, payload=fields)["trials"])
+            print_note("no gateway is running; tried without it, with the settings as they stand in the files")
+        return run_offline(args.name, home, args.event, fields)
+
+
+def show_trial(trial: dict[str, Any]) -> None:
+    verdict = apply_style("ok", "green") if trial["ok"] else apply_style("failed", "red")
+    print(f"{trial['event']}: {verdict} in {format_milliseconds(trial['seconds'])}")
+    if trial["result"] is not None:
+        print(f"  result   {format_json(trial['result'])}")
+    for field, value in trial["changed"].items():
+        print(f"  changed  {field}: {format_json(value)}")
+    for asked in trial["asked"]:
+        print(f"  asked    {format_json(asked)}")
+    if nothing := check_effect(trial):
+        print(f"  {apply_style('warning', 'yellow')}  {nothing}")
+    shown = (trial["traceback"] or trial["error"]).splitlines()
+    for line in shown:
+        print(f"  {line}")
+    for line in trial["output"].splitlines():
+        if not any(line.endswith(told) for told in shown):  # what it raised stands in its log too
+            print(f"  | {line}")
+
+
+def check_effect(trial: dict[str, Any]) -> str:
+    """What the hook decided, where that means nothing at such an event."""
+    known, result = get_event_spec(trial["event"]), trial["result"]
+    word = result.get("decision", "") if isinstance(result, dict) else ""
+    if known is None or word not in ("deny", "end", "retry") or word in known.outcomes:
+        return ""
+    honoured = ", ".join(sorted(known.outcomes)) or "no decision"
+    return f"{word} has no effect at {trial['event']}, which honours {honoured}"
+
+
+def format_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_payload(given: str | None) -> dict[str, Any]:
+    """The fields that were given: as JSON, in a file, or on the standard input (`-`); none when nothing was.
+
+    Raises:
+        HookError: that is something else.
+    """
+    if given is None:
+        return {}
+    is_text = given.lstrip().startswith("{")
+    where = "--payload" if is_text else "the standard input" if given == "-" else given
+    try:
+        fields = json.loads(given if is_text else sys.stdin.read() if given == "-" else Path(given).read_bytes())
+    except ValueError as error:
+        raise HookError(f"{where} is no JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise HookError(f"{where}: the fields of an event are an object, not {type(fields).__name__}")
+    return fields

@@ -1,0 +1,112 @@
+"""What is set outside the file: the process's environment, systemd's credentials, and `.env`, in that order.
+
+Each value comes with its place, and an empty one counts as none. The environment itself is never changed.
+"""
+
+import io
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from dotenv.parser import parse_stream
+
+from gateway.yaml_source import Finding, SourceLocation
+
+ENV_FILE_LIMIT = 1_000_000
+CREDENTIAL_LIMIT = 64_000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class SourcedValue(NamedTuple):
+    """A variable's value and where it was set."""
+
+    text: str
+    place: SourceLocation
+
+
+class Environment(NamedTuple):
+    """All variables, the strongest layer's value for each; and what was found wrong with the sources."""
+
+    values: Mapping[str, SourcedValue]
+    findings: tuple[Finding, ...]
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {name: value.text for name, value in self.values.items()}
+
+
+def read_environment(environ: Mapping[str, str], env_file: Path) -> Environment:
+    findings: list[Finding] = []
+    values = dict(_read_env_file(env_file, environ, findings))
+    directory = environ.get("CREDENTIALS_DIRECTORY", "")
+    if directory:
+        values |= dict(_read_credentials(Path(directory), findings))
+    values |= {
+        name: SourcedValue(text, SourceLocation(f"the variable {name}")) for name, text in environ.items() if text
+    }
+    return Environment(values, tuple(findings))
+
+
+def expand_references(text: str, environ: Mapping[str, str]) -> str:
+    """`${NAME}` and `${NAME:-otherwise}` replaced; a name that is not set becomes nothing."""
+    return _REFERENCE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
+
+
+def find_references(text: str) -> list[str]:
+    """The names that a text needs: those without an `otherwise`."""
+    return [found[1] for found in _REFERENCE.finditer(text) if found[2] is None]
+
+
+def _read_credentials(directory: Path, findings: list[Finding]) -> Iterator[tuple[str, SourcedValue]]:
+    try:
+        for path in sorted(directory.iterdir()):
+            if _NAME.match(path.name) and stat.S_ISREG(path.stat().st_mode):
+                with path.open("rb") as file:
+                    text = file.read(CREDENTIAL_LIMIT + 1).decode().rstrip("\r\n")
+                if text and len(text) <= CREDENTIAL_LIMIT:
+                    yield path.name.upper(), SourcedValue(text, SourceLocation(f"the credential {path.name}"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        what = f"the credentials cannot be read: {reason}"
+        findings.append(Finding(SourceLocation(str(directory)), what, "see LoadCredential= in the systemd unit"))
+
+
+def _read_env_file(
+    path: Path, environ: Mapping[str, str], findings: list[Finding]
+) -> Iterator[tuple[str, SourcedValue]]:
+    text = _read_env_text(path, findings)
+    known = dict(environ)
+    for binding in parse_stream(io.StringIO(text)):
+        above = binding.original.string
+        blank = above[: len(above) - len(above.lstrip())].count("\n")  # empty lines belong to what follows them
+        place = SourceLocation(str(path), binding.original.line + blank, 1)
+        if binding.error:
+            findings.append(Finding(place, "this line cannot be read", "write NAME=value", "warning"))
+        elif binding.key and binding.value:
+            value = expand_references(binding.value, known)
+            known.setdefault(binding.key, value)
+            if value:
+                yield binding.key, SourcedValue(value, place)
+
+
+def _read_env_text(path: Path, findings: list[Finding]) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(ENV_FILE_LIMIT + 1)
+        if len(data) > ENV_FILE_LIMIT:
+            findings.append(
+                Finding(SourceLocation(str(path)), "too large for a file of secrets", "keep secrets alone in it")
+            )
+            return ""
+        return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        findings.append(
+            Finding(SourceLocation(str(path)), f"cannot be read: {reason}", "make it a text file that you can read")
+        )
+        return ""

@@ -1,0 +1,189 @@
+"""All sources laid over each other: one tree, in which the strongest source's value stands, at that source's place.
+
+Each step takes the tree and gives it back changed; what it finds wrong it adds to the findings.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from gateway.config.checks import find_invalid_ids
+from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
+from gateway.config.node_paths import find_node, node_of, put_node
+from gateway.config.providers import PROVIDERS, find_provider
+from gateway.config.settings import HooksSettings
+from gateway.config.variables import (
+    ALLOW_ALL_VARIABLES,
+    PLATFORMS,
+    PREFIX,
+    UNSUPPORTED_VARIABLES,
+    KeyPath,
+    list_hermes_variables,
+    list_own_variables,
+)
+from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlScalar, YamlSequence
+from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source.tree import as_bool
+
+COMMAND_LINE = SourceLocation("the command line")
+DEFAULT = SourceLocation("default")
+
+_SECRET_VARIABLES: Mapping[KeyPath, str] = {
+    ("platforms", "telegram", "token"): "TELEGRAM_BOT_TOKEN",
+    ("platforms", "telegram", "proxy"): "TELEGRAM_PROXY",
+    ("platforms", "discord", "token"): "DISCORD_BOT_TOKEN",
+    ("platforms", "slack", "bot_token"): "SLACK_BOT_TOKEN",
+    ("platforms", "slack", "app_token"): "SLACK_APP_TOKEN",
+    ("model", "api_key"): "GATEWAY_MODEL_API_KEY",
+}
+
+
+def merge_sources(root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]) -> YamlNode:
+    """The file's tree with everything laid over it that counts more."""
+    tree = _expand_hook_shorthand(root)
+    tree = _expand_secrets(tree, outside, findings)
+    shapes = {".".join(name.path): name.shape for name in list_own_variables()}
+    for name in (*list_hermes_variables(), *list_own_variables()):
+        if name.variable in outside.values:
+            tree = put_node(tree, name.path, node_of(outside.values[name.variable], name.shape))
+    tree = _apply_allow_all(tree, outside, findings)
+    for dotted, text in chosen.items():
+        node = node_of(SourcedValue(text, COMMAND_LINE), shapes.get(dotted, "text"))
+        tree = put_node(tree, tuple(dotted.split(".")), node)
+    findings += _check_unused_variables(outside)
+    return _fill_in_models(_clean_ids(tree, root.place.source, findings), outside, findings)
+
+
+def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
+    """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
+    section = find_node(tree, ("hooks",))
+    if not isinstance(section, Tree):
+        return tree
+    settings = set(HooksSettings.__struct_fields__)
+    named = [(key, node) for key, node in section.pairs if key.text not in settings and isinstance(node, Tree)]
+    kept = tuple((key, node) for key, node in section.pairs if key.text in settings or not isinstance(node, Tree))
+    tree = put_node(tree, ("hooks",), Tree(section.place, kept))
+    for key, node in named:
+        tree = put_node(tree, ("hooks", "each", key.text), node)
+    return tree
+
+
+def _expand_secrets(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+    """Where a secret is wanted, `${NAME}` stands for a variable; a secret that is written out is found fault with."""
+    environ = outside.environ
+    for path, variable in _list_secret_paths(tree):
+        node = find_node(tree, path)
+        if not isinstance(node, YamlScalar):
+            continue
+        dotted = ".".join(path)
+        if variable and "${" not in node.text and node.text:
+            remedy = f"write {variable}=... into .env, and ${{{variable}}} here"
+            findings.append(Finding(node.place, f"`{dotted}` is a secret, and this file is no place for one", remedy))
+        for name in find_references(node.text):
+            if not environ.get(name):
+                what = f"`{dotted}` needs the variable {name}, which is not set"
+                findings.append(Finding(node.place, what, f"write {name}=... into .env", "warning"))
+        tree = put_node(tree, path, YamlScalar(node.place, expand_references(node.text, environ), quoted=True))
+    return tree
+
+
+def _list_secret_paths(tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
+    """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
+    yield from _SECRET_VARIABLES.items()
+    for name in _list_keys(tree, "models"):
+        yield ("models", name, "api_key"), "MODEL_API_KEY"
+    for name in _list_keys(tree, "mcp_servers"):
+        for part in ("env", "headers"):
+            for key in _list_keys(tree, "mcp_servers", name, part):
+                yield ("mcp_servers", name, part, key), ""
+
+
+def _list_keys(tree: YamlNode, *path: str) -> tuple[str, ...]:
+    node = find_node(tree, path)
+    return tuple(node) if isinstance(node, Tree) else ()
+
+
+def _apply_allow_all(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+    opened: dict[str, SourceLocation] = {}
+    for variable, networks in ALLOW_ALL_VARIABLES.items():
+        value = outside.values.get(variable)
+        if value and (value.text == "1" or as_bool(value.text)):
+            opened |= dict.fromkeys(networks, value.place)
+        elif value and value.text != "0" and as_bool(value.text) is None:
+            findings.append(Finding(value.place, "is neither true nor false", "write true or false", "warning"))
+    if not opened:
+        return tree
+    items = tuple(YamlScalar(place, network) for network, place in opened.items())
+    before = find_node(tree, ("access", "everybody"))
+    kept = before.items if isinstance(before, YamlSequence) else ()
+    return put_node(tree, ("access", "everybody"), YamlSequence(items[0].place, (*kept, *items)))
+
+
+def _clean_ids(tree: YamlNode, file: str, findings: list[Finding]) -> YamlNode:
+    """What is no id is refused in our file, and passed over where it is Hermes's; `all` is added to each network."""
+    for path, kept, finding in find_invalid_ids(tree):
+        severity: Severity = "error" if finding.place.source == file else "warning"
+        findings.append(replace(finding, severity=severity))
+        tree = put_node(tree, path, kept)
+    for kind in _list_keys(tree, "access"):
+        everywhere = find_node(tree, ("access", kind, "all"))
+        if isinstance(everywhere, YamlSequence):
+            for network in PLATFORMS:
+                own = find_node(tree, ("access", kind, network))
+                items = own.items if isinstance(own, YamlSequence) else ()
+                tree = put_node(
+                    tree, ("access", kind, network), YamlSequence(everywhere.place, (*items, *everywhere.items))
+                )
+    return tree
+
+
+def _fill_in_models(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+    """A provider where a model is named and none is; then each model's address and key, where they are not given."""
+    tree = _fill_in_provider(tree, outside, findings)
+    for path in (("model",), *(("models", name) for name in _list_keys(tree, "models"))):
+        provider = find_node(tree, (*path, "provider"))
+        offer = PROVIDERS.get(provider.text) if isinstance(provider, YamlScalar) else None
+        if offer is None:
+            continue
+        for setting, variable, otherwise in (
+            ("base_url", offer.url_variable, offer.base_url),
+            ("api_key", offer.key_variable, ""),
+        ):
+            value = outside.values.get(variable) or SourcedValue(otherwise, DEFAULT)
+            if value.text and find_node(tree, (*path, setting)) is None:
+                tree = put_node(tree, (*path, setting), YamlScalar(value.place, value.text, quoted=True))
+    return tree
+
+
+def _fill_in_provider(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+    name = find_node(tree, ("model", "name"))
+    if find_node(tree, ("model", "provider")) is not None:
+        return tree
+    provider, variable = find_provider(outside.environ)
+    if provider and name is not None:
+        return put_node(tree, ("model", "provider"), YamlScalar(outside.values[variable].place, provider))
+    if provider:
+        there = f"there is {variable}, but no model is named"
+        findings.append(_make_demo_finding(outside.values[variable].place, there))
+    elif name is not None:
+        findings.append(_make_demo_finding(name.place, "a model is named, but nothing says who offers it"))
+    return tree
+
+
+def _make_demo_finding(place: SourceLocation, because: str) -> Finding:
+    remedy = "set `model.provider` and `model.name`"
+    return Finding(place, f"the built-in demo model answers: {because}", remedy, "warning")
+
+
+def _check_unused_variables(outside: Environment) -> Iterator[Finding]:
+    """Variables that somebody set for us, and that do nothing."""
+    for variable, reason in UNSUPPORTED_VARIABLES.items():
+        if variable in outside.values:
+            yield Finding(outside.values[variable].place, reason, "remove it, if nothing else needs it", "warning")
+    known = {name.variable for name in (*list_own_variables(), *list_hermes_variables())} | set(ALLOW_ALL_VARIABLES)
+    for variable in outside.values:
+        close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85) if variable.startswith(PREFIX) else []
+        if close and variable not in known:
+            place = outside.values[variable].place
+            yield Finding(place, f"{variable[:60]} means nothing", f"did you mean {close[0]}?", "warning")

@@ -1,0 +1,59 @@
+"""Values from outside laid over the tree of the file, each keeping its own place; and where each value came from."""
+
+from collections.abc import Iterator
+
+from gateway.config.environment import SourcedValue
+from gateway.config.variables import KeyPath, Shape
+from gateway.yaml_source import SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
+
+
+def node_of(value: SourcedValue, shape: Shape) -> YamlNode:
+    """A value from outside as the file would write it; a list is separated by commas."""
+    if shape == "flag":
+        return YamlScalar(value.place, {"1": "true", "0": "false"}.get(value.text, value.text))
+    if shape == "text":
+        return YamlScalar(value.place, value.text)
+    items = (item.strip() for item in value.text.strip().removeprefix("[").removesuffix("]").split(","))
+    return YamlSequence(value.place, tuple(YamlScalar(value.place, item) for item in items if item))
+
+
+def find_node(tree: YamlNode, path: KeyPath) -> YamlNode | None:
+    """The node under these keys."""
+    node: YamlNode | None = tree
+    for key in path:
+        node = node.get(key) if isinstance(node, YamlMapping) else None
+    return node
+
+
+def put_node(tree: YamlNode, path: KeyPath, node: YamlNode) -> YamlNode:
+    """The tree with this node under these keys; a section that is no mapping gives way only if it is empty."""
+    if not path:
+        return node
+    if not isinstance(tree, YamlMapping):
+        if not (isinstance(tree, YamlScalar) and tree.text in ("", "~", "null")):
+            return tree  # a wrong section stays, to be found wrong
+        tree = YamlMapping(tree.place)
+    key, rest = path[0], path[1:]
+    below = tree.get(key)
+    changed = put_node(below if below is not None else YamlMapping(node.place), rest, node)
+    if below is None:
+        return YamlMapping(tree.place, (*tree.pairs, (YamlScalar(node.place, key), changed)))
+    return YamlMapping(tree.place, tuple((name, changed if name.text == key else value) for name, value in tree.pairs))
+
+
+def remove_node(tree: YamlNode, path: KeyPath) -> YamlNode:
+    """The tree without what stands under these keys."""
+    if not isinstance(tree, YamlMapping):
+        return tree
+    key, rest = path[0], path[1:]
+    kept = ((name, remove_node(value, rest) if name.text == key else value) for name, value in tree.pairs)
+    return YamlMapping(tree.place, tuple((name, value) for name, value in kept if rest or name.text != key))
+
+
+def list_origins(tree: YamlNode, path: KeyPath = ()) -> Iterator[tuple[str, SourceLocation]]:
+    """Each value that was set, by its whole name, with its place."""
+    if isinstance(tree, YamlMapping):
+        for name, value in tree.pairs:
+            yield from list_origins(value, (*path, name.text))
+    elif path:
+        yield ".".join(path), tree.place

@@ -1,0 +1,146 @@
+"""What the control socket answers about the chat networks and their people: who asks, who is served, one text out."""
+
+import mimetypes
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import anyio
+import msgspec
+
+from gateway import records
+from gateway.control.server import Notify, Verb
+from gateway.daemon.gateway import Gateway, build_dispatcher_context
+from gateway.daemon.platforms import steer_platform
+from gateway.daemon.setup_info import build_setup_info
+from gateway.daemon.status import list_unserved_platforms
+from gateway.dispatcher import pairing_commands
+from gateway.engine import Record
+from gateway.errors import AdapterError, GatewayError
+from gateway.messages import Address, Attachment, Reply
+
+ParamsHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
+TEXT_LIMIT = 100_000
+HOST_OPERATOR = "whoever runs this gateway"
+AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
+ATTACHMENT_KINDS: Mapping[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
+
+
+class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One text, and files, to `platform`, `platform:chat` or `platform:chat:thread`."""
+
+    to: str
+    text: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] = ""
+    files: tuple[str, ...] = ()
+    wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30.0
+
+
+class PlatformVerbs:
+    """Serves the verbs."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._house = build_dispatcher_context(gateway)
+
+    def verbs(self) -> Mapping[str, Verb]:
+        asked: Mapping[str, ParamsHandler] = {
+            "pairing.list": self._list,
+            "pairing.approve": self._approve,
+            "pairing.revoke": self._revoke,
+            "platform.list": self._platforms,
+            "platform.steer": self._steer,
+            "chat.send": self._send,
+        }
+        return {name: as_verb(one) for name, one in asked.items()}
+
+    async def _list(self, _params: dict[str, Any]) -> Any:
+        return pairing_commands.list_pairings(self._house)
+
+    async def _approve(self, params: dict[str, Any]) -> Any:
+        guest = await pairing_commands.approve_pairing(self._house, str(params["code"]), HOST_OPERATOR)
+        return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
+
+    async def _revoke(self, params: dict[str, Any]) -> Any:
+        guest = await pairing_commands.revoke_pairing(self._house, str(params["platform"]), str(params["user_id"]))
+        return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
+
+    async def _platforms(self, _params: dict[str, Any]) -> Any:
+        served = [
+            {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
+            for one in self._gateway.networks
+        ]
+        return {"platforms": served, "off": list_unserved_platforms(self._gateway)}
+
+    async def _steer(self, params: dict[str, Any]) -> Any:
+        return {"did": steer_platform(self._gateway.networks, str(params["verb"]), str(params["name"]))}
+
+    async def _send(self, params: dict[str, Any]) -> Any:
+        """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
+        try:
+            asked = msgspec.convert(params, ChatSendParams)
+        except msgspec.ValidationError as error:
+            raise GatewayError(f"send: {error}") from None
+        if not asked.text.strip() and not asked.files:
+            raise GatewayError("send: there is nothing to send")
+        address = self._place(asked.to)
+        attachments = tuple(read_attachment(Path(path)) for path in asked.files)
+        reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
+        heard = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
+        await self._gateway.outbox.post(reply)
+        with anyio.move_on_after(asked.wait):
+            return {"state": "sent", "message_ids": await wait_until_sent(heard, reply.id)}
+        return {"state": "owed", "message_ids": []}
+
+    def _place(self, to: str) -> Address:
+        platform, _, rest = to.partition(":")
+        chat, _, thread = rest.partition(":")
+        served = [one.name for one in self._gateway.networks]
+        if platform not in served:
+            why = list_unserved_platforms(self._gateway).get(platform, "there is no such network")
+            there = f"served: {', '.join(served)}" if served else "none is served; see: hermes-gateway setup --help"
+            raise AdapterError(f"{platform[:60]!r} is not served: {why}\n{there}")
+        if chat:
+            return Address(platform, chat, thread_id=thread)
+        found = build_setup_info(self._gateway.home, self._gateway.settings).home_of(platform)
+        if found is None:
+            raise AdapterError(
+                f"{platform} has no home channel\n"
+                f"write --to {platform}:CHAT, or set {platform.upper()}_HOME_CHANNEL in {self._gateway.home.env}"
+            )
+        return Address(platform, found.home_channel)
+
+
+async def wait_until_sent(heard: AsyncIterator[Record], reply_id: str) -> list[str]:
+    """The ids of what arrived.
+
+    Raises:
+        AdapterError: it was given up.
+    """
+    async for record in heard:
+        match records.decode(record.data):
+            case records.SendSucceeded(last=True) as sent if sent.reply_id == reply_id:
+                return [one for part in sent.message_ids for one in part]
+            case records.SendFailed(permanent=True) as failed if failed.reply_id == reply_id:
+                raise AdapterError(failed.error)
+    raise AdapterError("the gateway stops; what was to be sent is kept, and goes out when it runs again")
+
+
+def read_attachment(path: Path) -> Attachment:
+    """A file as what its name says it is.
+
+    Raises:
+        AdapterError: there is no such file.
+    """
+    if not path.is_file():
+        raise AdapterError(f"there is no file {path}")
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    kind: AttachmentKind = ATTACHMENT_KINDS.get(media_type.partition("/")[0], "document")
+    return Attachment(kind, str(path.resolve()), path.name, media_type, path.stat().st_size)
+
+
+def as_verb(asked: ParamsHandler) -> Verb:
+    async def answer(params: dict[str, Any], _notify: Notify) -> Any:
+        return await asked(params)
+
+    return answer

@@ -1,0 +1,86 @@
+"""The chat networks that are switched on, each a part of its own: none waits for another, and the start for none.
+
+A network's library is imported when it is needed, in a thread, so that the rest of the gateway is there at once.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from anyio import to_thread
+
+from gateway.adapters import NETWORKS
+from gateway.adapters.shared import Adapter, AdapterContext, Presence
+from gateway.config.platform_settings import AllPlatformSettings, PlatformSettings
+from gateway.daemon.parts import Part, unwrap_error
+from gateway.errors import AdapterError
+
+PAUSED_REASON = "paused"
+
+
+class PlatformPart:
+    """One network that is switched on: its part, and how it fares."""
+
+    def __init__(self, name: str, settings: PlatformSettings, ground: AdapterContext) -> None:
+        self.name = name
+        self.part = Part(name, self._serve)
+        self.presence = Presence(name, ground.registry, self.part.up)
+        self.settings = settings
+        self._ground = ground
+
+    async def _serve(self, _part: Part) -> None:
+        module: Any = await to_thread.run_sync(import_module, NETWORKS[self.name])
+        adapter: Adapter = module.adapter(self.settings, self._ground)
+        try:
+            await adapter.serve(self.presence)
+        except Exception as error:
+            self.presence.down(str(unwrap_error(error)))
+            raise
+        finally:
+            if self.part.is_paused:
+                self.presence.down(PAUSED_REASON)
+
+
+def build_platforms(platforms: AllPlatformSettings, ground: AdapterContext) -> list[PlatformPart]:
+    """The networks that are served."""
+    return [PlatformPart(name, getattr(platforms, name), ground) for name in list_enabled(platforms)]
+
+
+def list_enabled(platforms: AllPlatformSettings) -> list[str]:
+    """The names of the networks that are switched on."""
+    return [name for name in platforms.__struct_fields__ if not why_not_served(name, getattr(platforms, name))]
+
+
+def why_not_served(name: str, network: PlatformSettings) -> str:
+    """Why a network is not served; empty: it is."""
+    if network.enabled is False:
+        return "switched off"
+    tokens = [name for name in network.__struct_fields__ if name.endswith("token") and not getattr(network, name)]
+    if tokens:
+        return f"no {' and no '.join(tokens)}".replace("_", " ")
+    return "" if name in NETWORKS else "not offered by this version"
+
+
+def steer_platform(networks: Sequence[PlatformPart], verb: str, name: str) -> str:
+    """Pause, resume or restart one network, and no other; what was done, in words.
+
+    Raises:
+        AdapterError: there is no such network, or nothing of that kind can be done with it.
+    """
+    network = next((one for one in networks if one.name == name), None)
+    if network is None:
+        there = ", ".join(one.name for one in networks)
+        raise AdapterError(
+            f"there is no network {name!r} here; " + (f"there is {there}" if there else "none is served")
+        )
+    match verb:
+        case "pause":
+            network.part.pause()
+            return f"{name} is paused: nothing is read or sent there; what is owed waits."
+        case "resume":
+            network.part.resume()
+            return f"{name} goes on."
+        case "restart":
+            network.part.restart()
+            return f"{name} is connected anew."
+    raise AdapterError(f"a network can be paused, resumed and restarted, not {verb!r}")

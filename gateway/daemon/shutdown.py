@@ -1,0 +1,71 @@
+"""How the gateway is told to stop, and that it then does stop: in good order within its limit, at once the second time.
+
+Ending at once is safe at any instant: what is owed stands in the journal, and hook processes end with their parent.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.abc
+
+from gateway.errors import ExitCode
+
+log = logging.getLogger(__name__)
+
+
+class Shutdown:
+    """The wish to stop: asked for once, with a reason and the exit code that the supervisor is to see."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._event = anyio.Event()
+        self.reason = ""
+        self.exit = ExitCode.OK
+
+    @property
+    def is_asked(self) -> bool:
+        return self._event.is_set()
+
+    def ask(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
+        """The first asking counts; from now on the clock runs."""
+        if self.is_asked:
+            return
+        self.reason, self.exit = reason, exit_code
+        last_resort = threading.Timer(self._limit, exit_now, [exit_code, f"did not end within {self._limit:.0f} s"])
+        last_resort.daemon = True
+        last_resort.start()
+        self._event.set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+def exit_now(exit_code: ExitCode, why: str) -> None:
+    """End the process now, whatever still runs in it."""
+    log.critical("the gateway %s; it ends now, and what is owed is taken up at the next start", why)
+    logging.shutdown()
+    os._exit(int(exit_code))
+
+
+async def handle_signals(
+    stop: Shutdown,
+    reload: Callable[[], Awaitable[None]],
+    *,
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """TERM and INT stop, a second one ends at once, HUP reads the configuration again."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            name = signal.Signals(number).name
+            if number == signal.SIGHUP:
+                await reload()
+            elif stop.is_asked:
+                exit_now(ExitCode.INTERRUPTED, f"got {name} while it was stopping")
+            else:
+                log.info("%s: stopping", name)
+                stop.ask(name)

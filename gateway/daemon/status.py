@@ -1,0 +1,86 @@
+"""What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway import __version__
+from gateway.daemon import agent_hooks, hooks, mcp_specs
+from gateway.daemon.gateway import Gateway
+from gateway.daemon.platforms import why_not_served
+from gateway.engine import EngineHealth
+
+STATM = Path("/proc/self/statm")
+
+
+async def build_status(gateway: Gateway) -> dict[str, Any]:
+    """All that `status` shows; documented in docs/cli.md."""
+    health = await gateway.engine.health()
+    return {
+        "state": gateway.state,
+        "version": __version__,
+        "pid": os.getpid(),
+        "since": gateway.since,
+        "home": str(gateway.home.root),
+        "socket": str(gateway.home.socket),
+        "model": gateway.agents.model_description,
+        "memory_kb": read_memory_kb(),
+        "hooks": await hooks.count_by_state(gateway.hooks),
+        "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.networks},
+        "platforms_off": list_unserved_platforms(gateway),
+        "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
+        "intake": await describe_intake(gateway, health),
+        "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
+        "journal": msgspec.to_builtins(health),
+        "configuration": str(gateway.home.config),
+        "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
+        "attention": [
+            *list_gateway_problems(gateway),
+            *await hooks.list_hook_problems(gateway.hooks),
+            *agent_hooks.check_agent_hooks(gateway.settings, await gateway.hooks.status()),
+            *mcp_specs.list_server_problems(gateway.tool_servers),
+            *([] if health.ok else [f"journal: {health.detail}"]),
+        ],
+    }
+
+
+async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
+    """`open`, or why no message is taken now; the networks keep them meanwhile."""
+    if not health.ok:
+        return f"stopped: {health.detail}"
+    return "stopped: too many conversations wait" if await gateway.lanes.is_full() else "open"
+
+
+def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
+    """The networks that are not served, and why."""
+    platforms = gateway.settings.platforms
+    reasons = {name: why_not_served(name, getattr(platforms, name)) for name in platforms.__struct_fields__}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def list_gateway_problems(gateway: Gateway) -> list[str]:
+    """What somebody should look at."""
+    asking = gateway.access.pairings.asking if gateway.access.pairings else ()
+    return [
+        *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
+        *(f"{one.name}: {what}" for one in gateway.networks for what in one.presence.facts.complaints),
+        *(f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list" for one in asking),
+        *filter(None, [gateway.trouble, gateway.retention.trouble]),
+    ]
+
+
+def read_memory_kb() -> int:
+    """What this process holds in memory now; 0 where the system does not say."""
+    try:
+        pages = int(STATM.read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def format_status_line(gateway: Gateway) -> str:
+    """For the supervisor."""
+    up = [part.facts.name for part in gateway.parts if part.facts.state == "up"]
+    return f"{gateway.state}: {', '.join(up)}; {gateway.lanes.running} turns"

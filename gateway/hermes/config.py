@@ -1,0 +1,159 @@
+"""What Hermes's own `config.yaml` says of plugins, shell hooks and outbound webhooks. It is read, and never written.
+
+It is read again when it has changed and somebody looks. What of it cannot be understood is left out and found fault
+with; a file that cannot be read at all says nothing.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml, to_plain
+from gateway.yaml_source import YamlMapping as Tree
+
+log = logging.getLogger(__name__)
+
+FILE_LIMIT = 2_000_000
+OUTBOUND_KEY = "outbound"
+SHELL_TIMEOUT, LONGEST_SHELL_TIMEOUT = 60.0, 300.0
+WEBHOOK_TIMEOUT, LONGEST_WEBHOOK_TIMEOUT = 10.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShellEntry:
+    """`hooks.<event>`: a command that is run for each such event."""
+
+    event: str
+    command: str
+    matcher: str = ""
+    timeout: float = SHELL_TIMEOUT
+    fail_closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundEntry:
+    """One of `hooks.outbound`: a URL that is told of events."""
+
+    url: str
+    events: tuple[str, ...]
+    matcher: str = ""
+    secret_env: str = ""
+    timeout: float = WEBHOOK_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class HermesHooks:
+    """All of it. `entries`: the settings of plugins, by name."""
+
+    enabled: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shell: tuple[ShellEntry, ...] = ()
+    outbound: tuple[OutboundEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.enabled or self.disabled or self.shell or self.outbound)
+
+
+class HermesConfig:
+    """The file. `is_safe`: Hermes's safe mode, in which none of this counts."""
+
+    def __init__(self, path: Path, is_safe: bool = False) -> None:
+        self.path = path
+        self._is_safe = is_safe
+        self._stamp: tuple[int, int] | None = None
+        self._read = HermesHooks()
+
+    def read(self) -> HermesHooks:
+        """As it is now."""
+        if self._is_safe:
+            return HermesHooks()
+        try:
+            found = self.path.stat()
+        except OSError:
+            return HermesHooks()
+        stamp = (found.st_mtime_ns, found.st_size)
+        if stamp != self._stamp:
+            self._read, self._stamp = read_hermes_config(self.path), stamp
+            for finding in self._read.findings:
+                if finding.severity == "warning" or self._read.is_empty:
+                    log.warning("%s", finding)
+        return self._read
+
+
+def read_hermes_config(path: Path) -> HermesHooks:
+    """What the file says now, safe mode or not."""
+    tree = read_yaml(path, FILE_LIMIT, name=str(path))
+    findings = list(tree.findings)
+    root = tree.root if isinstance(tree.root, Tree) else Tree(SourceLocation(str(path)))
+    plugins, hooks = _get_section(root, "plugins"), _get_section(root, "hooks")
+    entries = to_plain(_get_section(plugins, "entries"))
+    return HermesHooks(
+        enabled=frozenset(_get_words(plugins.get("enabled"))),
+        disabled=frozenset(_get_words(plugins.get("disabled"))),
+        entries={str(name): entry for name, entry in entries.items() if isinstance(entry, dict)},
+        shell=tuple(_read_shell_entries(hooks, findings)),
+        outbound=tuple(_read_outbound_entries(hooks, findings)),
+        findings=tuple(findings),
+    )
+
+
+def _read_shell_entries(hooks: Tree, findings: list[Finding]) -> Iterator[ShellEntry]:
+    for key, node in hooks.pairs:
+        if key.text == OUTBOUND_KEY or not isinstance(node, YamlSequence):
+            continue
+        for item in node.items:
+            command = _get_text(item, "command")
+            if not command:
+                remedy = "write - command: ~/my-script.sh"
+                findings.append(Finding(item.place, f"this hook at {key.text} has no command", remedy, "warning"))
+                continue
+            timeout = _read_timeout(item, SHELL_TIMEOUT, LONGEST_SHELL_TIMEOUT, findings)
+            closed = _get_text(item, "fail_closed").lower() in ("true", "yes", "on")
+            yield ShellEntry(key.text, command, _get_text(item, "matcher"), timeout, closed)
+
+
+def _read_outbound_entries(hooks: Tree, findings: list[Finding]) -> Iterator[OutboundEntry]:
+    node = hooks.get(OUTBOUND_KEY)
+    for item in node.items if isinstance(node, YamlSequence) else ():
+        url, events = _get_text(item, "url"), _get_words(item.get("events") if isinstance(item, Tree) else None)
+        if not url or not events:
+            remedy = "write - url: https://... and events: [post_tool_call]"
+            findings.append(Finding(item.place, "this webhook has no url, or no events", remedy, "warning"))
+            continue
+        timeout = _read_timeout(item, WEBHOOK_TIMEOUT, LONGEST_WEBHOOK_TIMEOUT, findings)
+        yield OutboundEntry(url, tuple(events), _get_text(item, "matcher"), _get_text(item, "secret_env"), timeout)
+
+
+def _read_timeout(item: YamlNode, default: float, longest: float, findings: list[Finding]) -> float:
+    written = _get_text(item, "timeout")
+    if not written:
+        return default
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        what = f"`timeout: {written[:40]}` is no number of seconds above 0; it is {default:g}"
+        findings.append(Finding(item.place, what, f"write timeout: {default:g}", "warning"))
+        return default
+    return min(seconds, longest)
+
+
+def _get_section(root: YamlNode | None, key: str) -> Tree:
+    found = root.get(key) if isinstance(root, Tree) else None
+    return found if isinstance(found, Tree) else Tree(SourceLocation(""))
+
+
+def _get_words(node: YamlNode | None) -> list[str]:
+    items = node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
+    return [item.text for item in items if isinstance(item, YamlScalar) and item.text]
+
+
+def _get_text(node: YamlNode, key: str) -> str:
+    found = node.get(key) if isinstance(node, Tree) else None
+    return found.text.strip() if isinstance(found, YamlScalar) else ""

@@ -1,0 +1,176 @@
+"""What Hermes plugins give the agent and the people (tools, skills, commands), and what they may ask of the gateway."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import anyio
+import msgspec
+
+from gateway.access import INTERNAL
+from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext
+from gateway.agent.skills import read_skill
+from gateway.agent.tool_runner import run_tool
+from gateway.commands import Command
+from gateway.errors import AgentError, HookError, ModelError
+from gateway.events import Pause
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.hook import FolderHook
+from gateway.hooks.folders.plugin_tools import PluginTools
+from gateway.hooks.folders.services import RequestServer
+from gateway.hooks.wires.worker_handle import PluginItem
+from gateway.transcript import Entry, ToolCall, Usage
+
+TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
+LLM_TIMEOUT = 120.0
+OVERRIDE_OPTION = (
+    "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
+)
+
+
+class Plugins:
+    """What the running plugins have, as the agent and the commands know it."""
+
+    def __init__(self, offering: PluginTools) -> None:
+        self._offering = offering
+
+    def extend_agent(self, agent: Agent) -> Agent:
+        """The agent with their tools and skills. A name that is taken keeps its meaning, if nobody wanted otherwise."""
+        tools = {tool.name: tool for tool in agent.tools}
+        skills = list(agent.skills)
+        for hook, offers in self._offering.all():
+            for tool in offers.tools:
+                if tool.name not in tools or (tool.override and _may_override(hook)):
+                    tools[tool.name] = self._tool(hook, tool)
+            skills += filter(None, (_skill_from(hook, one) for one in offers.skills))
+        return replace(agent, tools=tuple(tools.values()), skills=tuple(skills))
+
+    def commands(self) -> Iterable[Command]:
+        for hook, offers in self._offering.all():
+            for one in offers.commands:
+                yield Command(one.name, one.summary, one.usage, run=self._runner(hook.name, one.name))
+
+    def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
+        async def call(args: dict[str, Any], context: ToolContext) -> Any:
+            facts = {name: value for name, value in context.facts.items() if isinstance(value, str)}
+            target, asked = f"tool:{offered.name}", {**facts, "args": args}
+            try:
+                return await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
+            except HookError as error:
+                raise AgentError(f"{offered.name} of the plugin {hook.name}: {error}") from None
+
+        return Tool(offered.name, offered.description, offered.schema, call)
+
+    def _runner(self, hook: str, command: str) -> Callable[[str, Mapping[str, Any]], Awaitable[str]]:
+        async def run(args: str, place: Mapping[str, Any]) -> str:
+            try:
+                said = await self._offering.use(hook, f"command:{command}", {**place, "args": args}, COMMAND_TIMEOUT)
+            except HookError as error:
+                return f"/{command} failed: {error}"
+            return str(said or "")
+
+        return run
+
+
+def _may_override(hook: FolderHook) -> bool:
+    return bool(hook.current and hook.current.options.get(OVERRIDE_OPTION) is True)
+
+
+def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill | None:
+    """`<plugin>:<name>`, as Hermes calls it; a SKILL.md without a description has that of its registration."""
+    folder = Path(offered.folder)
+    found = read_skill(folder, [])
+    description = offered.description or (found.description if found else "")
+    return Skill(f"{hook.name}:{offered.name}", description, folder, found.version if found else "")
+
+
+class PluginLlmRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`llm`: what a plugin wants of the model."""
+
+    messages: tuple[dict[str, Any], ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = LLM_TIMEOUT
+
+
+class PluginToolRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`tool`: a tool of the agent, used by hand."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class PluginGrants:
+    """The grants of all hooks, and those that plugins have besides: `llm` and `tool`. `agent`: the main one, now."""
+
+    def __init__(self, grants: RequestServer, agent: Callable[[], Agent], registry: HookRegistry) -> None:
+        self._grants = grants
+        self._agent = agent
+        self._registry = registry
+
+    async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
+        """Raises HookError."""
+        try:
+            if verb == "llm":
+                return await self._llm(msgspec.convert(params, PluginLlmRequest))
+            if verb == "tool":
+                return await self._tool(hook, msgspec.convert(params, PluginToolRequest))
+        except msgspec.ValidationError as error:
+            raise HookError(f"{verb}: {error}") from None
+        return await self._grants(hook, verb, params, during)
+
+    async def _llm(self, asked: PluginLlmRequest) -> dict[str, Any]:
+        model = self._agent().model
+        entries = [Entry(_role_of(one), _content_of(one)) for one in asked.messages]
+        options = {"temperature": asked.temperature, "max_tokens": asked.max_tokens}
+        request = ModelRequest(
+            messages=tuple(entry for entry in entries if entry.role != "system"),
+            system="\n\n".join(entry.content for entry in entries if entry.role == "system"),
+            options={name: value for name, value in options.items() if value is not None},
+        )
+        text, usage = "", Usage(calls=1)
+        try:
+            with anyio.fail_after(asked.timeout):
+                async for chunk in model.stream(request):
+                    text += chunk.text
+                    usage = chunk.usage or usage
+        except TimeoutError:
+            raise HookError(f"llm: the model took more than {asked.timeout:g} s") from None
+        except ModelError as error:
+            raise HookError(f"llm: {error}") from None
+        return {"text": text, "model": model.name, "usage": msgspec.to_builtins(usage)}
+
+    async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
+        """As the model would use it: with the same events, checks and refusals; nobody can be asked here."""
+        facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
+        view = self._registry.scope(facts)
+        ports = Ports(run=view.run, emit=view.emit, wants=view.wants)
+        call = ToolCall(f"{hook}-{uuid4().hex[:12]}", asked.name, asked.args)
+        try:
+            entry = await run_tool(self._agent(), call, ports)
+        except Pause as pause:
+            return _format_error(f"a person would have to be asked: {pause}")
+        return _format_error(entry.content) if entry.error else entry.content
+
+
+def _role_of(message: Mapping[str, Any]) -> Any:
+    role = message.get("role", "user")
+    if role not in ("system", "user", "assistant"):
+        raise HookError(f"llm: a message is of system, user or assistant, not of {role!r}")
+    return role
+
+
+def _content_of(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    parts: Sequence[Any] = content if isinstance(content, list) else (content,)
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    found = [text for text in texts if isinstance(text, str)]
+    if len(found) < len(texts):
+        raise HookError("llm: only texts can be given to the model here, no images")
+    return "\n".join(found)
+
+
+def _format_error(text: str) -> str:
+    return msgspec.json.encode({"error": text}).decode()

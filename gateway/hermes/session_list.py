@@ -1,0 +1,149 @@
+"""`sessions/sessions.json`, as hooks written for Hermes read it: which conversation is where, and under which id.
+
+Kept only in a home in which no Hermes has run: where there is its `state.db`, or a file that is not ours, that is
+Hermes's to write. It is a copy for others; nothing of ours reads it but its own entries, after a restart.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from gateway import records
+from gateway.config.home import Home
+from gateway.engine import Engine
+from gateway.engine.interface import Tail
+from gateway.messages import Message
+from gateway.sessions import Session, SessionRepository, platform_of
+
+MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
+WRITE_PAUSE = 1.0  # seconds in which changes are gathered
+MAX_SESSIONS = 500  # conversations, the newest
+
+log = logging.getLogger(__name__)
+
+
+class SessionList:
+    def __init__(self, home: Home, engine: Engine, sessions: SessionRepository) -> None:
+        self._home = home
+        self._engine = engine
+        self._sessions = sessions
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._messages: dict[str, Message] = {}
+        self._changed: dict[str, None] = {}
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
+        heard = self._engine.tail(records.IN_SUBJECTS, records.TURN_SUBJECTS)
+        self._entries = read_entries(self._home.hermes_sessions)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._listen, heard)
+            task_status.started()
+            while True:
+                await anyio.sleep(WRITE_PAUSE)
+                if self._changed and self.is_ours():
+                    await self._write()
+
+    def is_ours(self) -> bool:
+        """Whether the file is ours to write, or not there and no Hermes either."""
+        if self._home.hermes_state.exists():
+            return False
+        path = self._home.hermes_sessions
+        return not path.exists() or _read_json(path).get("_README") == MARKER
+
+    async def _listen(self, heard: Tail) -> None:
+        async for record in heard:
+            kept = records.decode(record.data) if record.seq else None
+            if isinstance(kept, records.InboundMessage):
+                self._messages[kept.session_key] = kept.message
+            if isinstance(kept, records.InboundMessage | records.SessionOpened):
+                self._changed[kept.session_key] = None
+
+    async def _write(self) -> None:
+        changed, self._changed = self._changed, {}
+        messages, self._messages = self._messages, {}
+        for key in changed:
+            session = await self._sessions.open(key)
+            if session.session_id:
+                before = self._entries.pop(key, {})
+                self._entries[key] = entry_of(session, messages.get(key), before)
+        self._entries = dict(list(self._entries.items())[-MAX_SESSIONS:])
+        try:
+            await anyio.to_thread.run_sync(
+                write_entries, self._home.hermes_sessions, {"_README": MARKER, **self._entries}
+            )
+        except OSError as error:
+            log.warning("%s cannot be kept: %s", self._home.hermes_sessions, error)
+
+
+def entry_of(session: Session, message: Message | None, before: Mapping[str, Any]) -> dict[str, Any]:
+    """One value of the file, in Hermes's shape."""
+    origin = dict(before.get("origin") or {})
+    if message is not None:
+        at = message.address
+        origin = {
+            "platform": at.platform,
+            "chat_id": at.chat_id,
+            "chat_name": None,
+            "chat_type": at.chat_type,
+            "user_id": message.user_id,
+            "user_name": message.user_name or None,
+            "thread_id": at.thread_id or None,
+            "chat_topic": None,
+        }
+    used = session.usage
+    reset = session.reason if session.reason in ("idle", "daily") else None
+    return {
+        "session_key": session.key,
+        "session_id": session.session_id,
+        "created_at": _format_time(session.began),
+        "updated_at": _format_time(session.last_active),
+        "display_name": session.title or origin.get("user_name"),
+        "platform": origin.get("platform") or session.platform or platform_of(session.key),
+        "chat_type": origin.get("chat_type", "dm"),
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "cache_read_tokens": 0,
+        "cache_write_tokens": 0,
+        "total_tokens": used.input_tokens + used.output_tokens,
+        "estimated_cost_usd": used.cost,
+        "cost_status": "unknown",
+        "last_prompt_tokens": 0,
+        "was_auto_reset": reset is not None,
+        "auto_reset_reason": reset,
+        "suspended": False,
+        "resume_pending": False,
+        "resume_reason": None,
+        **({"origin": origin} if origin else {}),
+    }
+
+
+def read_entries(path: Path) -> dict[str, dict[str, Any]]:
+    return {key: value for key, value in _read_json(path).items() if isinstance(value, dict)}
+
+
+def write_entries(path: Path, content: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+    beside.replace(path)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
