@@ -7,8 +7,7 @@ from typing import Any
 
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
-from gateway.agent.tool_sources import ToolSource
-from gateway.agent.tools import Tool
+from gateway.agent.tools import Tool, ToolSource
 
 
 @dataclass(frozen=True, slots=True)

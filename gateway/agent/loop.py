@@ -5,21 +5,46 @@ gets no tools, so that it must say what it has; if it still wants some, the pers
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
+import anyio.to_thread
 import msgspec
 
-from gateway.agent.context_files import read_context_files
 from gateway.agent.model import ModelRequest, ModelResponse
 from gateway.agent.model_call import call_llm
 from gateway.agent.skill_tools import make_skill_tools
 from gateway.agent.skills import render_skills_prompt
 from gateway.agent.subagents import SubagentRunner, make_agent_tools
 from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
-from gateway.agent.tool_sources import gather_tools
-from gateway.agent.tools import Tool
+from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
 from gateway.records import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
+
+LONGEST = 32_000  # bytes of one file
+
+
+async def read_context_files(paths: Sequence[Path]) -> str:
+    """The text of those that are there, each under its name."""
+    return await anyio.to_thread.run_sync(_read_all, paths) if paths else ""
+
+
+def _read_all(paths: Sequence[Path]) -> str:
+    return "\n\n".join(text for text in map(_read, paths) if text)
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.is_file():  # a pipe in its place would hold us up
+            return ""
+        with path.open("rb") as file:
+            data = file.read(LONGEST + 1)
+    except OSError:
+        return ""
+    text = data[:LONGEST].decode("utf-8", "replace").strip()
+    cut = f"\n[cut after {LONGEST} bytes]" if len(data) > LONGEST else ""
+    return f"# {path.name}\n\n{text}{cut}" if text else ""
+
 
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."

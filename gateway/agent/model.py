@@ -59,3 +59,16 @@ class ModelResponse:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
     stop: str = ""
+
+
+CHARACTERS = 4  # a token
+CALL, SPEC = 40, 200  # characters of a tool call and of a tool's schema, roughly
+
+
+def estimate_tokens(request: ModelRequest) -> int:
+    characters = len(request.system)
+    for entry in request.messages:
+        characters += len(entry.content)
+        characters += sum(CALL + sum(len(str(value)) for value in call.args.values()) for call in entry.tool_calls)
+    characters += sum(len(spec.description) + SPEC for spec in request.tools)
+    return characters // CHARACTERS

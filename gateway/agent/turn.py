@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.agent.agent import Agent
-from gateway.agent.compaction import apply_summary
 from gateway.agent.invocation import invoke
+from gateway.agent.model_call import apply_summary
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.questions import prepare_question, process_answer
 from gateway.agent.replay import build_replay

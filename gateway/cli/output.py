@@ -3,9 +3,12 @@
 import json
 import os
 import sys
+import textwrap
+import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from gateway.config.home import get_process_environment
@@ -135,3 +138,51 @@ def _get_width(stream: TextIO) -> int | None:
     if not stream.isatty():
         return None
     return os.get_terminal_size(stream.fileno()).columns or 80
+
+
+QUIET_SECONDS = 1.0  # seconds before a word is said
+TICK = 0.25
+
+
+@contextmanager
+def show_progress(what: str) -> Generator[None, None, None]:
+    """On a terminal one line of stderr counts the seconds, and goes; elsewhere it is said once."""
+    over = threading.Event()
+    teller = threading.Thread(target=_print_progress, args=(what, over), daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+def _print_progress(what: str, over: threading.Event) -> None:
+    begun = time.monotonic()
+    if over.wait(QUIET_SECONDS):
+        return
+    if not sys.stderr.isatty():
+        print_note(f"{what} ...")
+        return
+    while not over.wait(TICK):
+        sys.stderr.write(f"\r\x1b[2K{what}: {format_duration(time.monotonic() - begun)}")
+        sys.stderr.flush()
+    sys.stderr.write("\r\x1b[2K")
+    sys.stderr.flush()
+
+
+WIDTH = 100
+
+
+def render_box(title: str, fields: Sequence[tuple[str, str]]) -> str:
+    """A frame around names and values; long values go on in the next line."""
+    names = max(count_columns(name) for name, _ in fields)
+    inner = WIDTH - 4
+    lines: list[str] = []
+    for name, value in fields:
+        folded = textwrap.wrap(value, inner - names - 2, break_on_hyphens=False, break_long_words=False) or [""]
+        lines += [f"{label:{names}}  {part}" for label, part in zip([name, *[""] * len(folded)], folded, strict=False)]
+    widest = max(count_columns(line) for line in [*lines, title])
+    top = f"╭─ {title} " + "─" * (widest - count_columns(title) - 1) + "╮"
+    rows = [f"│ {line}{' ' * (widest - count_columns(line))} │" for line in lines]
+    return "\n".join([top, *rows, "╰" + "─" * (widest + 2) + "╯"])

@@ -10,8 +10,7 @@ from functools import partial
 import anyio
 
 from gateway import __version__
-from gateway.cli.banner import render_box
-from gateway.cli.output import has_colours
+from gateway.cli.output import has_colours, render_box
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.permissions import prepare_home
@@ -20,8 +19,8 @@ from gateway.daemon.parts import unwrap_error
 from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
 from gateway.logs.pipeline import LogPipeline, choose_formatter
-from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
+from gateway.logs.text import Redactor
 from gateway.notify import Notifier
 
 log = logging.getLogger("gateway.config")

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gateway.cli.output import print_note
-from gateway.cli.progress import show_progress
+from gateway.cli.output import print_note, show_progress
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode

@@ -6,10 +6,9 @@ Each check looks at the settings and at the tree that they came from, so that it
 import re
 from collections.abc import Iterable, Iterator
 
-from gateway.config.agent_settings import ModelSettings
 from gateway.config.node_paths import find_node
 from gateway.config.providers import PROVIDERS
-from gateway.config.settings import MAIN, Settings
+from gateway.config.settings import MAIN, ModelSettings, Settings
 from gateway.config.variables import PLATFORMS
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
 from gateway.yaml_source.tree import to_printable

@@ -1,8 +1,10 @@
 """How a setting says what it means: to the reader of the reference, to an editor, and to the check of the file."""
 
-from typing import Any
+from typing import Any, NoReturn, Self
 
 from msgspec import Meta
+
+from gateway.yaml_source import YamlScalar
 
 HTTP_PATTERN = r"^(https?://\S+)?$"
 WEBSOCKET_PATTERN = r"^(wss?://\S+)?$"
@@ -10,3 +12,37 @@ WEBSOCKET_PATTERN = r"^(wss?://\S+)?$"
 
 def describe(text: str, **bounds: Any) -> Meta:
     return Meta(description=text, **bounds)
+
+
+class Secret:
+    """One secret; false where there is none."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str = "") -> None:
+        self._value = value
+
+    @classmethod
+    def from_scalar(cls, scalar: YamlScalar) -> Self:
+        return cls(scalar.text)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(...)" if self._value else "Secret()"
+
+    def __str__(self) -> str:
+        return "[secret]" if self._value else ""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret does not leave its process")

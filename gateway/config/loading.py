@@ -15,11 +15,11 @@ import msgspec
 
 from gateway.config.checks import check_settings
 from gateway.config.environment import Environment, read_environment
+from gateway.config.fields import Secret
 from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
 from gateway.config.permissions import check_home
-from gateway.config.secret import Secret
 from gateway.config.settings import Settings
 from gateway.config.variables import list_hermes_variables
 from gateway.errors import ConfigError

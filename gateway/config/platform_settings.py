@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, describe
-from gateway.config.secret import Secret
+from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):

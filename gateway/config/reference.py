@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from gateway.config.agent_settings import ModelSettings
-from gateway.config.secret import Secret
-from gateway.config.settings import HookOverrides, HooksSettings, PlatformIds, Settings
+from gateway.config.fields import Secret
+from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds, Settings
 from gateway.config.variables import ALLOW_ALL_VARIABLES, list_hermes_variables, list_own_variables
-from gateway.yaml_source.descriptions import format_value
+from gateway.yaml_source.scalars import format_value
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
 NAME_PLACEHOLDER = "NAME"  # stands for the names that people choose

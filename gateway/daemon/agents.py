@@ -10,21 +10,19 @@ from gateway.agent.libraries import is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.fallback import RetryPolicy
-from gateway.agent.models.openai_format import TokenPrice
+from gateway.agent.models.openai import TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
-from gateway.agent.tool_sources import ToolSource, choose_sources
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool
 from gateway.agent.toolbox.web import WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
-from gateway.agent.tools import find_tool
-from gateway.config.agent_settings import ModelSettings
+from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
-from gateway.config.settings import MAIN, Settings
+from gateway.config.settings import MAIN, ModelSettings, Settings
 from gateway.errors import ConfigError
 from gateway.hooks import HookRegistry
 from gateway.messages import Message

@@ -1,23 +1,111 @@
 """`run_daemon`: one gateway for a home, until it is told to stop."""
 
+import fcntl
 import gc
 import logging
+import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway import __version__
 from gateway.config.home import Home
+from gateway.config.loading import Configuration
+from gateway.config.settings import Settings
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
-from gateway.daemon.lock import lock_home
-from gateway.daemon.reload import ConfigurationReloader, LoadConfiguration
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.status import format_status_line
-from gateway.errors import ExitCode
+from gateway.errors import ConfigError, ExitCode, HomeBusy
 from gateway.notify import Notifier
+
+LoadConfiguration: TypeAlias = Callable[[], Configuration]
+
+RELOADABLE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
+RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
+
+
+class ConfigurationReloader:
+    """Reads the configuration again, and says what comes of it: in the log and in `status`."""
+
+    def __init__(self, gateway: Gateway, load: LoadConfiguration, notifier: Notifier) -> None:
+        self._gateway = gateway
+        self._built = gateway.settings
+        self._load = load
+        self._notifier = notifier
+
+    async def now(self) -> None:
+        self._notifier.reloading()
+        try:
+            configuration = self._load()
+        except ConfigError as error:
+            log.error("the configuration was not reloaded, the one before goes on: %s", error)
+            self._gateway.trouble = f"the configuration was not reloaded: {error}"
+        else:
+            await self._gateway.take(configuration)
+            self._gateway.trouble = describe_restart_needed(list_restart_needed(self._built, configuration.settings))
+            log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
+        self._notifier.ready(format_status_line(self._gateway))
+
+
+def list_restart_needed(before: Settings, after: Settings) -> list[str]:
+    """The settings that differ, and for which it must be started again."""
+    return [name for name in list_differences(before, after) if not RELOADABLE & {name, name.partition(".")[0]}]
+
+
+def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:
+    """The names of the settings that differ, with those of their sections before them."""
+    if not isinstance(before, msgspec.Struct):
+        yield from [within] if before != after else []
+        return
+    for field in before.__struct_fields__:
+        yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
+
+
+def describe_restart_needed(names: list[str]) -> str:
+    return f"changed, but only from the next start on: {', '.join(names)}" if names else ""
+
+
+POLL_PAUSE = 0.1
+
+
+@asynccontextmanager
+async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
+    """Hold the home while inside; the gateway before us may still be draining, so wait for it.
+
+    Raises:
+        HomeBusy: somebody else still held the home after `patience` seconds.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with anyio.move_on_after(patience):
+            while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
+                await anyio.sleep(POLL_PAUSE)
+        if not _try_lock(descriptor):
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
+            raise HomeBusy(
+                f"another gateway serves this home: {path}: held by {holder}\n"
+                "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
+            )
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"pid {os.getpid()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 log = logging.getLogger(__name__)
 

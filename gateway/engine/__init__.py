@@ -1,7 +1,7 @@
 """The journal: what it promises stands in `interface`; one SQLite file keeps it, or memory alone."""
 
-from gateway.engine.clock import Clock
 from gateway.engine.interface import (
+    Clock,
     Consumer,
     ConsumerSpec,
     Delivery,

@@ -8,7 +8,8 @@ special. A name against these rules is a ValueError. Nothing above this interfac
 Every call raises EngineError once the journal is closed.
 """
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -235,3 +236,11 @@ def matches(pattern: str, subject: str) -> bool:
             return False
         given = given[: len(wanted)]
     return len(wanted) == len(given) and all(w in ("*", g) for w, g in zip(wanted, given, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """`wall` stamps records and ends their time to live; everything that waits goes by `steady`."""
+
+    wall: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
-from gateway.engine.clock import Clock
-from gateway.engine.interface import Record, RequestHandler, StopServing
+from gateway.engine.interface import Clock, Record, RequestHandler, StopServing
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 
@@ -193,3 +192,17 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
         # Whatever the serving part does wrong is told to the asker.
         log.warning("the answer on %s failed", subject, exc_info=error)
         raise EngineError(f"the answer on {subject!r} failed: {error!r}") from error
+
+
+class Signal:
+    """Take hold of the bell that hangs there, look whether there is something to do, and if not wait for that bell.
+
+    To ring it is to hang up a new one too. So what happens between the look and the wait wakes the sleeper at once.
+    """
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def notify(self) -> None:
+        rung, self.event = self.event, asyncio.Event()
+        rung.set()

@@ -8,9 +8,9 @@ from gateway.errors import HookError
 from gateway.events import Bags, Event
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp_event
 from gateway.hooks.deadlines import Deadlines
-from gateway.hooks.event_plan import EventPlan
 from gateway.hooks.mailbox import enqueue_event
 from gateway.hooks.outcomes import OutcomeCollector
+from gateway.hooks.subscriptions import EventPlan
 
 
 class InterceptedEvent(Event):

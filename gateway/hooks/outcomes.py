@@ -8,8 +8,8 @@ from typing import Any
 from gateway.errors import HookError
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.deadlines import Deadline
-from gateway.hooks.event_plan import PlannedCall
 from gateway.hooks.hook import Hook, describe_error
+from gateway.hooks.subscriptions import PlannedCall
 
 log = logging.getLogger("gateway.hooks")
 

@@ -49,8 +49,7 @@ from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
-from gateway.hooks.mailbox import Mailbox, enqueue_event
-from gateway.hooks.mailbox_runner import MailboxRunner
+from gateway.hooks.mailbox import Mailbox, MailboxRunner, enqueue_event
 from gateway.hooks.scope import HookScope, NoAnswers
 from gateway.hooks.subscriptions import RemoveHook, Subscriptions
 

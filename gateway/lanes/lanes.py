@@ -19,8 +19,7 @@ from gateway.engine.interface import ConsumerSpec, Engine, Lease, NewRecord, Rec
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.errors import Conflict, Duplicate, EngineError
 from gateway.lanes.context import LaneContext, LaneSettings, lease_key_of
-from gateway.lanes.lane import Lane
-from gateway.lanes.next_job import PAGE, read_inbound
+from gateway.lanes.lane import PAGE, Lane, read_inbound
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn, build_partial_entries
 from gateway.messages import Message

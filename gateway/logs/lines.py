@@ -3,10 +3,32 @@
 import calendar
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from gateway.logs.context import CONTEXT_KEYS
+CONTEXT_KEYS = ("session", "turn", "hook", "platform")
+
+_EMPTY_CONTEXT: Mapping[str, str] = MappingProxyType({})
+_context: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", default=_EMPTY_CONTEXT)
+
+
+@contextmanager
+def bind_context(*, session: str = "", turn: str = "", hook: str = "", platform: str = "") -> Iterator[None]:
+    """Lines that are written inside carry these; what is empty stays as it was outside."""
+    given = {"session": session, "turn": turn, "hook": hook, "platform": platform}
+    mark = _context.set({**_context.get(), **{key: value for key, value in given.items() if value}})
+    try:
+        yield
+    finally:
+        _context.reset(mark)
+
+
+def get_context() -> Mapping[str, str]:
+    return _context.get()
+
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 

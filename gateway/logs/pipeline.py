@@ -17,18 +17,18 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from gateway.errors import GatewayError
-from gateway.logs.context import CONTEXT_KEYS, get_context
 from gateway.logs.lines import (
+    CONTEXT_KEYS,
     LineFormatter,
     LogLine,
     as_json,
     format_for_journald,
     format_for_pipe,
     format_for_terminal,
+    get_context,
 )
-from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import Sink
-from gateway.logs.text import BLOCK_LIMIT, to_one_line, to_text_block
+from gateway.logs.text import BLOCK_LIMIT, Redactor, to_one_line, to_text_block
 
 MAX_QUEUED_LINES = 10_000
 FLUSH_SECONDS = 2.0  # how long the last lines are waited for

@@ -1,8 +1,12 @@
 """What the outbox needs of a chat network: parts that can be sent, and if the network can, edited and found again."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from gateway import records
 from gateway.messages import Address, Reply
+from gateway.outbox.send_journal import MessageIds
 
 DoubtPolicy: TypeAlias = Literal["none", "resend", "drop", "nonce", "lookup"]
 
@@ -43,3 +47,51 @@ class Transport(Protocol):
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
         """The ids of a part that did arrive, or None; asked only where `doubt` is `lookup`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxSettings:
+    """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds.
+
+    A reply is tried for `give_up` seconds while the network is ill. Where other places get theirs meanwhile, the
+    network is well: then it is given up after `stubborn` seconds, and those behind it in its place get their turn.
+    """
+
+    first_pause: float = 1.0
+    longest_pause: float = 300.0
+    give_up: float = 86400.0
+    stubborn: float = 3600.0
+    odd_attempts: int = 5  # of a call that fails in a way no network explains
+    strikes: int = 3
+    rarely: float = 3600.0
+    senders: int = 8  # calls at a time, a platform
+    ack_wait: float = 30.0
+    shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
+    edit_pause: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """How a reply's way ended: `message_ids` of each part, or an error. Told once, when it is in the journal."""
+
+    outbound: records.OwedReply
+    reply: Reply
+    message_ids: MessageIds = ()
+    attempts: int = 0
+    error: str = ""
+
+
+class ReplyWithheld(Exception):
+    """Raised by `prepare`: this reply shall not be sent, for this reason."""
+
+
+DeliveryListener: TypeAlias = Callable[[DeliveryReport], None]
+PrepareReply: TypeAlias = Callable[[records.OwedReply], Awaitable[Reply]]
+
+
+def ignore_delivery(_delivery: DeliveryReport) -> None:
+    """The journal knows."""
+
+
+async def keep_reply(outbound: records.OwedReply) -> Reply:
+    return outbound.reply

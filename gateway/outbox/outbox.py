@@ -15,10 +15,16 @@ from gateway import records
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Record
 from gateway.engine.keyed_workers import KeyedWorkers
 from gateway.messages import Reply
-from gateway.outbox.interface import Transport
+from gateway.outbox.interface import (
+    DeliveryListener,
+    OutboxSettings,
+    PrepareReply,
+    Transport,
+    ignore_delivery,
+    keep_reply,
+)
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
-from gateway.outbox.settings import DeliveryListener, OutboxSettings, PrepareReply, ignore_delivery, keep_reply
 from gateway.outbox.stream import Stream, StreamContext
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,9 @@ from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import AdapterError, Conflict, EngineError
 from gateway.messages import Reply
+from gateway.outbox.interface import DeliveryReport, ReplyWithheld
 from gateway.outbox.platform_sender import PlatformSender
-from gateway.outbox.send_journal import SendJournal
-from gateway.outbox.send_position import MessageIds
-from gateway.outbox.settings import DeliveryReport, ReplyWithheld
+from gateway.outbox.send_journal import MessageIds, SendJournal
 
 log = logging.getLogger(__name__)
 

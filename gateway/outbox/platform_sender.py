@@ -10,9 +10,8 @@ import anyio
 
 from gateway import records
 from gateway.engine.interface import Engine
-from gateway.outbox.interface import Transport
-from gateway.outbox.send_position import MessageIds
-from gateway.outbox.settings import DeliveryListener, DeliveryReport, OutboxSettings, PrepareReply
+from gateway.outbox.interface import DeliveryListener, DeliveryReport, OutboxSettings, PrepareReply, Transport
+from gateway.outbox.send_journal import MessageIds
 from gateway.outbox.stream import Stream
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
 from gateway.outbox.interface import Transport
-from gateway.outbox.send_position import MessageIds, position_from
+from gateway.outbox.send_journal import MessageIds, position_from
 
 log = logging.getLogger(__name__)
 

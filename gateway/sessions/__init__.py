@@ -5,9 +5,8 @@ What only some need is imported from its module: `verbs`, `removal`, `export`, `
 
 from gateway.sessions.keys import DEFAULT_RULES, KeyRules, make_session_id, platform_of, session_key_of
 from gateway.sessions.repository import SessionRepository
-from gateway.sessions.reset_policy import ResetPolicy, get_reset_reason
 from gateway.sessions.session import OpenTurn, Session, apply_record, fold_record
-from gateway.sessions.transitions import SessionSwitch, session_switch_of
+from gateway.sessions.transitions import ResetPolicy, SessionSwitch, get_reset_reason, session_switch_of
 
 __all__ = [
     "DEFAULT_RULES",

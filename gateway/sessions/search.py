@@ -15,8 +15,7 @@ from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineError
 from gateway.sessions.removal import purge_forgotten
-from gateway.sessions.search_index import SearchIndex
-from gateway.sessions.search_query import SearchTerms, make_snippet, parse_query
+from gateway.sessions.search_index import SearchIndex, SearchTerms, make_snippet, parse_query
 
 log = logging.getLogger(__name__)
 

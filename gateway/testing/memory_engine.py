@@ -8,10 +8,8 @@ from typing import cast
 
 import anyio
 
-from gateway.engine.clock import Clock
-from gateway.engine.interface import ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
-from gateway.engine.live_messages import LiveMessages
-from gateway.engine.signal import Signal
+from gateway.engine.interface import Clock, ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
+from gateway.engine.live_messages import LiveMessages, Signal
 from gateway.engine.subjects import (
     SubjectMatcher,
     check_consumer_spec,

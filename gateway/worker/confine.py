@@ -10,12 +10,40 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TextIO
 
 from gateway.worker import kernel
-from gateway.worker.process_limit import capped_to_hard
+from gateway.worker.process_tree import count_user_threads, find_descendants
+
+
+class ProcessLimit:
+    def __init__(self, more: int) -> None:
+        self._more = more
+
+    def now(self) -> int | None:
+        """None where there is no limit to be had."""
+        if os.getuid() == 0:
+            return None
+        ours = {kin.pid for kin in find_descendants({os.getpid()})}
+        return count_user_threads(os.getuid(), ours) + self._more
+
+    def renew(self, pids: Iterable[int]) -> None:
+        known = [*pids]
+        limit = self.now() if known and hasattr(resource, "prlimit") else None
+        if limit is None:
+            return
+        for pid in known:
+            with suppress(OSError, ValueError):
+                _, hard = resource.prlimit(pid, resource.RLIMIT_NPROC)
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (capped_to_hard(limit, hard), hard))
+
+
+def capped_to_hard(limit: int, hard: int) -> int:
+    """A limit that the kernel accepts beside this hard one."""
+    return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+
 
 # "Write down where you are", and "let go of what holds the loop". Real-time signals: hardly any program uses them.
 _FIRST_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1 - 1)

@@ -6,6 +6,7 @@ that detached itself from a worker becomes a child of that worker while it lives
 the daemon is gone, which the socket's end tells, everything is killed.
 """
 
+import asyncio
 import gc
 import importlib
 import json
@@ -22,17 +23,60 @@ from pathlib import Path
 from typing import Any
 
 from gateway.worker import kernel, worker
+from gateway.worker.calls import HandlerCalls, WorkerHook
+from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.confine import (
     DUMP_SIGNAL,
     FORK_SERVER_SIGNALS,
     RELEASE_SIGNAL,
+    ProcessLimit,
     WorkerDescriptors,
     log_to_stderr,
+    reserve_low_descriptors,
     reset_signals,
 )
-from gateway.worker.prewarm import prewarm_code
-from gateway.worker.process_limit import ProcessLimit
+from gateway.worker.context import TurnMemory
+from gateway.worker.link import WorkerLink
+from gateway.worker.loader import Handlers
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+from gateway.worker.worker import TimedSelector
+
+ROUNDS = 10  # a function is rewritten after eight calls, and once more while it finds out what it is called with
+FIELDS = {"tool": "shell", "args": {"command": "ls"}}
+META = {"decides": True, "writable": ["args"], "turn": "t", "event": "e"}
+EVENT = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tool:before", "params": FIELDS, "meta": META}).encode()
+
+
+def prewarm_code() -> None:
+    for _ in range(ROUNDS):
+        _run_sample_call()
+    GatewayRequests.own = None
+
+
+def _run_sample_call() -> None:
+    daemons, workers = socket.socketpair()
+    with daemons, reserve_low_descriptors():
+        loop = asyncio.SelectorEventLoop(TimedSelector())
+        link = WorkerLink(workers.detach())
+        with link.wire_guard.socket:
+            hook = WorkerHook("rehearsal", Path("/"), {}, Handlers(_sample_handler, {}), WorkerDescriptors(-1, -1, -1))
+            calls = HandlerCalls(hook, link, GatewayRequests(link), TurnMemory())
+            daemons.sendall(EVENT + b"\n")
+            loop.run_until_complete(_answer_call(link, calls))
+        loop.close()
+
+
+async def _answer_call(link: WorkerLink, calls: HandlerCalls) -> None:
+    while not link.arrived:
+        link.wait(-1)
+    for message in link.take():
+        calls.begin(message)
+    await calls.finish()
+
+
+def _sample_handler(_event: str, _context: object) -> None:
+    """As most hooks answer: with nothing."""
+
 
 AddModules = Callable[[Mapping[str, Path | None]], None]
 

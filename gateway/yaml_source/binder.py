@@ -13,8 +13,15 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, inspect
 
-from gateway.yaml_source.descriptions import LIST_TYPES, MAPPING_TYPES, describe_missing, describe_node, describe_type
-from gateway.yaml_source.scalars import check_length, parse_scalar
+from gateway.yaml_source.scalars import (
+    LIST_TYPES,
+    MAPPING_TYPES,
+    check_length,
+    describe_missing,
+    describe_node,
+    describe_type,
+    parse_scalar,
+)
 from gateway.yaml_source.tree import (
     Finding,
     Severity,

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.agent import ModelRequest, TurnLimits, tool
-from gateway.agent.token_estimate import estimate_tokens
+from gateway.agent.model import estimate_tokens
 from gateway.events import Deny, End, Retry
 from gateway.transcript import Entry, ToolCall
 

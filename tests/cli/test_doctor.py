@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.doctor_checks import CHECKS
+from gateway.cli.doctor import CHECKS
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.config.fields import Secret
 from gateway.config.home import Home
-from gateway.config.secret import Secret
 from tests.config.sources import right, said
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from gateway.config.secret import Secret
+from gateway.config.fields import Secret
 
 CANARY = "canary-value-123"
 

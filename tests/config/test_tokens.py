@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.fields import Secret
 from gateway.config.home import Home
-from gateway.config.secret import Secret
 from gateway.config.variables import list_own_variables
 from tests.config.sources import right, said
 

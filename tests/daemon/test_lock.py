@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.daemon.lock import lock_home
+from gateway.daemon.process import lock_home
 from gateway.errors import HomeBusy
 
 HOLDER = """
 import anyio, sys
 from pathlib import Path
-from gateway.daemon.lock import home_lock
+from gateway.daemon.process import home_lock
 async def main():
     async with home_lock(Path(sys.argv[1]), 1):
         print("held", flush=True)

@@ -10,8 +10,8 @@ from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import OutboxSettings, ReplyWithheld
+from gateway.outbox.interface import ignore_delivery, keep_reply
 from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
-from gateway.outbox.settings import ignore_delivery, keep_reply
 from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted

@@ -14,7 +14,7 @@ from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SessionSearch
-from gateway.sessions.search_query import make_snippet, parse_query
+from gateway.sessions.search_index import make_snippet, parse_query
 from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
 

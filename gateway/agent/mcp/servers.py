@@ -13,9 +13,7 @@ from typing import Literal, TypeAlias
 import anyio
 import anyio.abc
 
-from gateway.agent.mcp.client import McpConnection, connect
-from gateway.agent.mcp.spec import McpSpec
-from gateway.agent.mcp.tool_format import prefix_of
+from gateway.agent.mcp.client import McpConnection, McpSpec, connect, prefix_of
 from gateway.agent.tools import Tool
 from gateway.errors import AgentError
 

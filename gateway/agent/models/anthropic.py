@@ -4,19 +4,202 @@ As with OpenAI's: the library gives keys, headers, connections and typed errors,
 encoded and the stream is read by us.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.agent.libraries import load_library
-from gateway.agent.model import Chunk, ModelRequest
-from gateway.agent.models.anthropic_format import STOP_REASONS, MessageAccumulator, build_request_body, parse_event
-from gateway.agent.models.openai_format import TokenPrice
-from gateway.agent.models.provider import as_model_error
-from gateway.agent.models.sse import SseDecoder
+from gateway.agent.model import Chunk, ModelRequest, ToolSpec
+from gateway.agent.models.openai import TokenPrice
+from gateway.agent.models.provider import SseDecoder, as_model_error
+from gateway.agent.tools import RAW_ARGS
 from gateway.errors import ModelError
+from gateway.transcript import Entry, ToolCall, Usage
+
+LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
+OPTIONS = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
+STOP_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+ERROR_KINDS = {
+    "overloaded_error": "overload",
+    "api_error": "overload",
+    "rate_limit_error": "rate",
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "billing_error": "quota",
+    "not_found_error": "missing",
+    "timeout_error": "timeout",
+}
+
+
+class _MessageUsage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _MessageStart(msgspec.Struct):
+    usage: _MessageUsage | None = None
+
+
+class _ContentBlock(msgspec.Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    text: str = ""
+
+
+class _ContentDelta(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class _StreamError(msgspec.Struct):
+    type: str = ""
+    message: str = ""
+
+
+class MessageStreamEvent(msgspec.Struct):
+    """One event of a stream."""
+
+    type: str
+    index: int = 0
+    message: _MessageStart | None = None
+    content_block: _ContentBlock | None = None
+    delta: _ContentDelta | None = None
+    usage: _MessageUsage | None = None
+    error: _StreamError | None = None
+
+
+_decoder = msgspec.json.Decoder(MessageStreamEvent)
+
+
+def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
+    """The request as the endpoint wants it; the instructions may be kept by its cache."""
+    body: dict[str, Any] = {
+        "model": request.name or model,
+        "max_tokens": LONGEST_ANSWER,
+        "messages": list(_messages(request.messages)),
+        "stream": True,
+    }
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    options = {name: value for name, value in request.options.items() if name in OPTIONS}
+    return msgspec.json.encode({**body, **extra, **options})
+
+
+def parse_event(data: bytes) -> MessageStreamEvent:
+    """One event of the stream. Raises ModelError when it is none, or says that the answer broke off."""
+    try:
+        event = _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
+    if event.error is not None:
+        kind = ERROR_KINDS.get(event.error.type, "request")
+        raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
+    return event
+
+
+@dataclass(slots=True)
+class MessageAccumulator:
+    """An answer that is being put together from its events."""
+
+    price: TokenPrice = field(default_factory=TokenPrice)
+    stop: str = ""
+    is_over: bool = False
+    _read: int = 0
+    _written: int = 0
+    _calls: dict[int, "_PartialToolUse"] = field(default_factory=dict)
+
+    @property
+    def usage(self) -> Usage:
+        cost = (self._read * self.price.input + self._written * self.price.output) / 1_000_000
+        return Usage(self._read, self._written, cost=cost)
+
+    def add(self, event: MessageStreamEvent) -> str:
+        """The text that came with this event."""
+        match event.type:
+            case "message_start" if event.message and event.message.usage:
+                self._count(event.message.usage)
+            case "content_block_start" if event.content_block:
+                if event.content_block.type == "tool_use":
+                    self._calls[event.index] = _PartialToolUse(event.content_block.id, event.content_block.name)
+                return event.content_block.text
+            case "content_block_delta" if event.delta:
+                if event.index in self._calls:
+                    self._calls[event.index].text += event.delta.partial_json
+                return event.delta.text
+            case "message_delta":
+                self.stop = (event.delta and event.delta.stop_reason) or self.stop
+                if event.usage:
+                    self._count(event.usage)
+            case "message_stop":
+                self.is_over = True
+        return ""
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, complete, in their order."""
+        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for _, call in sorted(self._calls.items()))
+
+    def _count(self, usage: _MessageUsage) -> None:
+        """Counts are of the whole answer so far; those of the cache are part of what was read."""
+        read = usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens
+        self._read = max(self._read, sum(count or 0 for count in read))
+        self._written = max(self._written, usage.output_tokens or 0)
+
+
+@dataclass(slots=True)
+class _PartialToolUse:
+    id: str
+    name: str
+    text: str = ""
+
+
+def _messages(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
+    """People and tools speak with one voice here: what follows each other from them is one message."""
+    role, blocks = "", list[dict[str, Any]]()
+    for entry in entries:
+        voice = "assistant" if entry.role == "assistant" else "user"
+        if voice != role and blocks:
+            yield {"role": role, "content": blocks}
+            blocks = []
+        role = voice
+        blocks += _blocks(entry)
+    if blocks:
+        yield {"role": role, "content": blocks}
+
+
+def _blocks(entry: Entry) -> Iterable[dict[str, Any]]:
+    if entry.role == "tool":
+        result = {"type": "tool_result", "tool_use_id": entry.call_id, "content": entry.content}
+        yield result | ({"is_error": True} if entry.error else {})
+        return
+    if entry.content.strip():
+        yield {"type": "text", "text": entry.content}
+    for call in entry.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.args}
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
+
+
+def _parse_args(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        args = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {RAW_ARGS: text}
+    return args if isinstance(args, dict) else {RAW_ARGS: text}
+
 
 PATH = "/v1/messages"
 HEADERS = {"Content-Type": "application/json", "Accept": "text/event-stream"}

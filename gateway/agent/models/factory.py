@@ -16,8 +16,7 @@ from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.demo import DemoModel
 from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
-from gateway.agent.models.openai import OpenAIModel
-from gateway.agent.models.openai_format import TokenPrice
+from gateway.agent.models.openai import OpenAIModel, TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.ports import EventRunner
 from gateway.errors import ConfigError, ModelError

@@ -5,19 +5,195 @@ by us: its typed objects cost more time than all the rest of a turn. It does not
 is `resilient`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.agent.libraries import load_library
-from gateway.agent.model import Chunk, ModelRequest
-from gateway.agent.models.openai_format import CompletionAccumulator, TokenPrice, build_request_body, parse_chunk
-from gateway.agent.models.provider import as_model_error
-from gateway.agent.models.sse import SseDecoder
+from gateway.agent.model import Chunk, ModelRequest, ToolSpec
+from gateway.agent.models.provider import SseDecoder, as_model_error
+from gateway.agent.tools import RAW_ARGS
 from gateway.errors import ModelError
+from gateway.transcript import Entry, ToolCall, Usage
+
+OPTIONS = frozenset(
+    {
+        "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "seed",
+        "stop", "reasoning_effort", "response_format", "tool_choice", "parallel_tool_calls",
+    }
+)  # fmt: skip
+
+
+class _FunctionDelta(msgspec.Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _ToolCallDelta(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _FunctionDelta | None = None
+
+
+class _ChoiceDelta(msgspec.Struct):
+    content: Any = None
+    tool_calls: list[_ToolCallDelta] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _ChoiceDelta | None = None
+    message: _ChoiceDelta | None = None
+    finish_reason: str | None = None
+
+
+class _CompletionUsage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class CompletionChunk(msgspec.Struct):
+    """One event of a stream, or a whole answer where the server does not stream."""
+
+    choices: list[_Choice] | None = None
+    usage: _CompletionUsage | None = None
+    error: Any = None
+
+
+_decoder = msgspec.json.Decoder(CompletionChunk)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """What a million tokens cost, in the currency of the person's account."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+
+def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
+    """The request as the endpoint wants it."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    messages += map(_message, request.messages)
+    body: dict[str, Any] = {
+        "model": request.name or model,
+        "messages": messages,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    options = {name: value for name, value in request.options.items() if name in OPTIONS}
+    return msgspec.json.encode({**body, **extra, **options})
+
+
+def parse_chunk(data: bytes) -> CompletionChunk:
+    """One event of the stream. Raises ModelError when it is none."""
+    try:
+        piece = _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
+    if piece.error:
+        raise ModelError(f"the model's endpoint broke off: {_error_text(piece.error)}", kind=_error_kind(piece.error))
+    return piece
+
+
+@dataclass(slots=True)
+class CompletionAccumulator:
+    """An answer that is being put together from its pieces."""
+
+    price: TokenPrice = field(default_factory=TokenPrice)
+    usage: Usage | None = None
+    stop: str = ""
+    _calls: dict[int, "_PartialToolCall"] = field(default_factory=dict)
+
+    def add(self, piece: CompletionChunk) -> str:
+        """The text that came with this piece."""
+        if piece.usage:
+            spent, made = piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0
+            cost = (spent * self.price.input + made * self.price.output) / 1_000_000
+            self.usage = Usage(spent, made, cost=cost)
+        text = ""
+        for choice in (piece.choices or ())[:1]:
+            self.stop = choice.finish_reason or self.stop
+            delta = choice.delta or choice.message
+            if delta is None:
+                continue
+            text = delta.content if isinstance(delta.content, str) else ""
+            self._grow(delta.tool_calls or ())
+        return text
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, complete, in the order in which the model began them."""
+        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for call in self._calls.values())
+
+    def _grow(self, calls: Iterable[_ToolCallDelta]) -> None:
+        for call in calls:
+            place = call.index if call.index is not None else self._place(call)
+            growing = self._calls.setdefault(place, _PartialToolCall())
+            growing.id = growing.id or call.id or ""
+            if call.function:
+                growing.name = growing.name or call.function.name or ""
+                arguments = call.function.arguments
+                growing.text += arguments if isinstance(arguments, str) else _encode_arguments(arguments)
+
+    def _place(self, call: _ToolCallDelta) -> int:
+        """Some servers do not number the calls: a new id or name begins a new one."""
+        last = max(self._calls, default=-1)
+        begins = bool(call.id and (last < 0 or self._calls[last].id != call.id))
+        return last + 1 if begins or last < 0 else last
+
+
+@dataclass(slots=True)
+class _PartialToolCall:
+    id: str = ""
+    name: str = ""
+    text: str = ""
+
+
+def _message(entry: Entry) -> dict[str, Any]:
+    if entry.role == "tool":
+        return {"role": "tool", "tool_call_id": entry.call_id, "content": entry.content}
+    if not entry.tool_calls:
+        return {"role": entry.role, "content": entry.content}
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _encode_arguments(call.args)}}
+        for call in entry.tool_calls
+    ]
+    return {"role": entry.role, "content": entry.content or None, "tool_calls": calls}
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
+    return {"type": "function", "function": function}
+
+
+def _parse_args(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        args = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {RAW_ARGS: text}
+    return args if isinstance(args, dict) else {RAW_ARGS: text}
+
+
+def _encode_arguments(value: Any) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def _error_text(error: Any) -> str:
+    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+
+
+def _error_kind(error: Any) -> str:
+    text = (f"{error.get('type')} {error.get('code')}" if isinstance(error, dict) else str(error)).lower()
+    words = {"rate": "rate", "429": "rate", "overload": "overload", "context": "context", "quota": "quota"}
+    return next((kind for word, kind in words.items() if word in text), "overload")
+
 
 DONE_MARKER = b"[DONE]"
 DRAIN_SECONDS = 0.5  # seconds for what may still come after the last word

@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from gateway.cli.hooks.list import call_hooks, select_listed
-from gateway.cli.output import show_json
-from gateway.cli.progress import show_progress
+from gateway.cli.output import show_json, show_progress
 from gateway.config.home import Home
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line

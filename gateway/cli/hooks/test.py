@@ -10,8 +10,7 @@ from typing import Any
 from gateway.cli.hooks.list import call_hooks, format_milliseconds
 from gateway.cli.hooks.offline import run_offline
 from gateway.cli.hooks.options import is_path
-from gateway.cli.output import apply_style, print_note, show_json
-from gateway.cli.progress import show_progress
+from gateway.cli.output import apply_style, print_note, show_json, show_progress
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.events.catalogue import get_event_spec, suggest_event

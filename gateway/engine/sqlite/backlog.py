@@ -20,7 +20,7 @@ from functools import partial
 
 from gateway.engine.interface import ConsumerSpec
 from gateway.engine.sqlite import log_table
-from gateway.engine.sqlite.transaction import Row, Transaction
+from gateway.engine.sqlite.log_table import Row, Transaction
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError
 

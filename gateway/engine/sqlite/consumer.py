@@ -7,13 +7,12 @@ from functools import partial
 
 import anyio
 
-from gateway.engine.clock import Clock
-from gateway.engine.interface import ConsumerSpec, Delivery, Record
-from gateway.engine.signal import Signal
+from gateway.engine.interface import Clock, ConsumerSpec, Delivery, Record
+from gateway.engine.live_messages import Signal
 from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
-from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.sqlite.log_table import Transaction
 from gateway.errors import EngineError
 
 RETRY_SECONDS = 1.0

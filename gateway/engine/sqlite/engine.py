@@ -6,18 +6,16 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine.clock import Clock
-from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record
+from gateway.engine.interface import Clock, ConsumerSpec, EngineHealth, NewRecord, Record
 from gateway.engine.live_messages import LiveMessages
 from gateway.engine.sqlite import log_table as records
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread, ThreadJob
-from gateway.engine.sqlite.reader import JournalReader
+from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.record_cache import RecordCache
 from gateway.engine.sqlite.schema import get_used_bytes
-from gateway.engine.sqlite.transaction import Transaction
-from gateway.engine.sqlite.writer import JournalWriter
+from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 from gateway.errors import Duplicate, EngineError
 

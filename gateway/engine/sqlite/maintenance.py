@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.engine.clock import Clock
+from gateway.engine.interface import Clock
 from gateway.engine.sqlite.faults import FaultState, get_free_bytes
+from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import read_pragma
-from gateway.engine.sqlite.transaction import Transaction
 
 SWEEP_SECONDS = 60.0
 SHRINK_PAGES = 256

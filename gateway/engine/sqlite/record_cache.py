@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
 from gateway.engine.interface import Record, matches
-from gateway.engine.sqlite.transaction import Transaction
+from gateway.engine.sqlite.log_table import Transaction
 
 MAX_RECORDS = 2048
 MAX_BYTES = 2_000_000

@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.engine.clock import Clock
+from gateway.engine.interface import Clock
 from gateway.engine.sqlite import journal_file, log_table
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.faults import FaultState, describe_error, get_file_identity, make_damage_error
 from gateway.engine.sqlite.job_thread import ThreadJob
+from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.maintenance import Maintenance
-from gateway.engine.sqlite.transaction import Transaction
 from gateway.errors import EngineError
 
 EXPIRE_LIMIT = 500
@@ -170,3 +170,29 @@ class JournalWriter:
     def close(self) -> None:
         self._alone(self._tidy)
         self._closing.close()
+
+
+class JournalReader:
+    """The duty of the reading thread."""
+
+    def __init__(self, path: Path, condition: FaultState) -> None:
+        self._path = path
+        self._condition = condition
+
+    def open(self) -> None:
+        self._db = journal_file.open_reader(self._path)
+
+    def serve(self, jobs: list[ThreadJob[sqlite3.Connection, Any]]) -> None:
+        for job in jobs:
+            try:
+                job.value = job.work(self._db)
+            except sqlite3.Error as error:
+                job.error = self._condition.record_error(error)
+            except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
+                job.error = error
+
+    def rest(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._db.close()

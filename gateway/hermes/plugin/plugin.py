@@ -4,9 +4,15 @@ It is the package `hermes_plugins.<slug>`, in `sys.modules` before it runs, comp
 hook is. Each hook name that it registered is one target of the wire, so that what belongs together is judged together.
 """
 
+import asyncio
+import contextvars
+import inspect
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -14,12 +20,103 @@ from typing import Any
 
 from gateway.events import Event, HookMark
 from gateway.hermes.plugin.arguments import remember_event
-from gateway.hermes.plugin.caller import PluginCaller, pick_arguments
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
-from gateway.hermes.plugin.message_event import to_hermes_arguments
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
+from gateway.hermes.shim.config_shapes import Platform
+from gateway.hermes.shim.platform_shapes import MessageEvent, MessageType
+from gateway.hermes.shim.session_shapes import SessionSource, SessionStore
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
+
+DISPATCH = "pre_gateway_dispatch"
+_HERMES_KINDS = {"image": "photo", "file": "document"}
+_MESSAGE_KINDS = frozenset(kind.value for kind in MessageType)
+
+
+def to_hermes_arguments(name: str, told: dict[str, Any], event: Event) -> dict[str, Any]:
+    """The arguments of this hook name, with objects where Hermes has some."""
+    if name != DISPATCH:
+        return told
+    return {**told, "event": build_message_event(event), "session_store": SessionStore()}
+
+
+def build_message_event(event: Event) -> MessageEvent:
+    """Who changes it changes nothing: `{"action": "rewrite", "text": ...}` does."""
+    files = [one for one in event.get("attachments") or () if isinstance(one, dict)]
+    text = str(event.get("text") or "")
+    return MessageEvent(
+        text,
+        MessageType(_kind_of(text, files)),
+        _source_of(event),
+        message_id=event.get("message_id"),
+        media_urls=[str(one.get("path") or "") for one in files],
+        media_types=[str(one.get("media_type") or "") for one in files],
+        timestamp=datetime.fromtimestamp(event.get("time") or 0, UTC),
+    )
+
+
+def _kind_of(text: str, files: list[dict[str, Any]]) -> str:
+    if text.startswith("/"):
+        return "command"
+    kind = str(files[0].get("kind") or "document") if files else "text"
+    kind = _HERMES_KINDS.get(kind, kind)
+    return kind if kind in _MESSAGE_KINDS else "document"
+
+
+def _source_of(event: Event) -> SessionSource:
+    return SessionSource(
+        Platform(event.get("platform") or "local"),
+        event.get("chat_id") or "",
+        chat_type=event.get("chat_type") or "dm",
+        user_id=event.get("user_id"),
+        user_name=event.get("user_name"),
+        thread_id=event.get("thread_id") or None,
+        message_id=event.get("message_id"),
+    )
+
+
+THREADS = 32
+
+
+class PluginCaller:
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "plugin")
+
+    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Whatever it returns, awaited if need be."""
+        if is_async(function):
+            return await function(*args, **kwargs)
+        context = contextvars.copy_context()
+        work = partial(context.run, partial(function, *args, **kwargs))
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            result = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+        return await result if inspect.isawaitable(result) else result
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def pick_arguments(function: Callable[..., Any], kwargs: Mapping[str, Any], is_loose: bool = False) -> dict[str, Any]:
+    """Those arguments that the function declares; all of them where it takes `**kwargs`.
+
+    `is_loose`: what it needs and we do not have is None.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some things made in C do not say
+        return dict(kwargs)
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    lacking = {one.name: None for one in named if one.default is one.empty and one.name not in kwargs}
+    given = {**kwargs, **lacking} if is_loose else dict(kwargs)
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return given
+    return {one.name: given[one.name] for one in named if one.name in given}
+
 
 PARENT_PACKAGE = "hermes_plugins"
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names

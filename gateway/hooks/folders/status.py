@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.stats import HookState, HookStatus
-from gateway.hooks.wires.lasting_program import LastingProgram
-from gateway.hooks.wires.process_facts import read_memory
+from gateway.hooks.wires.process_handle import read_memory
+from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
 

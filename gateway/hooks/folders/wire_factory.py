@@ -14,9 +14,7 @@ from gateway.hooks.folders.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.remote import Remote, RemoteSpec
-from gateway.hooks.wires.lasting_program import LastingProgram
-from gateway.hooks.wires.oneshot_program import OneshotProgram
-from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker_handle import WorkerSpec

@@ -24,8 +24,7 @@ from typing import Any, Self
 import anyio
 
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_facts import MemoryUse, read_memory
-from gateway.hooks.wires.process_handle import ProcessHandle
+from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, read_memory
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 

@@ -19,8 +19,7 @@ from anyio.abc import TaskGroup
 from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, encode_fields
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
-from gateway.hooks.wires.process_facts import WorkerFacts, read_memory
-from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
+from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle, WorkerFacts, read_memory
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from gateway.agent.mcp import McpServers, McpSpec
-from gateway.agent.mcp.tool_format import make_tool_name
-from gateway.agent.tool_sources import choose_sources
+from gateway.agent.mcp.client import make_tool_name
+from gateway.agent.tools import choose_sources
 from gateway.errors import AgentError
 
 pytestmark = pytest.mark.process

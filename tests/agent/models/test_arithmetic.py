@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.models.arithmetic import evaluate_expression
+from gateway.agent.models.demo_agent import evaluate_expression
 
 
 @pytest.mark.parametrize(

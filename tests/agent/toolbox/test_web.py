@@ -5,9 +5,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.agent.toolbox.html_text import extract_text
 from gateway.agent.toolbox.public_addresses import is_public_address
-from gateway.agent.toolbox.web import WebOptions, fetch_page
+from gateway.agent.toolbox.web import WebOptions, extract_text, fetch_page
 from gateway.errors import AgentError
 
 INSIDE = [

@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from gateway.errors import HookError
-from gateway.hooks.wires.lasting_program import LastingProgram
-from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.program import LastingProgram, ProgramSpec
 from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.workshop import command, is_alive, until
 

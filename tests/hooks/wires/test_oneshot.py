@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.oneshot_program import OneshotProgram
-from gateway.hooks.wires.program import ProgramSpec
+from gateway.hooks.wires.program import OneshotProgram, ProgramSpec
 from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
 from tests.hooks.wires.workshop import command, is_alive, until
 
