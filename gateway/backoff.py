@@ -1,0 +1,49 @@
+"""How long to wait before something that failed is tried again: longer each time, up to a limit."""
+
+import random
+from dataclasses import dataclass
+from math import log2
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double from `first` to `longest` seconds.
+
+    Each is stretched by a random factor between `low` and `high`, so that many who failed together do not come back
+    together.
+    """
+
+    first: float
+    longest: float
+    low: float = 1.0
+    high: float = 1.0
+
+    def pause_after(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row; nothing after none."""
+        if failures <= 0:
+            return 0.0
+        # A float cannot hold 2**1024, which a thing that fails for a day comes to: the exponent has its limit too.
+        doublings = min(failures - 1, max(0.0, log2(self.longest / self.first)))
+        pause: float = min(self.longest, self.first * 2.0**doublings)
+        return pause * (random.uniform(self.low, self.high) if self.high > self.low else self.low)  # noqa: S311 - no secret
+
+
+class Attempts:
+    """The failures in a row of one thing, and the pause that follows from them."""
+
+    __slots__ = ("_backoff", "_steady", "failures")
+
+    def __init__(self, backoff: Backoff, steady: float = 0.0) -> None:
+        """`steady`: what worked for so many seconds before it failed had recovered, and counts anew."""
+        self._backoff = backoff
+        self._steady = steady
+        self.failures = 0
+
+    def pause(self, lived: float = 0.0) -> float:
+        """It failed, after having worked for `lived` seconds: how long to wait now."""
+        self.failures = 1 if self._steady and lived > self._steady else self.failures + 1
+        return self._backoff.pause_after(self.failures)
+
+    def reset(self) -> None:
+        """It works."""
+        self.failures = 0
