@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gateway import __version__
 from gateway.agent.models.script import read_script
 from gateway.cli.hooks.check import check_folder
-from gateway.cli.output import apply_style, show_json
+from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.permissions import check_home
@@ -27,7 +27,7 @@ from gateway.control.client import ControlClient
 from gateway.daemon.platforms import why_not_served
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, NotRunning
-from gateway.hermes import doctor
+from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WORKS, CompatibilityRow, check_hermes_home
 from gateway.hooks.folders.sources import Source, list_hook_folders
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding, SourceLocation
@@ -35,6 +35,7 @@ from gateway.yaml_source import Finding, SourceLocation
 PROBE_TIMEOUT = 8.0
 MAX_NAMES_SHOWN = 5
 MAX_ANSWER_BYTES = 4_000_000
+VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim"}
 
 
 class EndpointFault(NamedTuple):
@@ -281,7 +282,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.hermes:
-        return doctor.run(home, get_process_environment(), as_json=args.json)
+        rows = check_hermes_home(home, get_process_environment())
+        if args.json:
+            show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
+        else:
+            show_compatibility(home, rows)
+        return int(ExitCode.OK)
     who = read_target(home, get_process_environment())
     found = {name: list(check(who)) for name, check in CHECKS.items()}
     if args.json:
@@ -299,6 +305,20 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool) -> None:
             print(f"  {to_one_line(f'{finding.place}: {finding.what}')}\n    {to_one_line(finding.remedy)}")
     if not is_running:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
+
+
+def show_compatibility(home: Home, rows: list[CompatibilityRow]) -> None:
+    """A line for each reason; the thing and its verdict stand in the first of them."""
+    shown = [
+        (row.what, row.name, apply_style(row.verdict, VERDICT_COLOURS[row.verdict]), why)
+        if number == 0
+        else ("", "", "", why)
+        for row in rows
+        for number, why in enumerate(row.why or ("",))
+    ]
+    show_table(("what", "name", "", ""), shown, f"there is nothing of Hermes in {home.root}")
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICT_COLOURS}
+    print_note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "; nothing was changed or run")
 
 
 def finding_to_json(finding: Finding) -> dict[str, str]:

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.variables import ALLOW_ALL_VARIABLES, UNSUPPORTED_VARIABLES, list_hermes_variables
-from gateway.errors import ExitCode
 from gateway.hermes.config import HermesHooks, read_hermes_config
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.unsupported_imports import find_unsupported_imports
@@ -27,7 +25,6 @@ from gateway.yaml_source import YamlMapping as Tree
 
 FILE_LIMIT = 2_000_000
 WORKS, DEGRADES, FAILS, OFF = "works", "degrades", "fails", "off"
-COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim"}
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
@@ -59,30 +56,15 @@ class CompatibilityRow(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-def run(home: Home, environ: Mapping[str, str], *, as_json: bool) -> int:
-    rows = [
+def check_hermes_home(home: Home, environ: Mapping[str, str]) -> list[CompatibilityRow]:
+    """All that there is of Hermes in this home, in the order in which it is shown."""
+    return [
         *check_hooks(home, environ),
         *check_plugins(home, environ),
         *check_settings(home),
         *check_variables(home, environ),
         *check_files(home),
     ]
-    if as_json:
-        show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
-        return int(ExitCode.OK)
-    shown = [
-        (row.what if not number else "", row.name if not number else "", _style_verdict(row.verdict, number), why)
-        for row in rows
-        for number, why in enumerate(row.why or ("",))
-    ]
-    show_table(("what", "name", "", ""), shown, f"there is nothing of Hermes in {home.root}")
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in COLOURS}
-    print_note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "; nothing was changed or run")
-    return int(ExitCode.OK)
-
-
-def _style_verdict(verdict: str, number: int) -> str:
-    return apply_style(verdict, COLOURS[verdict]) if not number else ""
 
 
 def check_hooks(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
