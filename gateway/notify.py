@@ -47,15 +47,15 @@ class Notifier:
         return False
 
 
-def watchdog_interval(usec: str, pid: str) -> float | None:
-    """Seconds between two signs of life (half of what is allowed), or None where nobody waits for them.
+def read_watchdog(usec: str, pid: str) -> float:
+    """Seconds within which the supervisor wants a sign of life, 0 where nobody waits for one.
 
     `usec` and `pid` are WATCHDOG_USEC and WATCHDOG_PID as they stand in the environment. A watchdog that was set for
     another process, for instance for the parent of this one, is not ours to feed.
     """
-    if not usec.isdecimal() or int(usec) == 0 or (pid and pid != str(os.getpid())):
-        return None
-    return int(usec) / 2_000_000
+    if not usec.isdecimal() or (pid and pid != str(os.getpid())):
+        return 0.0
+    return int(usec) / 1_000_000
 
 
 def _status_lines(text: str) -> list[str]:

@@ -94,15 +94,6 @@ def format_ago(moment: float, now: float | None = None) -> str:
     return "just now" if passed < 1 else f"{format_duration(passed)} ago"
 
 
-def format_size(size: float) -> str:
-    """A number of bytes as people say it."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
-
-
 def count_columns(text: str) -> int:
     """How many columns of a terminal the text takes."""
     if text.isascii():

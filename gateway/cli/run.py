@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -19,9 +18,9 @@ from gateway.daemon.parts import unwrap_error
 from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
 from gateway.logs.pipeline import LogPipeline, choose_formatter
+from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
-from gateway.logs.text import Redactor
-from gateway.notify import Notifier
+from gateway.notify import Notifier, read_watchdog
 
 log = logging.getLogger("gateway.config")
 
@@ -47,8 +46,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
                 log.warning("%s: %s; %s", finding.place, finding.what, finding.remedy)
             return fresh
 
+        watchdog = read_watchdog(environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", ""))
         try:
-            return int(anyio.run(serve, home, read_again, notifier, read_watchdog(environ), print_banner))
+            return int(anyio.run(serve, home, read_again, notifier, watchdog, print_banner))
         except BaseExceptionGroup as group:
             raise unwrap_error(group) from None
 
@@ -59,15 +59,6 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
     return LogPipeline(Redactor(configuration.secrets), sinks, wanted.level)
-
-
-def read_watchdog(environ: Mapping[str, str]) -> float:
-    """How long the supervisor waits for a sign of life, if the word was meant for this process."""
-    meant_for = environ.get("WATCHDOG_PID", "")
-    if meant_for and meant_for != str(os.getpid()):
-        return 0.0
-    microseconds = environ.get("WATCHDOG_USEC", "")
-    return int(microseconds) / 1e6 if microseconds.isdecimal() else 0.0
 
 
 async def print_banner(gateway: Gateway) -> None:

@@ -24,7 +24,7 @@ from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.wires.fork_client import ForkServerSettings
-from gateway.logs.text import Redactor
+from gateway.logs.redaction import Redactor
 from gateway.schedule import HookPresence, ScheduledHook
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent

@@ -27,8 +27,9 @@ from gateway.logs.lines import (
     format_for_terminal,
     get_context,
 )
+from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import Sink
-from gateway.logs.text import BLOCK_LIMIT, Redactor, to_one_line, to_text_block
+from gateway.logs.text import BLOCK_LIMIT, to_one_line, to_text_block
 
 MAX_QUEUED_LINES = 10_000
 FLUSH_SECONDS = 2.0  # how long the last lines are waited for

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import COMMANDS, build_command_parser, main, render_overview
-from gateway.cli.output import count_columns, format_duration, format_size
+from gateway.cli.output import count_columns, format_duration
 from gateway.config.home import Home
 
 PYTHON = "import sys; from gateway.cli import main; sys.exit(main())"
@@ -150,11 +150,6 @@ def test_help_imports_nothing_heavy() -> None:
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
-
-
-@pytest.mark.parametrize(("size", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (250_000_000, "250 MB")])
-def test_sizes_are_said_as_people_say_them(size: int, said: str) -> None:
-    assert format_size(size) == said
 
 
 def test_wide_and_combining_characters_are_counted_as_they_show() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.logs.text import REPLACEMENT, Redactor
+from gateway.logs.redaction import REPLACEMENT, Redactor
 
 BOT = "123456789:AAE-canary-canary-canary-canary-can"
 

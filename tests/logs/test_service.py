@@ -19,8 +19,8 @@ import pytest
 from gateway.errors import GatewayError
 from gateway.logs.lines import LogLine, as_json, bind_context, format_for_journald, format_for_pipe, format_for_terminal
 from gateway.logs.pipeline import LogPipeline, choose_formatter
+from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
-from gateway.logs.text import Redactor
 
 log = logging.getLogger("gateway.test")
 BOT = "123456789:AAE-canary-canary-canary-canary-can"
@@ -243,7 +243,7 @@ def test_a_standard_error_that_closed_does_not_end_the_process() -> None:
     program = """
 import logging, os, sys
 from gateway.logs.lines import for_pipe
-from gateway.logs.text import Redactor
+from gateway.logs.redaction import Redactor
 from gateway.logs.service import Logs
 from gateway.logs.sinks import StreamSink
 with Logs(Redactor(), [StreamSink(sys.stderr, for_pipe)]) as logs:
@@ -275,7 +275,7 @@ def test_a_crash_is_told_once_and_without_secrets() -> None:
     program = f"""
 import sys
 from gateway.logs.lines import for_pipe
-from gateway.logs.text import Redactor
+from gateway.logs.redaction import Redactor
 from gateway.logs.service import Logs
 from gateway.logs.sinks import StreamSink
 with Logs(Redactor(["{SECRET}"]), [StreamSink(sys.stderr, for_pipe)]):

@@ -13,7 +13,7 @@ from gateway.hooks.folders.durable_writer import DurableWriter
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.logs.text import Redactor
+from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
