@@ -10,7 +10,7 @@ one is refused.
 
 import hashlib
 import re
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -20,12 +20,17 @@ from gateway.transcript import Entry, Usage
 
 VERSION = 1
 
+SessionSubject: TypeAlias = Literal["in", "turn", "bell", "sum", "dead.turns"]
+
 TURN_SUBJECTS = "gw.turn.*"
 IN_SUBJECTS = "gw.in.*"
 WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
+DEAD_SUBJECTS = "gw.dead.>"
 DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
+ACCESS_SUBJECT = "gw.access"
+CONTROL_SUBJECTS = "rt.ctl.*"
 
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
@@ -359,8 +364,18 @@ def session_token_of(session_key: str) -> str:
     return token_of(session_key)
 
 
-def session_subject_of(kind: Literal["in", "turn", "bell", "sum", "dead.turns"], session_key: str) -> str:
-    return f"gw.{kind}.{session_token_of(session_key)}"
+def session_subject_of(kind: SessionSubject, session_key: str) -> str:
+    return session_subject_of_token(kind, session_token_of(session_key))
+
+
+def session_subject_of_token(kind: SessionSubject, token: str) -> str:
+    """The same where only the token is known: a subject tells it, and no longer the key."""
+    return f"gw.{kind}.{token}"
+
+
+def token_of_subject(subject: str) -> str:
+    """The session token that a subject of a session's records, or of its replies, ends with."""
+    return subject.rpartition(".")[2]
 
 
 def platform_token_of(platform: str) -> str:
@@ -377,9 +392,19 @@ def reply_subject_of(address: Address, session_key: str) -> str:
     return f"gw.out.{place_of(address)}.{session_token_of(session_key)}"
 
 
+def place_of_reply_subject(subject: str) -> str:
+    """The place that a reply goes to, from the subject that it stands on."""
+    return subject.removeprefix("gw.out.").rpartition(".")[0]
+
+
 def reply_pattern_of_session(session_key: str) -> str:
     """The pattern of all replies that belong to a session key."""
-    return f"gw.out.*.*.{session_token_of(session_key)}"
+    return reply_pattern_of_token(session_token_of(session_key))
+
+
+def reply_pattern_of_token(token: str) -> str:
+    """The pattern of all replies that belong to the session key with this token."""
+    return f"gw.out.*.*.{token}"
 
 
 def reply_pattern_of_place(where: str) -> str:
@@ -415,3 +440,24 @@ def event_subject_of(name: str) -> str:
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:
     """Where a hook's store is; without a key, the pattern of all of it."""
     return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
+
+
+def schedule_subject_of(hook: str) -> str:
+    """Where it stands when a hook's schedule was last due."""
+    return f"gw.schedule.{token_of(hook)}"
+
+
+def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
+    """Where an event is kept that a durable hook could not be given; without its sequence, the pattern of them all."""
+    return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
+
+
+def retry_subject_of(hook_token: str) -> str:
+    """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
+    return f"gw.redo.{hook_token}"
+
+
+def cursor_subject_of(reader: str, bot: str = "") -> str:
+    """How far a network has been read, by one of its bots; or the whole journal, by something that follows it."""
+    subject = f"gw.cur.{platform_token_of(reader)}"
+    return f"{subject}.{token_of(bot)}" if bot else subject

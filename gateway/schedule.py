@@ -87,7 +87,7 @@ class Scheduler:
         planned = list(self._planned())
         for hook in self._marks.keys() - {plan.hook for plan in planned}:
             del self._marks[hook]
-            await self._engine.purge(subject_of(hook))
+            await self._engine.purge(records.schedule_subject_of(hook))
         return min([await self._look_at(plan) for plan in planned], default=LOOK)
 
     async def _look_at(self, plan: ScheduledHook) -> float:
@@ -117,12 +117,12 @@ class Scheduler:
         self._registry.emit(name, **fields)
 
     async def _read(self, hook: str) -> ScheduleMark | None:
-        record = await self._engine.last(subject_of(hook))
+        record = await self._engine.last(records.schedule_subject_of(hook))
         kept = records.decode(record.data) if record else None
         return msgspec.convert(kept.value, ScheduleMark) if isinstance(kept, records.StoredValue) else None
 
     async def _write(self, plan: ScheduledHook, mark: ScheduleMark, *owed: NewRecord) -> None:
-        where = subject_of(plan.hook)
+        where = records.schedule_subject_of(plan.hook)
         kept = records.StoredValue(hook=plan.hook, key=KEY, value=msgspec.to_builtins(mark))
         put = NewRecord(where, records.encode(kept))
         try:
@@ -142,7 +142,3 @@ def _event_put(name: str, fields: dict[str, Any]) -> NewRecord:
     return NewRecord(
         records.event_subject_of(name), records.encode(emitted), f"ev:{fields['id']}", ttl=records.EVENT_TTL
     )
-
-
-def subject_of(hook: str) -> str:
-    return f"gw.schedule.{records.token_of(hook)}"

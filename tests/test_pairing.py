@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway import records
 from gateway.access import AccessControl, AccessRules, Pairings
-from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG, SUBJECT
+from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG
 from gateway.errors import AccessError
 from gateway.messages import Address, ChatType, Message, MessageKind
 from gateway.testing.memory_engine import MemoryEngine
@@ -133,7 +134,7 @@ async def test_no_code_stands_in_the_journal_and_only_one_record_does(
     pairings: Pairings, engine: MemoryEngine, clock: SetClock
 ) -> None:
     codes = [await pairings.invite(asked(str(number))) for number in range(3)]
-    kept = await engine.read(SUBJECT)
+    kept = await engine.read(records.ACCESS_SUBJECT)
     assert len(kept) == 1
     assert not [code for code in codes if code.encode() in kept[0].data]
 

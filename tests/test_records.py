@@ -1,5 +1,8 @@
 """The journal's records: readable for ever, refused when they come from the future, and the subjects they stand on."""
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -114,3 +117,27 @@ def test_events_stand_under_their_names() -> None:
     assert records.event_subject_of("tool:before") == "gw.ev.tool.before"
     assert records.event_subject_of("tool:*") == "gw.ev.tool.>"
     assert records.event_subject_of("*") == "gw.ev.>"
+
+
+def test_a_cursor_stands_under_its_reader_and_its_bot() -> None:
+    assert records.cursor_subject_of("net") == "gw.cur.net"
+    assert records.cursor_subject_of("net", "bot") == f"gw.cur.net.{records.token_of('bot')}"
+
+
+def test_what_stands_in_a_subject_is_read_from_it() -> None:
+    at = Address("net", "1")
+    assert records.place_of_reply_subject(records.reply_subject_of(at, "k")) == records.place_of(at)
+    for subject in (records.session_subject_of("dead.turns", "k"), records.reply_subject_of(at, "k")):
+        assert records.token_of_subject(subject) == records.session_token_of("k")
+
+
+def test_no_other_module_spells_a_subject() -> None:
+    top = Path(records.__file__).parent
+    spelt = {
+        f"{path.relative_to(top)}:{node.lineno}: {node.value}"
+        for path in top.rglob("*.py")
+        if path != Path(records.__file__)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(("gw.", "rt."))
+    }
+    assert spelt == set()

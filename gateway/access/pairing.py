@@ -26,7 +26,6 @@ MOST_ASKING = 20  # on one network
 MOST_WRONG = 5  # codes in an hour
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
 CODE_LENGTH = 8
-SUBJECT = "gw.access"
 LONGEST_NAME = 60
 
 
@@ -54,7 +53,7 @@ class Pairings:
         return any((one.platform, one.user_id) == (platform, user_id) for one in self._kept.people)
 
     async def load(self) -> None:
-        last = await self._engine.last(SUBJECT)
+        last = await self._engine.last(records.ACCESS_SUBJECT)
         kept = records.decode(last.data) if last else None
         if last and isinstance(kept, records.PairingState):
             self._kept, self._seq = kept, last.seq
@@ -123,12 +122,14 @@ class Pairings:
     async def _write(self, people: tuple[PairingUser, ...], asking: tuple[PairingUser, ...]) -> None:
         kept = records.PairingState(people=people, asking=asking, at=self._clock())
         try:
-            self._seq = (await self._engine.append(NewRecord(SUBJECT, records.encode(kept), expect=self._seq)))[0]
+            self._seq = (
+                await self._engine.append(NewRecord(records.ACCESS_SUBJECT, records.encode(kept), expect=self._seq))
+            )[0]
         except Conflict:
             await self.load()
             raise AccessError("somebody else changed this at the same moment; try again") from None
         self._kept = kept
-        await self._engine.purge(SUBJECT, self._seq - 1)
+        await self._engine.purge(records.ACCESS_SUBJECT, self._seq - 1)
 
 
 def mark_of(code: str) -> str:

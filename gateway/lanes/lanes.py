@@ -173,7 +173,7 @@ class Lanes:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._hear_control, self._engine.tail("rt.ctl.*"))
+                self._tasks.start_soon(self._hear_control, self._engine.tail(records.CONTROL_SUBJECTS))
                 self._tasks.start_soon(self._doors.serve, consumer, self._tasks)
                 task_status.started()
                 await anyio.sleep_forever()

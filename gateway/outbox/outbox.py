@@ -145,8 +145,7 @@ def consumer_name_of(platform: str) -> str:
 
 
 def _place_of(record: Record) -> str:
-    """`gw.out.<platform>.<token>.<conv>` -> `<platform>.<token>`."""
-    return record.subject.removeprefix("gw.out.").rpartition(".")[0]
+    return records.place_of_reply_subject(record.subject)
 
 
 def _is_pausing(route: PlaceSender) -> bool:

@@ -20,7 +20,8 @@ from gateway.sessions.session import Session
 from gateway.sessions.transitions import carry_over
 
 PAGE = 200
-COPY_SUBJECTS = (records.EVENT_SUBJECTS, "gw.dead.>")  # where a conversation's words stand under no subject of its own
+# Where a conversation's words stand under no subject of its own.
+COPY_SUBJECTS = (records.EVENT_SUBJECTS, records.DEAD_SUBJECTS)
 
 
 async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str, *gone: str) -> bool:
@@ -80,12 +81,12 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     Their files go too, and the events that hooks are owed of them.
     """
     await _unlink_files(engine, conv, upto)
-    await engine.purge(f"gw.turn.{conv}", seq - 1)
-    await engine.purge(f"gw.sum.{conv}", seq - 1)
-    await engine.purge(f"gw.in.{conv}", upto)
-    await engine.purge(f"gw.bell.{conv}", seq)
-    await engine.purge(f"gw.out.*.*.{conv}", seq)
-    await engine.purge(f"gw.dead.turns.{conv}", seq)
+    await engine.purge(records.session_subject_of_token("turn", conv), seq - 1)
+    await engine.purge(records.session_subject_of_token("sum", conv), seq - 1)
+    await engine.purge(records.session_subject_of_token("in", conv), upto)
+    await engine.purge(records.session_subject_of_token("bell", conv), seq)
+    await engine.purge(records.reply_pattern_of_token(conv), seq)
+    await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
     for pattern in COPY_SUBJECTS:
         await _purge_copies(engine, pattern, conv, seq)
 
@@ -115,7 +116,7 @@ def _is_about(data: bytes, conv: str) -> bool:
 
 async def _unlink_files(engine: Engine, conv: str, upto: int) -> None:
     after = 0
-    while page := await engine.read(f"gw.in.{conv}", after, PAGE):
+    while page := await engine.read(records.session_subject_of_token("in", conv), after, PAGE):
         kept = [records.decode(record.data) for record in page if record.seq <= upto]
         files = [
             one.path for found in kept if isinstance(found, records.InboundMessage) for one in found.message.attachments

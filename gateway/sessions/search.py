@@ -104,8 +104,9 @@ class SessionSearch:
         """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
         mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
         try:
-            (seq,) = await self._engine.append(NewRecord(f"gw.cur.{SEARCH_CURSOR}", records.encode(mark)))
-            await self._engine.purge(f"gw.cur.{SEARCH_CURSOR}", seq - 1)
+            subject = records.cursor_subject_of(SEARCH_CURSOR)
+            (seq,) = await self._engine.append(NewRecord(subject, records.encode(mark)))
+            await self._engine.purge(subject, seq - 1)
             if seq <= await self._ask(lambda index: index.upto):
                 log.warning("the journal is older than the search index, which is made anew")
                 await self._ask(SearchIndex.clear)
@@ -179,7 +180,7 @@ class SessionSearch:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
-            await purge_forgotten(self._engine, record.subject.rpartition(".")[2], record.seq, kept.upto)
+            await purge_forgotten(self._engine, records.token_of_subject(record.subject), record.seq, kept.upto)
 
     async def _ask(self, question: Callable[[SearchIndex], T]) -> T:
         """In a thread, one at a time: nothing synchronous on the loop."""

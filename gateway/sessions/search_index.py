@@ -134,7 +134,7 @@ class SearchIndex:
             for record in page:
                 kept = records.decode(record.data)
                 if change := CHANGES.get(type(kept)):
-                    change(self.db, record.subject.rpartition(".")[2], kept, kept.at or record.ts)
+                    change(self.db, records.token_of_subject(record.subject), kept, kept.at or record.ts)
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))

@@ -19,7 +19,7 @@ class ReadCursor:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = f"gw.cur.{records.platform_token_of(platform)}.{records.token_of(bot)}"
+        self._subject = records.cursor_subject_of(platform, bot)
         self._reader = uuid.uuid4().hex
         self._seq = 0
         self._moves = 0

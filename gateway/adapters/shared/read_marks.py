@@ -37,7 +37,7 @@ class ReadMarks:
     def __init__(self, engine: Engine, platform: str, bot: str) -> None:
         self._engine = engine
         self._platform = platform
-        self._subject = f"gw.cur.{platform}.{records.token_of(bot)}"
+        self._subject = records.cursor_subject_of(platform, bot)
         self._marks: dict[tuple[str, str], ReadMark] = {}
         self._alive = 0.0
         self._moves = 0

@@ -8,9 +8,8 @@ import msgspec
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Duplicate, HookError
-from gateway.hooks.folders.subjects import retry_subject_of, subject_token_of
+from gateway.hooks.folders.subjects import dead_letter_subject_of, retry_subject_of
 
-ALL_DEAD_LETTERS = "gw.dead.>"
 PAGE = 200
 HOOK_PREFIX = "hook:"
 
@@ -65,10 +64,10 @@ class DeadLetters:
 
     async def prune_all(self, hook: str) -> int:
         """All of one hook are thrown away; how many they were."""
-        return await self._engine.purge(f"gw.dead.{subject_token_of(hook)}.*")
+        return await self._engine.purge(dead_letter_subject_of(hook))
 
     async def _one(self, number: int) -> tuple[Record, records.DeadLetterRecord]:
-        for record in await self._engine.read(ALL_DEAD_LETTERS, after=number - 1, limit=1):
+        for record in await self._engine.read(records.DEAD_SUBJECTS, after=number - 1, limit=1):
             dead = records.decode(record.data)
             if (
                 record.seq == number
@@ -79,7 +78,7 @@ class DeadLetters:
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
     async def _all(self, hook: str) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        pattern, after = f"gw.dead.{subject_token_of(hook)}.*" if hook else ALL_DEAD_LETTERS, 0
+        pattern, after = dead_letter_subject_of(hook) if hook else records.DEAD_SUBJECTS, 0
         while page := await self._engine.read(pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)

@@ -8,8 +8,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from gateway import records
 from gateway.engine.interface import matches
-from gateway.records import event_subject_of
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")
@@ -23,13 +23,14 @@ def subject_token_of(folder: str) -> str:
     return f"hook-{legible}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}"
 
 
-def dead_letter_subject_of(folder: str, seq: int) -> str:
-    return f"gw.dead.{subject_token_of(folder)}.{seq}"
+def dead_letter_subject_of(folder: str, seq: int | None = None) -> str:
+    """Where this event is kept when the hook could not be given it; without a sequence, the pattern of all of them."""
+    return records.dead_letter_subject_of(subject_token_of(folder), seq)
 
 
 def retry_subject_of(folder: str) -> str:
     """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
-    return f"gw.redo.{subject_token_of(folder)}"
+    return records.retry_subject_of(subject_token_of(folder))
 
 
 def can_be_durable(pattern: str) -> bool:
@@ -39,7 +40,7 @@ def can_be_durable(pattern: str) -> bool:
 
 def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """The consumer's filters: none of them covered by another, since overlapping ones are refused."""
-    subjects = dict.fromkeys(event_subject_of(pattern) for pattern in patterns)
+    subjects = dict.fromkeys(records.event_subject_of(pattern) for pattern in patterns)
     kept = [one for one in subjects if not any(other != one and is_covering(other, one) for other in subjects)]
     return (*_make_disjoint(kept), retry_subject_of(folder))
 
