@@ -12,7 +12,7 @@ from typing import Protocol
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 
-PROGRAM_FOLDER = str(Path(__file__).resolve().parent / "process")
+PROGRAM_FOLDERS = tuple(f'"{Path(__file__).resolve().parents[2] / name}/' for name in ("worker", "hermes"))
 MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
 
@@ -82,7 +82,7 @@ def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
     """Without the frames below the handler's: how it came to be called interests nobody."""
     was_foreign = is_below = False
     for line in lines:
-        is_ours = PROGRAM_FOLDER in line
+        is_ours = any(folder in line for folder in PROGRAM_FOLDERS)
         if not line.startswith("  File"):
             was_foreign = is_below = False
         elif not is_ours:

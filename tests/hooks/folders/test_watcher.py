@@ -151,7 +151,7 @@ EXHAUSTED = """
 import os, resource, sys
 from pathlib import Path
 import anyio
-from gateway.hooks.folders.watcher import Watcher
+from gateway.hooks.folders.watcher import FolderWatcher
 source = Path(sys.argv[1])
 
 async def main():
@@ -165,7 +165,7 @@ async def main():
         os.close(taken.pop())
         os.close(taken.pop())
     told = anyio.Event()
-    watcher = Watcher([source], lambda folders: told.set())
+    watcher = FolderWatcher([source], lambda folders: told.set())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watcher.run)
         await watcher.is_watching.wait()
