@@ -67,13 +67,24 @@ class Reply:
     silent: bool = False
 
 
+Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a message: its place in the journal, or the text that settled it at once."""
+    """What was decided about a message.
+
+    - `stranger`: its sender may not speak here; nothing of it was kept.
+    - `forbidden`: it answers a question that was put to somebody else, and does nothing.
+    - `too_fast`: its sender writes more than one person may; it was not accepted.
+    - `settled`: it was dealt with at once; `settled` is what was said to it.
+    - `queued`: it is in the journal, as `seq`, or was there already (0).
+    """
 
     session_key: str
     seq: int = 0
     settled: str | None = None
+    decision: Decision = "queued"
 
 
 Receive: TypeAlias = Callable[[Message], Awaitable[Receipt]]

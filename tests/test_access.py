@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.access import AccessControl, AccessRules
+from gateway.access.access_control import MOST_PEOPLE
 from gateway.messages import Address, ChatType, Message
 
 RULES = AccessRules(
@@ -52,10 +53,31 @@ def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_
     now = [0.0]
     access = AccessControl(AccessRules(owners=RULES.owners, users=RULES.users, rate=2), clock=lambda: now[0])
     person, owner = message("net", "2"), message("terminal", "owner")
-    assert [access.is_too_fast(person) for _ in range(3)] == [False, False, True]
-    assert not any(access.is_too_fast(owner) for _ in range(100))
+    assert [access.is_too_fast(person, "user") for _ in range(3)] == [False, False, True]
+    assert not any(access.is_too_fast(owner, "owner") for _ in range(100))
     now[0] = 61.0
-    assert not access.is_too_fast(person)
+    assert not access.is_too_fast(person, "user")
+
+
+def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
+    now = [0.0]
+    access = AccessControl(RULES, clock=lambda: now[0])
+    person, other = message("net", "2"), message("net", "4")
+    assert [access.is_warning_due(one) for one in (person, person, other)] == [True, False, True]
+    now[0] = 61.0
+    assert access.is_warning_due(person)
+
+
+def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
+    now = [0.0]
+    access = AccessControl(AccessRules(rate=0), clock=lambda: now[0])
+    for number in range(MOST_PEOPLE + 1):
+        crowd = message("net", str(number))
+        assert access.is_too_fast(crowd, "user")
+        assert access.is_warning_due(crowd)
+    now[0] = 61.0
+    access.is_too_fast(message("net", "late"), "user")
+    assert len(access._paces) == 1
 
 
 def test_which_commands_are_for_whom() -> None:

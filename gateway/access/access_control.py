@@ -3,6 +3,7 @@
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -36,6 +37,18 @@ class AccessRules:
     rate: int = 30  # messages a minute, for one person
 
 
+@dataclass(slots=True)
+class Pace:
+    """When somebody's messages of the last minute came, and when they were last told that there were too many."""
+
+    came: deque[float] = field(default_factory=deque)
+    warned: float = -math.inf
+
+    @property
+    def last(self) -> float:
+        return max(self.warned, self.came[-1] if self.came else -math.inf)
+
+
 class AccessControl:
     """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
 
@@ -45,22 +58,36 @@ class AccessControl:
         self.rules = rules
         self.pairings = pairings
         self._clock = clock
-        self._came: dict[tuple[str, str], deque[float]] = {}
+        self._paces: dict[tuple[str, str], Pace] = {}
 
-    def is_too_fast(self, message: Message) -> bool:
-        """Whether this person has used up the messages of the last minute; each call counts as one. Owners are free."""
-        if self.scope(message) == "owner":
+    def is_too_fast(self, message: Message, level: AccessLevel) -> bool:
+        """Returns True when this person has used up the messages of the last minute; each call counts as one.
+
+        Owners may write as much as they like.
+        """
+        if level == "owner":
             return False
         now = self._clock()
-        came = self._came.setdefault((message.address.platform, message.user_id), deque())
+        if len(self._paces) > MOST_PEOPLE:
+            self._paces = {person: pace for person, pace in self._paces.items() if pace.last > now - MINUTE}
+        came = self._pace_of(message).came
         while came and came[0] <= now - MINUTE:
             came.popleft()
         if len(came) >= self.rules.rate:
             return True
         came.append(now)
-        if len(self._came) > MOST_PEOPLE:
-            self._came = {person: times for person, times in self._came.items() if times and times[-1] > now - MINUTE}
         return False
+
+    def is_warning_due(self, message: Message) -> bool:
+        """Returns True when somebody who is too fast should be told so: once a minute."""
+        pace, now = self._pace_of(message), self._clock()
+        if now - pace.warned <= MINUTE:
+            return False
+        pace.warned = now
+        return True
+
+    def _pace_of(self, message: Message) -> Pace:
+        return self._paces.setdefault((message.address.platform, message.user_id), Pace())
 
     async def load(self) -> None:
         """Read who was let in before; until then only the rules count."""
@@ -75,7 +102,7 @@ class AccessControl:
 
     def may_use(self, command: str, scope: AccessLevel, *, for_admins: bool) -> bool:
         """Whether somebody of this standing may use the command of this name."""
-        if scope in ("admin", "owner") or command in ALWAYS_ALLOWED:
+        if is_admin(scope) or command in ALWAYS_ALLOWED:
             return True
         allowed = self.rules.user_commands
         return not for_admins if allowed is None else command in allowed
@@ -104,6 +131,10 @@ class AccessControl:
         if in_group and user and not self.rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
             return "user"
         return "user" if user and platform in self.rules.everybody else None
+
+
+def is_admin(level: AccessLevel) -> bool:
+    return level in ("admin", "owner")
 
 
 def roles_of(message: Message) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Whoever reads `open_gateway` from top to bottom has read the start; from bottom 
 import logging
 import math
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -89,6 +90,7 @@ class Gateway:
         self.alerts = Alerts(lambda: self.networks, self.outbox)
         self.state: GatewayState = "starting"
         self.since = time.time()
+        self.run_id = uuid.uuid4().hex
         self.trouble = ""
 
     @property
@@ -254,6 +256,7 @@ def build_dispatcher_context(gateway: Gateway) -> DispatcherContext:
             steer=partial(steer_from_chat, gateway),
             about=lambda: build_setup_info(gateway.home, gateway.settings),
         ),
+        run_id=gateway.run_id,
         keys=KeyRules(per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads),
         on_skill=gateway.skill_hooks.changed,
         too_old=sessions.too_old or math.inf,

@@ -16,7 +16,7 @@ from gateway.errors import GatewayError
 from gateway.lanes import Lanes
 from gateway.messages import Message
 
-AWAITED = "awaited"  # what stands in such a message: the life of the gateway in which somebody waits for it
+AWAITED = "awaited"  # stands in such a message: the `run_id` of the gateway in which somebody waits for it
 GRACE = 5.0  # seconds for a turn that is stopped to say what it has
 
 

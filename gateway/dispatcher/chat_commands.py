@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway import records
-from gateway.access import AccessLevel
+from gateway.access import AccessLevel, is_admin
 from gateway.commands import ParsedCommand
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher import tool_approvals as standing
@@ -47,7 +47,7 @@ class CommandCall:
 
     @property
     def is_admin(self) -> bool:
-        return self.scope in ("admin", "owner")
+        return is_admin(self.scope)
 
 
 @dataclass(frozen=True, slots=True)

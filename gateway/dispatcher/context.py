@@ -1,9 +1,8 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
 import math
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
@@ -83,7 +82,7 @@ class DispatcherContext:
     commands: CommandTable
     choose: ChooseAgent
     reports: GatewayReports
+    run_id: str  # of this process: the next one has another
     keys: KeyRules = DEFAULT_RULES
     on_skill: OnSkillChange = list_no_tools
     too_old: float = math.inf  # seconds after which a message that waited is not answered any more
-    life: str = field(default_factory=lambda: uuid.uuid4().hex)  # of this process: the next one has another

@@ -1,8 +1,8 @@
 """Where a message meets what answers it.
 
-`receive` is the one door for every network: the gate, then the journal, then the network may be told that we have the
-message. What must act at once (an urgent command, the answer to an open question) acts here; all else waits in its
-session's lane, which calls `work`: the gate again, the hooks, then a command or a turn of the agent.
+`receive` (of `Ingress`) takes messages from every network. What must act at once (an urgent command, the answer to an
+open question) acts there; all else waits in its session's lane, which calls `work`: access is asked again, since time
+has passed, then come the hooks, then a command or a turn of the agent.
 """
 
 import dataclasses
@@ -28,11 +28,10 @@ from gateway.dispatcher.received_hooks import run_received_hooks
 from gateway.dispatcher.reminders import Reminders
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.dispatcher.turn_chat import TurnChat
-from gateway.engine import NewRecord
 from gateway.events import Pause, Question
 from gateway.hooks import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn
-from gateway.messages import Button, Message, Receipt, Reply
+from gateway.messages import Button, Message, Reply
 from gateway.outbox import Stream
 from gateway.sessions import Session, apply_record, session_switch_of
 from gateway.transcript import Entry
@@ -49,11 +48,7 @@ class Dispatcher:
         self._house = house
         self._tasks = tasks
         self._orders = CommandRunner(house, self.lanes)
-        self._reception = Ingress(house, self.lanes, self._orders)
-
-    async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
-        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
-        return await self._reception.receive(message, *extra, bot=bot)
+        self.receive = Ingress(house, self.lanes, self._orders).receive
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
@@ -63,7 +58,7 @@ class Dispatcher:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         if message.sent_at and time.time() - message.sent_at > self._house.too_old and not turn.resumed:
             return make_text_result(turn, message, TOO_OLD, status="expired")
-        if message.extra.get(AWAITED, self._house.life) != self._house.life:
+        if message.extra.get(AWAITED, self._house.run_id) != self._house.run_id:
             return LaneResult(
                 status="expired", error="the gateway ended in the middle of it, and who waited for it too"
             )

@@ -112,7 +112,7 @@ class HookRequests:
             kind="internal",
             session=key,
             sent_at=time.time(),
-            extra={AWAITED: self._house.life} if asked.wait else {},
+            extra={AWAITED: self._house.run_id} if asked.wait else {},
         )
         if asked.wait:
             answered = await self.waiting.answer(message, key, asked.wait)

@@ -1,12 +1,17 @@
-"""The one door for every network: the gate, then the journal; only then may the network be told that we have it."""
+"""Takes messages from every network: access first, then the journal; only then may the network forget the message.
 
+Access is asked once here, for whatever a person does: a text, a command, a press of a button, a reaction. What costs
+something (fetching files, moving a cursor) is done by `complete`, which is called for those alone who may speak.
+"""
+
+import dataclasses
 import logging
-import math
-import time
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from gateway import records
-from gateway.access import AccessLevel
+from gateway.access import AccessLevel, is_admin
 from gateway.commands import Command
 from gateway.dispatcher import event_fields, pairing_commands
 from gateway.dispatcher.chat_commands import CommandCall
@@ -14,7 +19,7 @@ from gateway.dispatcher.command_runner import CommandRunner
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
 from gateway.events import Deny, End
-from gateway.lanes import Lanes
+from gateway.lanes import Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply
 from gateway.sessions import Session, session_key_of
 
@@ -22,7 +27,9 @@ log = logging.getLogger(__name__)
 
 TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
 NOT_YOURS = "That question is for somebody else to decide."
-TOO_FAST_PAUSE = 60.0  # seconds between two such answers to one person
+
+CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
+"""Gives the message with its files, and the records (a cursor) that are to be journalled with it."""
 
 
 class Ingress:
@@ -32,16 +39,41 @@ class Ingress:
         self._house = house
         self._lanes = lanes
         self._orders = orders
-        self._slowed: dict[tuple[str, str], float] = {}
 
-    async def receive(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
-        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor)."""
+    async def receive(
+        self,
+        message: Message,
+        *extra: NewRecord,
+        bot: str = "",
+        asked: str = "",
+        complete: CompleteMessage | None = None,
+    ) -> Receipt:
+        """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor).
+
+        `asked` is the id of the person under whose question a button was pressed, where that is not everybody in the
+        chat. An admin who presses in somebody's stead answers in the session of whoever was asked; others may not.
+
+        Raises:
+            Conflict: a record of `extra` came too late; nothing was written.
+            EngineError: the journal takes nothing now; the network must keep the message.
+        """
         scope = self._house.access.scope(message)
         if scope is None:
             return await self._turn_away(message)
+        if asked and asked != message.user_id:
+            if not is_admin(scope):
+                return Receipt("", settled=NOT_YOURS, decision="forbidden")
+            theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._house.keys)
+            message = dataclasses.replace(message, session=theirs)
         key = session_key_of(message, self._house.keys)
-        if self._house.access.is_too_fast(message):
+        if self._house.access.is_too_fast(message, scope):
             return await self._slow_down(key, message)
+        if message.kind == "reaction":
+            self._emit_reactions(message)
+            return Receipt(key, settled="", decision="settled")
+        if complete:
+            message, more = await complete(message)
+            extra = (*extra, *more)
         session = await self._house.sessions.open(key)
         command = self._orders.find(message.text, scope)
         if (
@@ -51,7 +83,7 @@ class Ingress:
             and not await self._may_answer(session, message, scope)
         ):
             await self._say(key, message, NOT_YOURS)
-            return Receipt(key, settled=NOT_YOURS)
+            return Receipt(key, settled=NOT_YOURS, decision="forbidden")
         if command and command[1].urgent:
             return await self._settle(CommandCall(command[0], message, scope, session, self._house), command[1])
         if session.is_waiting and not command and await self._may_answer(session, message, scope):
@@ -68,14 +100,14 @@ class Ingress:
         )
         event = await view.run("message:received", **event_fields.build_received_fields(call.message))
         if isinstance(event.outcome, Deny | End):
-            return Receipt(call.session.key, settled=event_fields.outcome_text_of(event))
+            return Receipt(call.session.key, settled=event_fields.outcome_text_of(event), decision="settled")
         ran = await self._orders.run(call, command, view)
         await self._say(call.session.key, call.message, ran.text)
-        return Receipt(call.session.key, settled=ran.text)
+        return Receipt(call.session.key, settled=ran.text, decision="settled")
 
     async def _may_answer(self, session: Session, message: Message, scope: AccessLevel) -> bool:
-        """Whoever started the turn may answer, and admins may."""
-        if scope in ("admin", "owner"):
+        """Returns True for whoever started the turn, and for admins."""
+        if is_admin(scope):
             return True
         waiting = await self._house.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
         asked = records.decode(waiting[0].data) if waiting else None
@@ -85,7 +117,8 @@ class Ingress:
         assert session.turn
         name = next(iter(session.turn.questions))
         by = f"{message.address.platform}:{message.user_id}"
-        msg_id = f"answer:{message.address.platform}:{bot}:{message.id}"
+        # Under the id that it would have in its lane: delivered again, it is neither a second answer nor a message.
+        msg_id = message_id_of(message, bot)
         taken = await self._lanes.answer(session.key, name, message.text, by, *extra, msg_id=msg_id)
         if not taken:
             return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)
@@ -99,12 +132,22 @@ class Ingress:
 
     async def _slow_down(self, key: str, message: Message) -> Receipt:
         """More than a person may send: not accepted, and told so once in a while."""
-        person = (message.address.platform, message.user_id)
-        now = time.monotonic()
-        if now - self._slowed.get(person, -math.inf) > TOO_FAST_PAUSE:
-            self._slowed[person] = now
+        if message.kind != "reaction" and self._house.access.is_warning_due(message):
             await self._say(key, message, TOO_FAST)
-        return Receipt(key, settled=TOO_FAST)
+        return Receipt(key, settled=TOO_FAST, decision="too_fast")
+
+    def _emit_reactions(self, message: Message) -> None:
+        """`reaction:added` and `reaction:removed`, for the message that this one replies to."""
+        for name in ("added", "removed"):
+            for reaction in sorted(message.extra.get(name, ())):
+                self._house.registry.emit(
+                    f"reaction:{name}",
+                    platform=message.address.platform,
+                    user_id=message.user_id,
+                    chat_id=message.address.chat_id,
+                    message_id=message.reply_to,
+                    reaction=reaction,
+                )
 
     async def _turn_away(self, message: Message) -> Receipt:
         at = message.address
@@ -113,4 +156,4 @@ class Ingress:
         self._house.registry.emit(
             "access:denied", platform=at.platform, user_id=message.user_id, chat_id=at.chat_id, reason=why
         )
-        return Receipt("", settled="")
+        return Receipt("", settled="", decision="stranger")

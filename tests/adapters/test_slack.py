@@ -49,12 +49,12 @@ class FullAtFirst:
         self._gateway = gateway
         self.refused = 0
 
-    async def __call__(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt:
+    async def __call__(self, message: Message, *extra: NewRecord, **how: Any) -> Receipt:
         assert self._gateway.dispatcher
         if not self.refused:
             self.refused += 1
             raise EngineError("the disk is full")
-        return await self._gateway.dispatcher.receive(message, *extra, bot=bot)
+        return await self._gateway.dispatcher.receive(message, *extra, **how)
 
 
 def ground_of(home: House) -> AdapterContext:

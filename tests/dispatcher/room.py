@@ -122,6 +122,7 @@ async def chat(
         commands=CommandTable(),
         choose=lambda message, session: agent,
         reports=GatewayReports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
+        run_id="this run",
         **house_facts,
     )
     async with hooks, anyio.create_task_group() as tasks:

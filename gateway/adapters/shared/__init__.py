@@ -22,6 +22,7 @@ import msgspec
 
 from gateway.access import AccessControl
 from gateway.commands import CommandTable
+from gateway.dispatcher import CompleteMessage
 from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
@@ -32,9 +33,16 @@ log = logging.getLogger(__name__)
 
 
 class ReceiveMessage(Protocol):
-    """The one door for messages: when it returns, the message is in the journal, with `extra`, or settled."""
+    """The dispatcher's `Ingress.receive`: when it returns, the message is in the journal, or settled."""
 
-    async def __call__(self, message: Message, *extra: NewRecord, bot: str = "") -> Receipt: ...
+    async def __call__(
+        self,
+        message: Message,
+        *extra: NewRecord,
+        bot: str = "",
+        asked: str = "",
+        complete: CompleteMessage | None = None,
+    ) -> Receipt: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reactions under messages: told to hooks, if whoever reacts may speak there. They are no messages."""
+"""Reactions under messages: what a person added and took away, as a message of its own kind."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,22 +20,9 @@ class ReactionChange:
 
 
 async def emit_reactions(ground: AdapterContext, change: ReactionChange) -> None:
-    """Tell `reaction:added` and `reaction:removed`: through the same gate, and within the same pace, as messages."""
-    address, user_id, message_id = change.address, change.user_id, change.message_id
-    extra = {"roles": list(change.roles)} if change.roles else {}
-    message = Message(f"{message_id}:reaction", address, user_id, "", kind="reaction", extra=extra)
-    if ground.access.scope(message) is None:
-        await ground.receive(message)  # the one place where strangers are turned away
-        return
-    if ground.access.is_too_fast(message):
-        return
-    for name, reactions in (("reaction:added", change.added), ("reaction:removed", change.removed)):
-        for reaction in sorted(reactions):
-            ground.registry.emit(
-                name,
-                platform=address.platform,
-                user_id=user_id,
-                chat_id=address.chat_id,
-                message_id=message_id,
-                reaction=reaction,
-            )
+    """Hand the change to the dispatcher, which lets it through the same gate as messages and tells the hooks."""
+    extra = {"added": list(change.added), "removed": list(change.removed), "roles": list(change.roles)}
+    number, under = f"{change.message_id}:reaction", change.message_id
+    await ground.receive(
+        Message(number, change.address, change.user_id, "", kind="reaction", reply_to=under, extra=extra)
+    )

@@ -1,0 +1,84 @@
+"""What is decided about a message when it comes in, and that each is taken once."""
+
+import dataclasses
+from typing import Any
+
+from gateway import records
+from gateway.engine import NewRecord
+from gateway.messages import Address, Message
+from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.spine import until
+
+OTHER_ROOM = Address("net", "other")
+IN_GROUP = Address("net", "group", "group")
+
+
+async def ask_in(room: Chat, address: Address, number: str) -> None:
+    """Let a question be asked there, and wait until it is open."""
+    await room.dispatcher.receive(Message(number, address, "7", "go"))
+    await until(lambda: [reply.address for reply in room.net.sent if reply.text == "Really?"].count(address) == 1)
+
+
+async def test_answers_of_the_same_number_in_two_chats_are_two_answers() -> None:
+    """Networks number messages in each chat by itself."""
+    async with chat("one", "two") as room:
+        answers: list[Any] = []
+        room.hooks.on("agent:start", lambda event: answers.append(event.ask("Really?")))
+        await ask_in(room, ROOM, "1")
+        await ask_in(room, OTHER_ROOM, "1")
+        for address, text in ((ROOM, "sure"), (OTHER_ROOM, "never")):
+            await room.dispatcher.receive(Message("2", address, "7", text))
+        await until(lambda: len(answers) == 2)
+        assert sorted(answers) == ["never", "sure"]
+
+
+async def test_an_answer_that_is_delivered_again_is_no_message() -> None:
+    async with chat("one") as room:
+        room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
+        await ask_in(room, ROOM, "1")
+        answer = Message("2", ROOM, "7", "sure")
+        await room.dispatcher.receive(answer)
+        assert await room.hear(2) == "one"
+        again = await room.dispatcher.receive(answer)
+        assert (again.decision, again.seq) == ("queued", 0)
+        assert len(await room.house.engine.read(records.session_subject_of("in", KEY))) == 1
+
+
+async def test_files_are_fetched_for_those_alone_who_may_speak() -> None:
+    fetched: list[str] = []
+
+    async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
+        fetched.append(message.user_id)
+        return dataclasses.replace(message, text="hello there"), [NewRecord("gw.cur.net", b"{}")]
+
+    async with chat({"user": "hello there", "answers": [{"text": "hi"}]}) as room:
+        stranger = await room.dispatcher.receive(Message("1", ROOM, "99", "hello"), complete=complete)
+        known = await room.dispatcher.receive(Message("2", ROOM, "7", "hello"), complete=complete)
+        assert (stranger.decision, known.decision, fetched) == ("stranger", "queued", ["7"])
+        assert await room.hear() == "hi"
+        assert len(await room.house.engine.read("gw.cur.net")) == 1
+
+
+async def test_a_button_is_for_whoever_is_asked_and_an_admin_answers_in_their_session() -> None:
+    async with chat("done") as room:
+        room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
+        await room.dispatcher.receive(Message("1", IN_GROUP, "7", "go"))
+        await room.hear()
+        press = Message("1:pressed", IN_GROUP, "8", "/approve", kind="button")
+        assert (await room.dispatcher.receive(press, asked="7")).decision == "forbidden"
+        pressed = await room.dispatcher.receive(dataclasses.replace(press, user_id="1"), asked="7")
+        assert (pressed.decision, pressed.settled) == ("settled", "Approved.")
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+
+
+async def test_a_reaction_is_told_to_hooks_within_the_pace_and_answered_by_nobody() -> None:
+    async with chat() as room:
+        room.house.access.rules = dataclasses.replace(room.house.access.rules, rate=1)
+        reaction = Message("5:reaction", ROOM, "7", "", kind="reaction", reply_to="5", extra={"added": ["+1"]})
+        decided = [(await room.dispatcher.receive(reaction)).decision for _ in range(2)]
+        stranger = await room.dispatcher.receive(dataclasses.replace(reaction, user_id="99"))
+        assert [*decided, stranger.decision] == ["settled", "too_fast", "stranger"]
+        (added,) = await room.told("reaction:added")
+        assert (added["message_id"], added["reaction"], added["user_id"]) == ("5", "+1", "7")
+        assert room.net.sent == []
+        assert (await room.house.sessions.open(KEY)).entries == ()
