@@ -92,9 +92,9 @@ class Place:
         around = HookEnvironment(os.environ, self.root, self.root / "logs", state, packages=sys.path)
         sources = [Source(self.hooks, "home")]
         async with (
-            ForkServerClient() as nursery,
+            ForkServerClient() as fork_server,
             registry,
-            FolderHooks(sources, registry, nursery, None, HooksSettings(eager=eager), around, grant) as service,
+            FolderHooks(sources, registry, fork_server, None, HooksSettings(eager=eager), around, grant) as service,
         ):
             yield service
 
@@ -106,10 +106,10 @@ async def grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) ->
 async def found(place: Place) -> float:
     """Seconds until all are registered; workers come later."""
     registry = HookRegistry()
-    async with ForkServerClient() as nursery, registry:
+    async with ForkServerClient() as fork_server, registry:
         state = place.root / "state"
         around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
-        parts = ([Source(place.hooks, "home")], registry, nursery, None, HooksSettings(eager=0), around, grant)
+        parts = ([Source(place.hooks, "home")], registry, fork_server, None, HooksSettings(eager=0), around, grant)
         gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()
         async with FolderHooks(*parts) as service:

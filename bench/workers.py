@@ -60,8 +60,8 @@ class Row:
 class Workshop:
     """Makes workers for one measurement after the other."""
 
-    def __init__(self, nursery: ForkServerClient, folder: Path) -> None:
-        self._nursery = nursery
+    def __init__(self, fork_server: ForkServerClient, folder: Path) -> None:
+        self._fork_server = fork_server
         self._folder = folder
         self._made = 0
 
@@ -70,7 +70,7 @@ class Workshop:
         handler = self._folder / f"{self._made}.py"
         handler.write_text(source)
         spec = WorkerSpec(name=f"w{self._made}", handler=str(handler), env={"PATH": os.environ["PATH"]})
-        return await self._nursery.start(spec, serve, self._folder / "log")
+        return await self._fork_server.start(spec, serve, self._folder / "log")
 
 
 async def serve(_verb: str, params: dict[str, Any], _during: str) -> Any:
@@ -244,8 +244,8 @@ async def battery(workshop: Workshop) -> list[Row]:
 
 async def measure(rounds: int, with_battery: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with ForkServerClient() as nursery:
-            workshop = Workshop(nursery, Path(folder))
+        async with ForkServerClient() as fork_server:
+            workshop = Workshop(fork_server, Path(folder))
             warm = await workshop.make("def handle(event, context): return None")
             await warm.stop()
             show(await hand_over(workshop, rounds))

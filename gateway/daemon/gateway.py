@@ -166,7 +166,7 @@ async def open_gateway(
         hooks.create_hermes_folders(home)
         async with (
             gateway.registry,
-            ForkServerClient(hooks.build_fork_server_options(configuration)) as nursery,
+            ForkServerClient(hooks.build_fork_server_options(configuration)) as fork_server,
             anyio.create_task_group() as tasks,
         ):
             await gateway.access.load()
@@ -174,7 +174,7 @@ async def open_gateway(
             below = build_dispatcher_context(gateway)
             dispatcher = gateway.dispatcher = Dispatcher(below, partial(build_lanes, gateway), tasks)
             gateway.grants = HookRequests(below, dispatcher.lanes)
-            async with build_folder_hooks(gateway, nursery, gateway.grants) as gateway.folder_hooks:
+            async with build_folder_hooks(gateway, fork_server, gateway.grants) as gateway.folder_hooks:
                 gateway.skill_hooks.attend(gateway.registry)
                 terminal = Terminal(engine, dispatcher.receive)
                 clock = Scheduler(engine, gateway.registry, partial(hooks.list_scheduled, gateway.hooks))
@@ -221,12 +221,12 @@ async def drain_gateway(gateway: Gateway, limit: float) -> None:
     await gateway.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
 
 
-def build_folder_hooks(gateway: Gateway, nursery: ForkServerClient, grants: HookRequests) -> FolderHooks:
+def build_folder_hooks(gateway: Gateway, fork_server: ForkServerClient, grants: HookRequests) -> FolderHooks:
     # Those of skills come first: whatever else is called as one of them stands in for it, and never it for something.
     return FolderHooks(
         (*gateway.skill_hooks.sources, *hooks.list_sources(gateway.home, gateway.configuration)),
         gateway.registry,
-        nursery,
+        fork_server,
         gateway.engine,
         add_agent_hooks(gateway.settings),
         hooks.build_hook_environment(

@@ -1,4 +1,4 @@
-"""The program that becomes the nursery, or a worker where forking is not safe.
+"""The program that becomes the fork server, or a worker where forking is not safe.
 
 Before anything else is imported, `gateway` becomes what hooks may see of it: a handler that says
 `from gateway.hooks import on` gets that, whether the daemon's own package is installed or not, and a handler that

@@ -51,7 +51,7 @@ DUMP_SIGNAL, RELEASE_SIGNAL = _FIRST_SIGNAL + 1, _FIRST_SIGNAL + 2
 HIGH_DESCRIPTORS = 1000
 LAST_LOW_DESCRIPTOR = 255
 FIRST_REALTIME = 32  # the signals below are those that every system has
-FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the nursery handles itself
+FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the fork server handles itself
 OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
 
@@ -70,12 +70,12 @@ class WorkerLimits(NamedTuple):
     nice: int
 
 
-def isolate(ends: WorkerDescriptors, nursery: int, processes: int | None) -> WorkerDescriptors:
-    """Be a process of its own: group, descriptors, signals; afterwards nothing of the nursery can be reached."""
+def isolate(ends: WorkerDescriptors, fork_server: int, processes: int | None) -> WorkerDescriptors:
+    """Be a process of its own: group, descriptors, signals; afterwards nothing of the fork server can be reached."""
     os.setpgid(0, 0)
     kernel.die_with_parent(signal.SIGKILL)
     kernel.adopt_orphans()
-    if os.getppid() != nursery:
+    if os.getppid() != fork_server:
         os._exit(1)
     ends = _move_descriptors(ends)
     for number in FORK_SERVER_SIGNALS:
@@ -114,7 +114,7 @@ def reserve_low_descriptors() -> Generator[None, None, None]:
 
 
 def reset_signals() -> None:
-    """Once, in the nursery: what its own parents ignored (as `nohup` does) is no affair of a handler."""
+    """Once, in the fork server: what its own parents ignored (as `nohup` does) is no affair of a handler."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if number < FIRST_REALTIME:

@@ -1,9 +1,27 @@
-"""The nursery's own process: it makes a worker for each request, reaps what ends, and kills what is left behind.
+"""The fork server's program: it makes a worker for each request, reaps what ends, and kills what is left behind.
 
-One thread, no event loop but those of its rehearsal, no code of a user, an empty environment, and no socket but the
-one to the daemon: what a fork copies is small and harmless. It is the reaper of all that its workers leave: a process
-that detached itself from a worker becomes a child of that worker while it lives, and of the nursery afterwards. When
-the daemon is gone, which the socket's end tells, everything is killed.
+Theory of operation
+
+What a fork copies. A child of `os.fork` has the parent's memory, descriptors and signal handlers, and of its threads
+the one that forked. So this process is kept small and harmless: it has imported and run once what every worker needs
+(`preload`), which the workers then share page by page until they write to it; it runs no code of a user; its
+environment is empty; its only socket is the one to the daemon, and the child drops that first. `gc.freeze` keeps the
+collector of a worker from writing into, and thereby copying, every page that it shares.
+
+Why there is no thread. A lock that another thread holds at the moment of the fork stays locked in the child for ever,
+for its holder is not copied. The daemon has threads, therefore it never forks; this process has none, and refuses to
+begin when a module that it was asked to preload started one. It waits in `poll`, without an event loop.
+
+Who reaps whom. A worker is a child of this process, in a process group of its own. It is a subreaper: what its handler
+starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead, its group is killed,
+and what had detached itself comes to this process, which is a subreaper too: whatever child has no number in
+`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A worker's pid is signalled
+only while the worker is not reaped: until then the kernel gives the number to nobody else.
+
+When the daemon dies. The kernel closes its end of the socket, and `poll` says so at once; in case a copy of that end
+survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
+another parent. All workers are killed, then all orphans, until nothing is left to wait for. When this process dies
+first, the kernel kills each worker by the same means, and the daemon kills their groups.
 """
 
 import asyncio
@@ -239,7 +257,7 @@ class ForkServer:
         return pid
 
     def _spawn(self, ends: WorkerDescriptors) -> int:
-        settings = {"path": sys.path, "ends": ends, "nursery": os.getpid(), "limit": self._limit.now()}
+        settings = {"path": sys.path, "ends": ends, "fork_server": os.getpid(), "limit": self._limit.now()}
         program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), "worker", json.dumps(settings)]
         for end in ends:
             os.set_inheritable(end, True)
@@ -291,7 +309,7 @@ def preload(names: Sequence[str]) -> str:
 def main(settings: dict[str, Any], offer: AddModules) -> None:
     reset_signals()
     log_to_stderr()
-    nursery = ForkServer(ReceivedSettings(**settings), offer)
+    fork_server = ForkServer(ReceivedSettings(**settings), offer)
     importlib.import_module("gateway.hooks")  # what nearly every handler imports
     wrong = preload(settings["preload"])
     if settings["user"] is not None:
@@ -299,8 +317,8 @@ def main(settings: dict[str, Any], offer: AddModules) -> None:
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does
-    kernel.write_proc_file("comm", "hook-nursery")
+    kernel.write_proc_file("comm", "hook-forkserver")
     if wrong:
-        nursery.say({"broken": wrong})
+        fork_server.say({"broken": wrong})
     else:
-        nursery.run()
+        fork_server.run()

@@ -205,9 +205,9 @@ class Worker:
         self._loop.stop()
 
 
-def run_worker(ends: WorkerDescriptors, nursery: int, processes: int | None, offer: AddModules) -> NoReturn:
+def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None, offer: AddModules) -> NoReturn:
     """In a fresh process: become the worker that the daemon wants, to the end."""
-    ends = isolate(ends, nursery, processes)
+    ends = isolate(ends, fork_server, processes)
     with reserve_low_descriptors():
         watch = TimedSelector()
         loop = asyncio.SelectorEventLoop(watch)
@@ -231,4 +231,4 @@ def receive_spec(link: WorkerLink) -> ReceivedSpec:
 def main(settings: dict[str, Any], offer: AddModules) -> NoReturn:
     """Where workers are not forked: a fresh interpreter."""
     log_to_stderr()
-    run_worker(WorkerDescriptors(*settings["ends"]), settings["nursery"], settings["limit"], offer)
+    run_worker(WorkerDescriptors(*settings["ends"]), settings["fork_server"], settings["limit"], offer)

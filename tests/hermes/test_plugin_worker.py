@@ -20,9 +20,9 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as nursery:
-        yield nursery
+async def fork_server() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
+        yield fork_server
 
 
 def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
@@ -33,17 +33,17 @@ def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
     return folder
 
 
-async def started(nursery: ForkServerClient, folder: Path) -> WorkerHandle:
+async def started(fork_server: ForkServerClient, folder: Path) -> WorkerHandle:
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
         return params.get("default")
 
     facts = {"name": "one", "key": "one", "guards": True}
     spec = WorkerSpec(name="one", handler=str(folder / "__init__.py"), plugin=facts)
-    return await nursery.start(spec, serve, folder.parent / "log", 10.0)
+    return await fork_server.start(spec, serve, folder.parent / "log", 10.0)
 
 
 async def test_a_callback_that_hangs_is_ended_with_its_process_within_a_second_or_two(
-    nursery: ForkServerClient, tmp_path: Path
+    fork_server: ForkServerClient, tmp_path: Path
 ) -> None:
     source = """
         import time
@@ -51,14 +51,14 @@ async def test_a_callback_that_hangs_is_ended_with_its_process_within_a_second_o
         def register(ctx):
             ctx.register_hook("pre_tool_call", lambda **_: time.sleep(60))
     """
-    worker = await started(nursery, plant(tmp_path, source))
+    worker = await started(fork_server, plant(tmp_path, source))
     with pytest.raises(HookFailed, match=r"0\.2 s"):
         await worker.call("tool:before", {"tool": "x", "args": {}}, CallMeta(target="pre_tool_call"), 0.2)
     await worker.gone.wait()
 
 
 async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
-    nursery: ForkServerClient, tmp_path: Path
+    fork_server: ForkServerClient, tmp_path: Path
 ) -> None:
     source = """
         async def ill(**_):
@@ -68,7 +68,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
             ctx.register_hook("pre_tool_call", lambda **_: {"action": "approve"})
             ctx.register_hook("pre_tool_call", ill)
     """
-    worker = await started(nursery, plant(tmp_path, source))
+    worker = await started(fork_server, plant(tmp_path, source))
     event = Event("tool:before", {"tool": "x", "args": {}})
     with pytest.raises(HookFailed, match="ValueError: ill"):
         await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, 5)
@@ -76,7 +76,7 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
 
 
 async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_registers(
-    nursery: ForkServerClient, tmp_path: Path
+    fork_server: ForkServerClient, tmp_path: Path
 ) -> None:
     source = """
         NAMES = ("pre_tool_call", "post_llm_call", "on_session_end")
@@ -93,7 +93,7 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
     assert seen.manifest
     assert (seen.guard.intercepts, seen.manifest.guards) == (("tool:before",), ("tool:before",))
     assert "message:add" in seen.manifest.intercepts
-    worker = await started(nursery, folder)
+    worker = await started(fork_server, folder)
     manifest = apply_registrations(seen.manifest, worker.loaded)
     assert (manifest.intercepts, manifest.events) == (("agent:start", "tool:before"), ("agent:end",))
     assert manifest.guards == ("tool:before",)
@@ -111,10 +111,10 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
     ],
 )
 async def test_what_cannot_be_loaded_says_why_and_hurts_nobody(
-    nursery: ForkServerClient, tmp_path: Path, source: str, said: str
+    fork_server: ForkServerClient, tmp_path: Path, source: str, said: str
 ) -> None:
     with pytest.raises(HookFailed) as caught:
-        await started(nursery, plant(tmp_path, source))
+        await started(fork_server, plant(tmp_path, source))
     assert said in str(caught.value)
 
 

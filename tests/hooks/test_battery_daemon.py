@@ -86,7 +86,7 @@ class Home:
         return next((float(at) for at, what in lines if what == text), None)
 
     def strays(self) -> set[int]:
-        """Processes that are nobody's: neither the nursery nor a hook that is up."""
+        """Processes that are nobody's: neither the fork server nor a hook that is up."""
         own = {hook["pid"] for hook in self.hooks().values()}
         return {kin.pid for kin in find_descendants({self.pid}) if kin.parent != self.pid and kin.pid not in own}
 

@@ -44,13 +44,13 @@ def weather_tool() -> Tool:
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as nursery:
-        yield nursery
+async def fork_server() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
+        yield fork_server
 
 
 @pytest.fixture
-async def enable(stage: Stage, nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Enable]:
+async def enable(stage: Stage, fork_server: ForkServerClient, tmp_path: Path) -> AsyncIterator[Enable]:
     """`await enable("echo", max_chars=10)` starts that hook with its own options and these; its log is returned."""
     workers: list[WorkerHandle] = []
 
@@ -67,7 +67,7 @@ async def enable(stage: Stage, nursery: ForkServerClient, tmp_path: Path) -> Asy
             env={"HERMES_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
             options={**manifest.options, **options},
         )
-        worker = await nursery.start(spec, refuse, log, 10.0)
+        worker = await fork_server.start(spec, refuse, log, 10.0)
         workers.append(worker)
         targets = HandlerTargets(worker)
         if manifest.intercepts:

@@ -62,10 +62,10 @@ async def _run_trials(
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
         HookRegistry() as registry,
-        ForkServerClient(build_fork_server_options(configuration)) as nursery,
+        ForkServerClient(build_fork_server_options(configuration)) as fork_server,
         anyio.create_task_group() as tasks,
     ):
-        house = HookServices(settings, around, registry, nursery, None, None, _refuse_grant, tasks)
+        house = HookServices(settings, around, registry, fork_server, None, None, _refuse_grant, tasks)
         assessment = check_readiness(folder, inspect_folder(folder), house, HookSwitches(home.hook_state))
         if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
             raise HookError(f"{folder.name} is {assessment.state}: {assessment.reason}")

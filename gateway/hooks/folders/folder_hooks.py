@@ -1,6 +1,6 @@
 """The folder hooks of a gateway: found, started, watched, and spoken about.
 
-    async with FolderHooks(sources, registry, nursery, engine, settings, surroundings, grant) as hooks:
+    async with FolderHooks(sources, registry, fork_server, engine, settings, surroundings, grant) as hooks:
         for status in await hooks.status():
             print(status.name, status.state, status.reason)
 
@@ -47,21 +47,21 @@ class FolderHooks:
         self,
         sources: Sequence[Source],
         registry: HookRegistry,
-        nursery: ForkServerClient,
+        fork_server: ForkServerClient,
         engine: Engine | None,
         settings: HooksSettings,
         surroundings: HookEnvironment,
         grant: RequestServer,
     ) -> None:
         self._sources = sources
-        self._parts = (registry, nursery, engine, settings, surroundings, grant)
+        self._parts = (registry, fork_server, engine, settings, surroundings, grant)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        registry, nursery, engine, settings, surroundings, grant = self._parts
+        registry, fork_server, engine, settings, surroundings, grant = self._parts
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         scribe = DurableWriter(registry, engine) if engine else None
-        self._house = HookServices(settings, surroundings, registry, nursery, engine, scribe, grant, self._tasks)
+        self._house = HookServices(settings, surroundings, registry, fork_server, engine, scribe, grant, self._tasks)
         self._roster = FolderSet(self._sources, self._house)
         self._letters = DeadLetters(engine) if engine else None
         await self._roster.begin()

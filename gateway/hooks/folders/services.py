@@ -73,7 +73,7 @@ class HookServices:
     settings: HooksSettings
     surroundings: HookEnvironment
     registry: HookRegistry
-    nursery: ForkServerClient
+    fork_server: ForkServerClient
     engine: Engine | None
     durable_writer: DurableWriter | None  # there where a journal is
     grant: RequestServer

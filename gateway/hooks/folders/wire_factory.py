@@ -42,7 +42,7 @@ async def open_wire(assessment: Readiness, house: HookServices, serve: Capabilit
         return OneshotProgram(spec) if manifest.oneshot else await LastingProgram.start(spec, serve, house.tasks)
     if is_in_process(assessment, house):
         return InProcessWire.open(manifest.folder, path / HANDLER_FILE, assessment.options, serve)
-    return await house.nursery.start(_build_worker_spec(assessment, manifest, house), serve, log, START_TIMEOUT)
+    return await house.fork_server.start(_build_worker_spec(assessment, manifest, house), serve, log, START_TIMEOUT)
 
 
 def is_in_process(assessment: Readiness, house: HookServices) -> bool:

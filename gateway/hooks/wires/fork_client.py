@@ -1,8 +1,8 @@
-"""The gateway's handle on the nursery: the process that makes the workers, and a new one when it ends.
+"""The gateway's handle on the fork server: the process that makes the workers, and a new one when it ends.
 
 It is started as a program of its own, with an empty environment, and is told everything over one socket; when the
-gateway ends, however it ends, that socket does, and nothing of all hooks is left. If the nursery itself ends, its
-workers are gone with it; their owners learn it, and their next start goes to the new nursery.
+gateway ends, however it ends, that socket does, and nothing of all hooks is left. If the fork server itself ends, its
+workers are gone with it; their owners learn it, and their next start goes to the new fork server.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
 
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
-KILL_TIMEOUT = 6.0  # seconds for a nursery to kill a worker, on the busiest machine
-END_TIMEOUT = 5.0  # seconds for a nursery to end all its workers and itself
-STEADY_AFTER = 10.0  # a nursery that lived so long has not failed at its start
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a nursery that failed at its start
+KILL_TIMEOUT = 6.0  # seconds for a fork server to kill a worker, on the busiest machine
+END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
+STEADY_AFTER = 10.0  # a fork server that lived so long has not failed at its start
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a fork server that failed at its start
 
 
 @dataclass(frozen=True, slots=True)
 class ForkServerSettings:
-    """How a nursery is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
+    """How a fork server is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
 
     preload: tuple[str, ...] = ("yaml",)
     fork: bool = sys.platform.startswith("linux")
@@ -47,7 +47,7 @@ class ForkServerSettings:
 
 
 class ForkServerProcess:
-    """One nursery process, and the workers in it by their numbers."""
+    """One fork server process, and the workers in it by their numbers."""
 
     def __init__(self, plan: ForkServerSettings, ended: Callable[[], None]) -> None:
         self._ended = ended
@@ -85,12 +85,12 @@ class ForkServerProcess:
                 self._loop.call_later(KILL_TIMEOUT, self._check, number)
 
     def _check(self, number: int) -> None:
-        """Whoever waits for that worker must not wait for a nursery that hangs."""
+        """Whoever waits for that worker must not wait for a fork server that hangs."""
         if number in self._lives:
-            self._lose("the nursery hangs")
+            self._lose("the fork server hangs")
 
     async def close(self) -> None:
-        """All workers end at once, and the nursery after them."""
+        """All workers end at once, and the fork server after them."""
         for life in self._lives.values():
             life.is_stopping = True
             life.kill("the gateway stopped")
@@ -114,9 +114,9 @@ class ForkServerProcess:
         data = json.dumps(what).encode() + b"\n"
         try:
             if self.is_open and socket.send_fds(self._socket, [data], descriptors) < len(data):
-                self._lose("the nursery reads no requests")
+                self._lose("the fork server reads no requests")
         except OSError as error:
-            self._lose(f"the nursery takes no requests: {error}")
+            self._lose(f"the fork server takes no requests: {error}")
 
     def _read(self) -> None:
         try:
@@ -129,7 +129,7 @@ class ForkServerProcess:
         for line in lines:
             self._hear(json.loads(line))
         if not data:
-            self._lose(self.trouble or "the nursery ended, and its workers with it")
+            self._lose(self.trouble or "the fork server ended, and its workers with it")
 
     def _hear(self, message: dict[str, Any]) -> None:
         match message:
@@ -140,7 +140,7 @@ class ForkServerProcess:
             case {"failed": number, "why": why}:
                 self._lives.pop(number).end(why)
             case {"broken": why}:
-                self.trouble = f"the nursery could not start: {why}"
+                self.trouble = f"the fork server could not start: {why}"
 
     def _lose(self, why: str) -> None:
         if not self.is_open:
@@ -151,14 +151,14 @@ class ForkServerProcess:
         lives, self._lives = self._lives, {}
         for life in lives.values():
             if life.pid:
-                with suppress(OSError):  # a worker dies with the nursery, what it started does not
+                with suppress(OSError):  # a worker dies with the fork server, what it started does not
                     os.killpg(life.pid, signal.SIGKILL)
             life.end(why)
         self._ended()
 
 
 class ForkServerClient:
-    """`async with Nursery() as nursery: worker = await nursery.start(...)`; at its end no process of a hook is left."""
+    """`async with ForkServerClient() as server: await server.start(...)`; at its end no process of a hook is left."""
 
     def __init__(self, plan: ForkServerSettings | None = None) -> None:
         self._plan = plan or ForkServerSettings()
@@ -199,7 +199,7 @@ class ForkServerClient:
         with anyio.move_on_after(timeout):
             await self._up.wait()
         if not self._up.is_set():
-            raise HookFailed(self._brood.trouble or "there is no nursery", kind="orphaned")
+            raise HookFailed(self._brood.trouble or "there is no fork server", kind="orphaned")
         brood, number, output = self._brood, self._brood.next_number(), HookOutput(log)
         worker = WorkerHandle(spec, partial(brood.ask, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
@@ -237,7 +237,7 @@ class ForkServerClient:
                 self._brood = ForkServerProcess(self._plan, self._replace)
                 self._up.set()
             except OSError as error:
-                fallen.trouble = f"the nursery cannot be started: {error}"
+                fallen.trouble = f"the fork server cannot be started: {error}"
                 self._failures += 1
 
 

@@ -110,7 +110,7 @@ EXIT_REASONS = {
 
 
 class ProcessControl(Protocol):
-    """The nursery, as far as it holds this one process; what comes too late is without effect."""
+    """The fork server, as far as it holds this one process; what comes too late is without effect."""
 
     def __call__(self, verb: str, since: float = 0) -> None: ...
 

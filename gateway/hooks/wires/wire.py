@@ -19,7 +19,7 @@ Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 
 # raised: the handler raised · timeout: it was over its time · died: its process or connection ended ·
 # garbled: what it wrote is no answer · refused: the wire did not take the call
-# orphaned: the nursery ended while it was being started, which need not be its fault
+# orphaned: the fork server ended while it was being started, which need not be its fault
 FailureKind = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
 
 

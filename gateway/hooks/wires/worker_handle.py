@@ -1,6 +1,6 @@
 """The gateway's handle on one worker: a process that runs one folder hook.
 
-A worker is made by the nursery, is ready when its handler has been imported, and is gone when its process and
+A worker is made by the fork server, is ready when its handler has been imported, and is gone when its process and
 whatever that started have ended. A call that is over its time is ended without losing the worker where that can be
 done; otherwise the worker is gone, and says why. Who owns it makes the next one.
 """
@@ -113,7 +113,7 @@ class WorkerPipe(asyncio.BufferedProtocol):
 
 
 class WorkerHandle:
-    """One hook's process. Made by `Nursery.start`."""
+    """One hook's process. Made by `ForkServerClient.start`."""
 
     def __init__(
         self, spec: WorkerSpec, ask: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup

@@ -204,38 +204,38 @@ async def test_one_that_died_while_its_files_were_broken_is_broken(yard: Yard) -
     assert "dies/handler.py:1:12" in status.reason
 
 
-async def test_a_nursery_that_dies_costs_a_moment(home: Home) -> None:
+async def test_a_fork_server_that_dies_costs_a_moment(home: Home) -> None:
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._house.nursery.pid, signal.SIGKILL)
+        os.kill(service._house.fork_server.pid, signal.SIGKILL)
         await until(lambda: hook_of(service, "well").runner.restarts == 1)
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("well") == [["1", "my:event", 1]])
 
 
-async def test_a_hook_whose_start_a_dying_nursery_took_along_is_started_again(home: Home) -> None:
+async def test_a_hook_whose_start_a_dying_fork_server_took_along_is_started_again(home: Home) -> None:
     home.plant(
         "slow", "intercepts: ['my:*']\non_error: deny\n", "import time\ntime.sleep(0.3)\ndef handle(e, c): ...\n"
     )
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        nursery, dead = service._house.nursery, {service._house.nursery.pid}
-        os.kill(nursery.pid, signal.SIGKILL)
+        fork_server, dead = service._house.fork_server, {service._house.fork_server.pid}
+        os.kill(fork_server.pid, signal.SIGKILL)
         for _ in range(3):
-            await until(lambda: hook_of(service, "slow").runner.state == "starting" and nursery.pid not in dead)
-            dead.add(nursery.pid)
-            os.kill(nursery.pid, signal.SIGKILL)
+            await until(lambda: hook_of(service, "slow").runner.state == "starting" and fork_server.pid not in dead)
+            dead.add(fork_server.pid)
+            os.kill(fork_server.pid, signal.SIGKILL)
         await until(lambda: hook_of(service, "slow").runner.state == "loaded")
         assert (await registry.run("my:event")).outcome is None
 
 
-async def test_a_nursery_that_hangs_is_replaced_and_holds_nobody_up(home: Home) -> None:
+async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Home) -> None:
     home.plant("slow", "intercepts: ['my:*']\ntimeout: 0.2s\n", "import time\ndef handle(e, c): time.sleep(60)\n")
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._house.nursery.pid, signal.SIGSTOP)
+        os.kill(service._house.fork_server.pid, signal.SIGSTOP)
         with anyio.fail_after(20):
             await registry.run("my:event", n=1)
         await until(lambda: hook_of(service, "well").runner.restarts == 1)

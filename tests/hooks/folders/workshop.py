@@ -113,11 +113,11 @@ class Home:
         **environ: str,
     ) -> AsyncIterator[FolderHooks]:
         sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
-        async with ForkServerClient() as nursery, registry:
+        async with ForkServerClient() as fork_server, registry:
             service = FolderHooks(
                 sources,
                 registry,
-                nursery,
+                fork_server,
                 engine,
                 settings or HooksSettings(),
                 self.surroundings(**environ),

@@ -1,4 +1,4 @@
-"""Real nurseries and real workers for the tests of the wires."""
+"""Real fork servers and real workers for the tests of the wires."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,13 +13,13 @@ from tests.hooks.wires.workshop import Make
 
 
 @pytest.fixture(scope="module")
-async def nursery() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as nursery:
-        yield nursery
+async def fork_server() -> AsyncIterator[ForkServerClient]:
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
+        yield fork_server
 
 
 @pytest.fixture
-async def make(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Make]:
+async def make(fork_server: ForkServerClient, tmp_path: Path) -> AsyncIterator[Make]:
     """`await make(source, serve=..., options=...)` is a worker with that handler; all are gone after the test."""
     made: list[WorkerHandle] = []
 
@@ -33,7 +33,7 @@ async def make(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Make]
         folder.mkdir(exist_ok=True)
         handler = folder / "handler.py"
         handler.write_text(dedent(source))
-        worker = await nursery.start(
+        worker = await fork_server.start(
             WorkerSpec(name=name, handler=str(handler), **spec), serve, tmp_path / f"{name}.log", timeout
         )
         made.append(worker)

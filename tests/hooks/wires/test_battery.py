@@ -84,8 +84,8 @@ async def pulse(healthy: WorkerHandle) -> AsyncIterator[Pulse]:
 
 
 @pytest.fixture(scope="module")
-async def healthy(nursery: ForkServerClient, tmp_path_factory: pytest.TempPathFactory) -> WorkerHandle:
-    return await start(nursery, tmp_path_factory.mktemp("healthy"), "def do(c): pass" + TAIL)
+async def healthy(fork_server: ForkServerClient, tmp_path_factory: pytest.TempPathFactory) -> WorkerHandle:
+    return await start(fork_server, tmp_path_factory.mktemp("healthy"), "def do(c): pass" + TAIL)
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +97,12 @@ async def at_rest(healthy: WorkerHandle) -> float:
 
 
 @pytest.fixture
-async def started(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[Started]:
+async def started(fork_server: ForkServerClient, tmp_path: Path) -> AsyncIterator[Started]:
     """Workers that are gone after the test, whatever it has shown."""
     workers: list[WorkerHandle] = []
 
     async def start_one(source: str) -> WorkerHandle:
-        workers.append(await start(nursery, tmp_path, source))
+        workers.append(await start(fork_server, tmp_path, source))
         return workers[-1]
 
     yield start_one
@@ -110,13 +110,13 @@ async def started(nursery: ForkServerClient, tmp_path: Path) -> AsyncIterator[St
         await worker.stop(0)
 
 
-async def start(nursery: ForkServerClient, folder: Path, source: str, limit: float = PATIENT) -> WorkerHandle:
+async def start(fork_server: ForkServerClient, folder: Path, source: str, limit: float = PATIENT) -> WorkerHandle:
     async def echo(verb: str, params: dict[str, Any], during: str) -> Any:
         return params
 
     (folder / "handler.py").write_text(source)
     spec = WorkerSpec(name="probe", handler=str(folder / "handler.py"), env={"PATH": os.environ["PATH"]})
-    return await nursery.start(spec, echo, folder / "hook.log", limit)
+    return await fork_server.start(spec, echo, folder / "hook.log", limit)
 
 
 def limit_for(outcome: str) -> float:
@@ -140,16 +140,16 @@ async def settled(worker: WorkerHandle, expected: str) -> None:
         assert re.search(expected, worker.gone.reason)
 
 
-async def nothing_is_left(nursery: ForkServerClient, healthy: WorkerHandle) -> None:
-    """Whatever detached itself comes to the nursery at last, which ends it."""
+async def nothing_is_left(fork_server: ForkServerClient, healthy: WorkerHandle) -> None:
+    """Whatever detached itself comes to the fork server at last, which ends it."""
     with anyio.fail_after(PATIENT):
-        while find_descendants({nursery.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
+        while find_descendants({fork_server.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
             await anyio.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", BATTERY["cases"])
 async def test_a_misbehaving_hook_hurts_itself_alone(
-    name: str, nursery: ForkServerClient, healthy: WorkerHandle, at_rest: float, started: Started
+    name: str, fork_server: ForkServerClient, healthy: WorkerHandle, at_rest: float, started: Started
 ) -> None:
     case = BATTERY["cases"][name]
     async with pulse(healthy) as felt:
@@ -162,18 +162,18 @@ async def test_a_misbehaving_hook_hurts_itself_alone(
         begun = time.perf_counter()
         await again.stop(GRACE)
         assert time.perf_counter() - begun < GRACE + SLOW
-        await nothing_is_left(nursery, healthy)
+        await nothing_is_left(fork_server, healthy)
     assert felt.shows_no_harm(at_rest), felt
 
 
 @pytest.mark.parametrize("name", BATTERY["imports"])
 async def test_a_handler_that_cannot_be_imported_is_told_why(
-    name: str, nursery: ForkServerClient, healthy: WorkerHandle, at_rest: float, tmp_path: Path
+    name: str, fork_server: ForkServerClient, healthy: WorkerHandle, at_rest: float, tmp_path: Path
 ) -> None:
     case = BATTERY["imports"][name]
     async with pulse(healthy) as felt:
         with pytest.raises(HookFailed) as failed:
-            await start(nursery, tmp_path, case["source"], limit_for(case["outcome"]))
+            await start(fork_server, tmp_path, case["source"], limit_for(case["outcome"]))
         assert re.match(case["outcome"], f"{failed.value.kind} {failed.value}")
-        await nothing_is_left(nursery, healthy)
+        await nothing_is_left(fork_server, healthy)
     assert felt.shows_no_harm(at_rest), felt

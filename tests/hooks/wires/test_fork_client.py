@@ -1,4 +1,4 @@
-"""The nursery outlives its workers, never the gateway; and what it makes can be made without forking too."""
+"""The fork server outlives its workers, never the gateway; and what it makes can be made without forking too."""
 
 import os
 import signal
@@ -32,10 +32,10 @@ def handle(e, c):
 
 
 @pytest.fixture
-async def nursery() -> AsyncIterator[ForkServerClient]:
+async def fork_server() -> AsyncIterator[ForkServerClient]:
     """One for each test: some of them kill it."""
-    async with ForkServerClient(ForkServerSettings()) as nursery:
-        yield nursery
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
+        yield fork_server
 
 
 def is_alive(pid: int) -> bool:
@@ -49,17 +49,17 @@ async def ask(worker: WorkerHandle, limit: float = 10) -> Any:
     return (await worker.call("x", {}, DECIDES, limit)).result
 
 
-async def test_the_nursery_knows_nothing_and_has_one_thread(nursery: ForkServerClient, make: Make) -> None:
+async def test_the_fork_server_knows_nothing_and_has_one_thread(fork_server: ForkServerClient, make: Make) -> None:
     await make("def handle(e, c): pass")
-    assert read(nursery.pid, "environ") == ""
-    assert "Threads:\t1\n" in read(nursery.pid, "status")
+    assert read(fork_server.pid, "environ") == ""
+    assert "Threads:\t1\n" in read(fork_server.pid, "status")
 
 
 def read(pid: int, what: str) -> str:
     return Path(f"/proc/{pid}/{what}").read_text()
 
 
-async def test_a_worker_holds_nothing_of_the_nursery_or_the_daemon(make: Make) -> None:
+async def test_a_worker_holds_nothing_of_the_fork_server_or_the_daemon(make: Make) -> None:
     source = """
     import os, sys
     def handle(e, c):
@@ -84,8 +84,8 @@ async def test_what_a_worker_may_use_is_bounded(make: Make) -> None:
     assert await ask(await make(source, memory=100 << 20, nice=7)) == [100 << 20, 0, 7 + os.nice(0), "500", True]
 
 
-async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_serves(
-    nursery: ForkServerClient, make: Make
+async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_one_serves(
+    fork_server: ForkServerClient, make: Make
 ) -> None:
     worker = await make(
         """
@@ -98,11 +98,11 @@ async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_
         env={"PATH": os.environ["PATH"]},
     )
     child = (await worker.call("pid", {}, DECIDES, 5)).result
-    first = nursery.pid
+    first = fork_server.pid
     failures: list[HookFailed] = []
 
     async def wait_for_answer() -> None:
-        with pytest.raises(HookFailed, match="the nursery ended") as failed:
+        with pytest.raises(HookFailed, match="the fork server ended") as failed:
             await ask(worker)
         failures.append(failed.value)
 
@@ -111,29 +111,29 @@ async def test_when_the_nursery_is_killed_its_workers_learn_it_and_the_next_one_
         await anyio.sleep(0.01)
         os.kill(first, signal.SIGKILL)
     assert failures[0].kind == "died"
-    assert worker.gone.reason == "the nursery ended, and its workers with it"
+    assert worker.gone.reason == "the fork server ended, and its workers with it"
     assert await ask(await make("def handle(e, c): return 'again'")) == "again"
-    assert nursery.pid != first
+    assert fork_server.pid != first
     await until(lambda: not any(is_alive(pid) for pid in (first, worker.life.pid, child)))
 
 
-async def test_a_nursery_that_dies_again_and_again_is_replaced_again_and_again(
-    nursery: ForkServerClient, make: Make
+async def test_a_fork_server_that_dies_again_and_again_is_replaced_again_and_again(
+    fork_server: ForkServerClient, make: Make
 ) -> None:
     for number in range(3):
         worker = await make(f"def handle(e, c): return {number}")
         assert await ask(worker) == number
-        os.kill(nursery.pid, signal.SIGKILL)
+        os.kill(fork_server.pid, signal.SIGKILL)
         await worker.gone.wait()
     assert await ask(await make("def handle(e, c): return 'at last'")) == "at last"
 
 
-async def test_what_is_said_to_a_nursery_that_is_closing_does_no_harm(tmp_path: Path) -> None:
+async def test_what_is_said_to_a_fork_server_that_is_closing_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("def handle(e, c): ...")
     spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"))
-    async with ForkServerClient(ForkServerSettings()) as nursery:
-        worker = await nursery.start(spec, nobody, tmp_path / "log")
-        brood = nursery._brood
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
+        worker = await fork_server.start(spec, nobody, tmp_path / "log")
+        brood = fork_server._brood
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(brood.close)
             await anyio.wait_all_tasks_blocked()
@@ -142,13 +142,13 @@ async def test_what_is_said_to_a_nursery_that_is_closing_does_no_harm(tmp_path: 
 
 
 async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> None:
-    async with ForkServerClient(ForkServerSettings()) as nursery:
+    async with ForkServerClient(ForkServerSettings()) as fork_server:
         handler = tmp_path / "handler.py"
         handler.write_text(
             "import signal, time\nsignal.pthread_sigmask(0, range(1, 65))\ndef handle(e, c): time.sleep(60)"
         )
-        worker = await nursery.start(WorkerSpec(name="x", handler=str(handler)), nobody, tmp_path / "log")
-        process, begun = nursery.pid, anyio.current_time()
+        worker = await fork_server.start(WorkerSpec(name="x", handler=str(handler)), nobody, tmp_path / "log")
+        process, begun = fork_server.pid, anyio.current_time()
     assert anyio.current_time() - begun < 2
     assert worker.gone.reason == "the gateway stopped"
     assert not is_alive(process)
@@ -166,10 +166,10 @@ from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
 from gateway.hooks.wires.worker_handle import WorkerSpec
 async def serve(*_): pass
 async def main():
-    async with ForkServerClient(ForkServerSettings(fork=sys.argv[2] == "fork")) as nursery:
+    async with ForkServerClient(ForkServerSettings(fork=sys.argv[2] == "fork")) as fork_server:
         spec = WorkerSpec(name="x", handler=sys.argv[1], env={"PATH": sys.argv[3]})
-        await nursery.start(spec, serve, Path("/dev/null"))
-        print(nursery.pid, flush=True)
+        await fork_server.start(spec, serve, Path("/dev/null"))
+        print(fork_server.pid, flush=True)
         await anyio.sleep(60)
 anyio.run(main)
 """
@@ -188,8 +188,8 @@ def test_when_the_daemon_is_killed_nothing_of_its_hooks_is_left(way: str, tmp_pa
     program = [sys.executable, "-c", DAEMON, str(handler), way, os.environ["PATH"]]
     daemon = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     assert daemon.stdout
-    nursery = int(daemon.stdout.readline())
-    family = {nursery, *(kin.pid for kin in find_descendants({nursery}))}
+    fork_server = int(daemon.stdout.readline())
+    family = {fork_server, *(kin.pid for kin in find_descendants({fork_server}))}
     assert len(family) >= 3
     daemon.kill()
     daemon.wait()
@@ -205,15 +205,17 @@ async def test_a_module_to_preload_that_starts_a_thread_is_refused_with_its_name
     )
     (tmp_path / "handler.py").write_text("def handle(e, c): pass")
     monkeypatch.syspath_prepend(tmp_path)
-    async with ForkServerClient(ForkServerSettings(preload=("threaded",))) as nursery:
+    async with ForkServerClient(ForkServerSettings(preload=("threaded",))) as fork_server:
         with pytest.raises(HookFailed, match=r"preload \(threaded\) starts a thread"):
-            await nursery.start(WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log", 3)
+            await fork_server.start(
+                WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log", 3
+            )
 
 
 async def test_what_cannot_be_preloaded_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("import sys\ndef handle(e, c): return 'yaml' in sys.modules")
-    async with ForkServerClient(ForkServerSettings(preload=("no_such_module", "yaml"))) as nursery:
-        worker = await nursery.start(
+    async with ForkServerClient(ForkServerSettings(preload=("no_such_module", "yaml"))) as fork_server:
+        worker = await fork_server.start(
             WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log"
         )
         assert await ask(worker) is True
@@ -234,15 +236,15 @@ async def test_where_forking_is_not_safe_a_worker_is_a_fresh_interpreter_with_th
         return params["text"]
 
     spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"), env={"A": "b"}, options={"o": 1})
-    async with ForkServerClient(ForkServerSettings(fork=False)) as nursery:
-        worker = await nursery.start(spec, serve, tmp_path / "log")
+    async with ForkServerClient(ForkServerSettings(fork=False)) as fork_server:
+        worker = await fork_server.start(spec, serve, tmp_path / "log")
         assert await ask(worker) == ["hi", {"A": "b"}, {"o": 1}, True]
         with pytest.raises(HookFailed, match=r"was over its 0\.2 s"):
             await worker.call("hang", {}, DECIDES, 0.2)
         assert not worker.gone
         with pytest.raises(HookFailed, match="exit code 5"):
             await worker.call("die", {}, DECIDES, 5)
-        second = await nursery.start(spec, serve, tmp_path / "log")
+        second = await fork_server.start(spec, serve, tmp_path / "log")
         await second.stop(2)
         assert second.gone.reason == "stopped"
 
@@ -261,22 +263,22 @@ def open_folder() -> Iterator[Path]:
 async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> None:
     (open_folder / "handler.py").write_text(BOMB)
     (open_folder / "healthy.py").write_text("import os\ndef handle(e, c): return os.getuid()")
-    async with ForkServerClient(ForkServerSettings(user=NOBODY, processes=30)) as nursery:
-        healthy = await nursery.start(
+    async with ForkServerClient(ForkServerSettings(user=NOBODY, processes=30)) as fork_server:
+        healthy = await fork_server.start(
             WorkerSpec(name="healthy", handler=str(open_folder / "healthy.py")), nobody, open_folder / "log"
         )
         assert await ask(healthy) == NOBODY
-        bomb = await nursery.start(
+        bomb = await fork_server.start(
             WorkerSpec(name="x", handler=str(open_folder / "handler.py")), nobody, open_folder / "log"
         )
         most = 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(over_its_time, bomb)
             while not bomb.gone:
-                most = max(most, len(find_descendants({nursery.pid})))
+                most = max(most, len(find_descendants({fork_server.pid})))
                 assert await ask(healthy) == NOBODY
         assert 5 < most <= 30
-        await until(lambda: [kin.pid for kin in find_descendants({nursery.pid})] == [healthy.life.pid])
+        await until(lambda: [kin.pid for kin in find_descendants({fork_server.pid})] == [healthy.life.pid])
 
 
 async def over_its_time(worker: WorkerHandle) -> None:
