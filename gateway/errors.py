@@ -87,3 +87,18 @@ class Conflict(EngineError):
 
 class Duplicate(EngineError):
     """A record with this message id is in the journal already."""
+
+
+def unwrap_error(error: BaseException) -> BaseException:
+    """The error that counts: of a group, the one that came first, since the others mostly follow from it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def describe_error(error: BaseException) -> str:
+    """The error that counts, in words: one of ours says all by itself, any other is named by its class as well."""
+    error = unwrap_error(error)
+    if str(error) and isinstance(error, GatewayError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

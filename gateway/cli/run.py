@@ -14,9 +14,9 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.gateway import Gateway
-from gateway.daemon.parts import unwrap_error
 from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
+from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
 from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink

@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, describe_error, unwrap_error
 
 log = logging.getLogger(__name__)
 
@@ -145,16 +145,3 @@ def serve_from(service: ServeFunction) -> Serve:
             part.up()
 
     return serve
-
-
-def describe_error(error: BaseException) -> str:
-    """The error that counts."""
-    error = unwrap_error(error)
-    return str(error) if isinstance(error, GatewayError) else f"{type(error).__name__}: {error}"
-
-
-def unwrap_error(error: BaseException) -> BaseException:
-    """A group with one error in it is that error."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

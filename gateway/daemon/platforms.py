@@ -12,8 +12,8 @@ from anyio import to_thread
 from gateway.adapters import NETWORKS
 from gateway.adapters.shared import Adapter, AdapterContext, Presence
 from gateway.config.platform_settings import AllPlatformSettings, PlatformSettings
-from gateway.daemon.parts import Part, unwrap_error
-from gateway.errors import AdapterError
+from gateway.daemon.parts import Part
+from gateway.errors import AdapterError, unwrap_error
 
 PAUSED_REASON = "paused"
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeAlias, get_args
 from weakref import ref
 
-from gateway.errors import HookError
+from gateway.errors import HookError, describe_error
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
@@ -176,13 +176,6 @@ def _name_of(fn: Handler) -> str:
     fn = getattr(fn, "func", fn)  # of a partial
     named = fn if hasattr(fn, "__qualname__") else type(fn)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def describe_error(error: BaseException) -> str:
-    """An error in one line; one of ours says what it is by itself."""
-    if isinstance(error, HookError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _with_timeout(fn: Handler, seconds: float) -> Handler:

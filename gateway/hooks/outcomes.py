@@ -5,10 +5,10 @@ from asyncio import CancelledError
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gateway.errors import HookError
+from gateway.errors import HookError, describe_error
 from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question, Retry, is_yes, outcome_from
 from gateway.hooks.deadlines import Deadline
-from gateway.hooks.hook import Hook, describe_error
+from gateway.hooks.hook import Hook
 from gateway.hooks.subscriptions import PlannedCall
 
 log = logging.getLogger("gateway.hooks")

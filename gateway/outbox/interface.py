@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from gateway import records
+from gateway.errors import GatewayError
 from gateway.messages import Address, Reply
 from gateway.outbox.send_journal import MessageIds
 
@@ -81,7 +82,7 @@ class DeliveryReport:
     error: str = ""
 
 
-class ReplyWithheld(Exception):
+class ReplyWithheld(GatewayError):
     """Raised by `prepare`: this reply shall not be sent, for this reason."""
 
 

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from gateway import records
 from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
-from gateway.errors import AdapterError, Conflict, EngineError
+from gateway.errors import AdapterError, Conflict, EngineError, describe_error
 from gateway.messages import Reply
 from gateway.outbox.interface import DeliveryReport, ReplyWithheld
 from gateway.outbox.platform_sender import PlatformSender
@@ -228,7 +228,3 @@ class ReplyDelivery:
                 log.info("a superfluous part of reply %s stays: %s", reply.id, error)
         if shown:
             await self._desk.purge_stream(self._where, reply.id)
-
-
-def describe_error(error: Exception) -> str:
-    return str(error) or type(error).__name__

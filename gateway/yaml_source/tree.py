@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from gateway.logs.text import to_one_line
+
 Severity = Literal["error", "warning"]
 
 # PyYAML's booleans, so that what is untyped means what it means to Hermes.
@@ -15,9 +17,6 @@ _FALSE = frozenset({"false", "no", "off"})
 _NULL = frozenset({"", "~", "null"})
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})\Z|0x[0-9a-fA-F]{1,16}\Z|0o[0-7]{1,22}\Z")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?\Z")
-_UNPRINTABLE = re.compile(
-    r"[\x00-\x1f\x7f-\xa0\xad]|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff-\uffff]"
-)
 
 
 class SourceLocation(Struct, frozen=True):
@@ -133,6 +132,5 @@ def _scalar_to_plain(text: str) -> Any:
 
 
 def to_printable(text: str, limit: int = 60) -> str:
-    """Foreign text, fit for one line of a message."""
-    cut = text if len(text) <= limit else text[: limit - 3] + "..."
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape", "backslashreplace").decode(), cut)
+    """Foreign text, fit for one line of a finding: of a long one its beginning."""
+    return to_one_line(text if len(text) <= limit else text[: limit - 3] + "...", limit)

@@ -26,7 +26,7 @@ async def test_a_reply_goes_out_in_parts_and_is_told_once(engine: Engine) -> Non
         (delivery,) = post.sent
         assert (delivery.message_ids, delivery.attempts, delivery.error) == ((("1",), ("2",), ("3",)), 1, "")
     journal = [type(one).__name__ for one in await chain(engine, "gw.sent.>")]
-    assert journal == ["Intent", "Sent"] * 3
+    assert journal == ["SendIntent", "SendSucceeded"] * 3
     assert (await audit(engine, is_over=False, is_sent=True)).faults == []
 
 
@@ -175,7 +175,7 @@ async def test_a_fault_of_the_sdk_is_tried_some_times_only(engine: Engine) -> No
         await post.say("unlucky")
         await post.say("lucky")
         await post.told(2)
-        assert (post.failed[0].error, post.failed[0].attempts) == ("'oops'", 3)
+        assert (post.failed[0].error, post.failed[0].attempts) == ("KeyError: 'oops'", 3)
         assert post.texts == ["lucky"]
 
 

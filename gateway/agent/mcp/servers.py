@@ -15,7 +15,7 @@ import anyio.abc
 
 from gateway.agent.mcp.client import McpConnection, McpSpec, connect, prefix_of
 from gateway.agent.tools import Tool
-from gateway.errors import AgentError
+from gateway.errors import AgentError, describe_error, unwrap_error
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,9 @@ class McpServer:
                 return await connection.tools()
         except Exception as error:
             connection.ended.set()
-            raise AgentError(f"The tools of {self.spec.name} cannot be used now: {describe_error(error)}.") from error
+            raise AgentError(
+                f"The tools of {self.spec.name} cannot be used now: {_describe_failure(error)}."
+            ) from error
 
     async def serve(self) -> None:
         """Keep it, until it is not configured any more."""
@@ -90,7 +92,7 @@ class McpServer:
                 await connection.ended.wait()
             self.reason = self._with_last_words("it ended")
         except Exception as error:  # noqa: BLE001 - a server is foreign, and so is the library that reaches it
-            self.reason = self._with_last_words(describe_error(error))
+            self.reason = self._with_last_words(_describe_failure(error))
         finally:
             self._connection, self.state = None, "down"
             self._tried.set()
@@ -138,10 +140,6 @@ class McpServers:
             self._tasks = None
 
 
-def describe_error(error: BaseException) -> str:
-    """The error that counts; a group with one error in it is that error."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    if isinstance(error, FileNotFoundError):
-        return f"there is no program {error.filename}"
-    return str(error) or type(error).__name__
+def _describe_failure(error: BaseException) -> str:
+    error = unwrap_error(error)
+    return f"there is no program {error.filename}" if isinstance(error, FileNotFoundError) else describe_error(error)

@@ -15,8 +15,7 @@ from gateway.cli.hooks.options import is_path
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_fork_server_options, build_hook_environment, list_sources
-from gateway.daemon.parts import unwrap_error
-from gateway.errors import HookError
+from gateway.errors import HookError, unwrap_error
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.inspection import inspect_folder
 from gateway.hooks.folders.readiness import check_readiness
