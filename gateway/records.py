@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from gateway.engine.interface import NewRecord
 from gateway.errors import EngineTooNew
 from gateway.messages import Address, Message, Reply
 from gateway.transcript import Entry, Usage
@@ -390,6 +391,17 @@ def place_of(address: Address) -> str:
 
 def reply_subject_of(address: Address, session_key: str) -> str:
     return f"gw.out.{place_of(address)}.{session_token_of(session_key)}"
+
+
+def make_reply_put(reply: Reply, session_key: str, turn_id: str, at: float) -> NewRecord:
+    """The append that owes somebody a reply."""
+    outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, at=at)
+    return NewRecord(reply_subject_of(reply.address, session_key), encode(outbound), ttl=TRAFFIC_TTL)
+
+
+def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
+    """The append that owes durable hooks an event."""
+    return NewRecord(event_subject_of(event.name), encode(event), msg_id=msg_id, ttl=EVENT_TTL)
 
 
 def place_of_reply_subject(subject: str) -> str:

@@ -139,6 +139,4 @@ def _wait(timetable: Timetable, mark: ScheduleMark, now: float, plan: ScheduledH
 def _event_put(name: str, fields: dict[str, Any]) -> NewRecord:
     """The event as a record, under the name that it has wherever it is written."""
     emitted = records.EmittedEvent(name=name, fields=fields)
-    return NewRecord(
-        records.event_subject_of(name), records.encode(emitted), f"ev:{fields['id']}", ttl=records.EVENT_TTL
-    )
+    return records.make_event_put(emitted, f"ev:{fields['id']}")

@@ -8,12 +8,23 @@ special. A name against these rules is a ValueError. Nothing above this interfac
 Every call raises EngineError once the journal is closed.
 """
 
+import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+import anyio
 import msgspec
+
+from gateway.backoff import Attempts, Backoff
+from gateway.errors import Conflict, Duplicate, EngineError
+
+ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class NewRecord(msgspec.Struct, frozen=True, gc=False):
@@ -236,6 +247,25 @@ def matches(pattern: str, subject: str) -> bool:
             return False
         given = given[: len(wanted)]
     return len(wanted) == len(given) and all(w in ("*", g) for w, g in zip(wanted, given, strict=True))
+
+
+async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:
+    """Do an append that must not be given up, since it says what was done: an ill journal is waited for.
+
+    `what` waits, in words for the log.
+
+    Raises:
+        Conflict, Duplicate: these are answers, and no illness.
+    """
+    attempts = Attempts(ILL_JOURNAL_BACKOFF)
+    while True:
+        try:
+            return await append()
+        except (Conflict, Duplicate):
+            raise
+        except EngineError as error:
+            log.warning("%s waits for the journal: %s", what, error)
+            await anyio.sleep(attempts.pause())
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class KeyedWorker(Protocol):
     """Works for one key until nothing is left (`is_over`), or it is told to finish."""
 
     @property
-    def bell(self) -> Wakeup: ...
+    def wakeup(self) -> Wakeup: ...
 
     @property
     def is_over(self) -> bool: ...
@@ -132,7 +132,7 @@ class KeyedWorkers(Generic[WorkerT]):
         """Say of the doorbells that are held that they are in good hands."""
         async with anyio.create_task_group() as beats:
             for worker in list(self._workers.values()):
-                beats.start_soon(worker.bell.progress)
+                beats.start_soon(worker.wakeup.progress)
 
     def _ring(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
         try:
@@ -146,7 +146,7 @@ class KeyedWorkers(Generic[WorkerT]):
         if (worker := self._workers.get(key)) is None:
             worker = self._workers[key] = self._make(key)
             tasks.start_soon(self._live, key, worker)
-        superfluous = worker.bell.notify(delivery)
+        superfluous = worker.wakeup.notify(delivery)
         self._rang(worker, delivery.record)
         return superfluous
 
@@ -158,4 +158,4 @@ class KeyedWorkers(Generic[WorkerT]):
             del self._workers[key]
             self._ended.set()
             with anyio.move_on_after(RELEASE_SECONDS, shield=True):
-                await worker.bell.leave(is_over=worker.is_over)
+                await worker.wakeup.leave(is_over=worker.is_over)

@@ -18,7 +18,7 @@ from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
 from gateway.lanes.context import LaneContext, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
-from gateway.lanes.turn_claim import TurnClaim, TurnJob, make_outbound_put
+from gateway.lanes.turn_claim import TurnClaim, TurnJob
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, get_reset_reason, session_switch_of
 from gateway.sessions.transitions import LANE_REASONS, begin_session
@@ -104,7 +104,7 @@ class Lane:
         self.key = key
         self.scope = anyio.CancelScope()
         self.hold: TurnClaim | None = None
-        self.bell = Wakeup()
+        self.wakeup = Wakeup()
         self.is_over = False
         self._is_leaving = False
         self._around = around
@@ -144,13 +144,13 @@ class Lane:
                     pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _pass(self) -> None:
-        self.bell.listen()
+        self.wakeup.listen()
         session, todo = await find_next_job(self._around, self.key)
         match todo:
             case None:
-                self.is_over = not self.bell.has_news
+                self.is_over = not self.wakeup.has_news
             case LaneWait(seconds):
-                await self.bell.wait(seconds)
+                await self.wakeup.wait(seconds)
             case TurnJob():
                 async with self._room(todo) as waited:
                     if waited:
@@ -182,7 +182,7 @@ class Lane:
             return
         reply = Reply(f"busy:{job.seqs[0]}", last.address, self._around.settings.busy(position), silent=True)
         try:
-            await self._around.engine.append(make_outbound_put(reply, self.key, "", self._around.clock()))
+            await self._around.engine.append(records.make_reply_put(reply, self.key, "", self._around.clock()))
         except EngineError as error:
             log.info("who waits in %s is not told: %s", self.key, error)
 
@@ -254,7 +254,7 @@ class Lane:
         text = self._around.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
-        extra = [make_outbound_put(apology, self.key, job.turn_id, now), *dead]
+        extra = [records.make_reply_put(apology, self.key, job.turn_id, now), *dead]
         await self._around.sessions.append(session, done, extra=extra)
         self._around.settings.buried(self.key, job.turn_id, job.messages, reason)
 

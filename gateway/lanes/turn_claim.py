@@ -13,17 +13,14 @@ from typing import TypeVar
 import anyio
 
 from gateway import records
-from gateway.engine.interface import NewRecord
-from gateway.errors import Conflict, EngineError
+from gateway.engine.interface import NewRecord, append_until_written
+from gateway.errors import Conflict
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply
 from gateway.sessions import Session
 
 log = logging.getLogger(__name__)
-
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 15.0
 
 S = TypeVar("S", bound=records.TurnRecord)
 
@@ -78,7 +75,7 @@ class TurnClaim:
 
     async def commit(self, outcome: LaneResult) -> None:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
-        extra = [*self._outbound(outcome.replies), *map(make_event_put, outcome.events)]
+        extra = [*self._outbound(outcome.replies), *map(records.make_event_put, outcome.events)]
         if outcome.questions:
             until = self._around.clock() + outcome.wait
             asked = records.QuestionsAsked(turn_id=self.job.turn_id, questions=dict(outcome.questions), until=until)
@@ -106,23 +103,23 @@ class TurnClaim:
         )
 
     def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
-        return [make_outbound_put(reply, self.session.key, self.job.turn_id, self._around.clock()) for reply in replies]
+        return [
+            records.make_reply_put(reply, self.session.key, self.job.turn_id, self._around.clock()) for reply in replies
+        ]
 
     async def _write(self, *kept: records.TurnRecord, extra: list[NewRecord] | None = None) -> None:
         async with self._one_at_a_time:
-            pause = FIRST_PAUSE
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
-                    self.session = await self._around.sessions.append(self.session, *kept, extra=extra or ())
+                    self.session = await append_until_written(
+                        lambda: self._around.sessions.append(self.session, *kept, extra=extra or ()),
+                        f"turn {self.job.turn_id}",
+                    )
                     return
                 except Conflict:
                     await self._look_again()
-                except EngineError as error:
-                    log.warning("turn %s waits for the journal: %s", self.job.turn_id, error)
-                    await anyio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _look_again(self) -> None:
         self.session = await self._around.sessions.open(self.session.key)
@@ -130,13 +127,3 @@ class TurnClaim:
         if not turn or turn.claimed != self._claimed or turn.by != self._around.node:
             self.is_lost = True
             self.hard.cancel()
-
-
-def make_outbound_put(reply: Reply, session_key: str, turn_id: str, now: float) -> NewRecord:
-    outbound = records.OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, at=now)
-    subject = records.reply_subject_of(reply.address, session_key)
-    return NewRecord(subject, records.encode(outbound), ttl=records.TRAFFIC_TTL)
-
-
-def make_event_put(event: records.EmittedEvent) -> NewRecord:
-    return NewRecord(records.event_subject_of(event.name), records.encode(event), ttl=records.EVENT_TTL)

@@ -7,9 +7,10 @@ from typing import Literal, Protocol, TypeAlias
 from gateway import records
 from gateway.errors import GatewayError
 from gateway.messages import Address, Reply
-from gateway.outbox.send_journal import MessageIds
 
 DoubtPolicy: TypeAlias = Literal["none", "resend", "drop", "nonce", "lookup"]
+MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
+"""The network's own ids of what appeared, for each part of a reply."""
 
 
 class Transport(Protocol):
@@ -17,7 +18,7 @@ class Transport(Protocol):
 
     `doubt` says what is done about a part of which nobody knows whether it arrived, because the process died in the
     very call: send it again, let it be, send it again under the same nonce (the network knows it), or look for it.
-    Where the call does nothing that anybody could see twice there is no doubt (`none`), and no `Intent` before it.
+    Where the call does nothing that anybody could see twice there is no doubt (`none`), and no `SendIntent` before it.
     """
 
     @property
@@ -50,6 +51,11 @@ class Transport(Protocol):
         ...
 
 
+def nonce_of(reply_id: str, part: int) -> str:
+    """The name of one part of a reply, the same at every attempt to send it."""
+    return records.token_of(f"{reply_id}:{part}")
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxSettings:
     """Times in seconds. A place that refused `strikes` replies in a row is tried once in `rarely` seconds.
@@ -73,7 +79,10 @@ class OutboxSettings:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """How a reply's way ended: `message_ids` of each part, or an error. Told once, when it is in the journal."""
+    """How the delivery of a reply ended: `message_ids` of each part, or an error.
+
+    It is given to the listeners once, after it stands in the journal.
+    """
 
     outbound: records.OwedReply
     reply: Reply
@@ -90,9 +99,19 @@ DeliveryListener: TypeAlias = Callable[[DeliveryReport], None]
 PrepareReply: TypeAlias = Callable[[records.OwedReply], Awaitable[Reply]]
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryCallbacks:
+    """Who looks at a reply before it is sent, and who hears how its delivery ended."""
+
+    prepare: PrepareReply
+    sent: DeliveryListener
+    failed: DeliveryListener
+
+
 def ignore_delivery(_delivery: DeliveryReport) -> None:
-    """The journal knows."""
+    """The listener of an outbox that has none: the journal knows."""
 
 
 async def keep_reply(outbound: records.OwedReply) -> Reply:
+    """Send the reply as it is."""
     return outbound.reply

@@ -1,9 +1,23 @@
 """One place's replies, in their order, each part after the other.
 
-Before a call that sends there is an `Intent` in the place's send journal, after it a `Sent`; both are appended with
-the journal's last sequence, so a second sender of the same place is fenced. Between the two a crash leaves a doubt
-about one part, which the network's policy settles. A reply that waits for its next try holds back those behind it, and
-nobody in other places; one that is refused for good lets them pass.
+A worker lives for one place while replies are owed there (see `keyed_workers`). In each pass it reads what stands in
+the journal behind the place's position, and delivers it in that order. A reply that waits for its next try holds back
+those behind it, and nobody in other places; one that is given up lets them pass.
+
+Two ways lead into a delivery. Where the send journal says that this very reply was begun (`position.out` is its
+sequence), it is resumed at its part, after the rest of the pause that it had left. Else it is begun. A place that has
+refused too many replies in a row counts as dead until `retry_at`, and a reply that would begin there is failed untried.
+
+How one part reaches the network, where the first line that fits decides:
+
+    part is shown by the stream      edit it; when a person deleted it meanwhile, go on below
+    doubt policy   after a crash between call and record, or another try
+    drop           after a crash: count it as sent, without ids; else as for resend
+    lookup         ask the network for it first; what is not found is sent, behind an intent
+    nonce, resend  an intent, then the call; with `nonce` the network drops the second of two
+    none           the call alone: nobody sees it twice, so no intent is written
+
+An attempt is counted in the intent, so a process that dies in the call has used one up.
 """
 
 import logging
@@ -12,206 +26,215 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from gateway import records
+from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import Record
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import AdapterError, Conflict, EngineError, describe_error
 from gateway.messages import Reply
-from gateway.outbox.interface import DeliveryReport, ReplyWithheld
+from gateway.outbox.interface import DeliveryReport, MessageIds, ReplyWithheld, nonce_of
 from gateway.outbox.platform_sender import PlatformSender
-from gateway.outbox.send_journal import MessageIds, SendJournal
+from gateway.outbox.send_journal import SendJournal
 
 log = logging.getLogger(__name__)
 
 PAGE_SIZE = 50
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 15.0
+FAULT_BACKOFF = Backoff(0.25, 15.0)
 
 
 class PlaceSender:
     """Delivers to one place while there is something to deliver."""
 
-    def __init__(self, where: str, desk: PlatformSender) -> None:
-        self.bell = Wakeup()
+    def __init__(self, place: str, platform: PlatformSender) -> None:
+        self.wakeup = Wakeup()
         self.is_over = False
-        self.is_pausing = False
-        self._where = where
-        self._desk = desk
-        self._ledger = SendJournal(desk.engine, where, desk.clock)
+        self._place = place
+        self._platform = platform
+        self._journal = SendJournal(platform.engine, place, platform.clock)
         self._scope = anyio.CancelScope()
 
     def finish(self) -> None:
         self._scope.cancel()
 
     async def run(self) -> None:
-        pause = FIRST_PAUSE
+        """Deliver until nothing is left. A fault of the journal or of ours loses no reply: we go on, slower."""
+        faults = Attempts(FAULT_BACKOFF)
         with self._scope:
             while not self.is_over:
                 try:
                     await self._pass()
-                    pause = FIRST_PAUSE
+                    faults.reset()
                 except Exception:  # an ill journal, a second sender, a fault of ours: the replies are kept, we go on
-                    log.exception("replies to %s wait %.1f s", self._where, pause)
-                    self._ledger.is_loaded = False
+                    pause = faults.pause()
+                    log.exception("replies to %s wait %.1f s", self._place, pause)
+                    self._journal.is_loaded = False  # what was thought of the place may be wrong: it is read again
                     await self._rest(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _pass(self) -> None:
-        self.bell.listen()
-        if not self._ledger.is_loaded:
-            await self._ledger.load()
-        waiting = await self._desk.engine.read(
-            records.reply_pattern_of_place(self._where), self._ledger.at.upto, PAGE_SIZE
+        self.wakeup.listen()
+        if not self._journal.is_loaded:
+            await self._journal.load()
+        waiting = await self._platform.engine.read(
+            records.reply_pattern_of_place(self._place), self._journal.position.upto, PAGE_SIZE
         )
         for record in waiting:
             await self._deliver(record)
         if not waiting:
-            self.is_over = not self.bell.has_news
+            self.is_over = not self.wakeup.has_news
 
     async def _deliver(self, record: Record) -> None:
         outbound = records.decode(record.data)
         assert isinstance(outbound, records.OwedReply)
-        at, now, settings = self._ledger.at, self._desk.clock(), self._desk.settings
+        at, now, settings = self._journal.position, self._platform.clock(), self._platform.settings
         if at.out == record.seq:
             await self._rest(min(max(at.retry_at - now, 0), settings.longest_pause))
         else:
-            self._ledger.begin(record.seq)
+            self._journal.begin(record.seq)
             if at.strikes >= settings.strikes and now < at.retry_at:
                 chat = f"{outbound.reply.address.platform} chat {outbound.reply.address.chat_id}"
                 error = f"{chat} refused {at.strikes} replies in a row and is tried rarely; this one was not tried"
                 await self._end(outbound, error, attempts=0, retry_at=at.retry_at)
                 return
-        parcel = ReplyDelivery(outbound, record, self._where, self._ledger, self._desk)
-        while (failure := await self._try(parcel)) is not None:
-            if self._is_final(parcel, failure):
-                await self._give_up(parcel, failure)
+        delivery = ReplyDelivery(outbound, record, self._place, self._journal, self._platform)
+        while (failure := await self._try(delivery)) is not None:
+            if self._is_final(delivery, failure):
+                await self._give_up(outbound, failure)
                 return
-            await self._wait(parcel, failure)
+            await self._wait(outbound, failure)
 
-    async def _try(self, parcel: "ReplyDelivery") -> Exception | None:
+    async def _try(self, delivery: "ReplyDelivery") -> Exception | None:
         """One try at what is left of a reply; what went wrong, if something did."""
-        self.is_pausing = not self._desk.is_open
-        await self._desk.opened()
-        self.is_pausing = False
         try:
-            await parcel.send()
+            await delivery.send()
         except (Conflict, EngineError):
-            raise
+            raise  # no fault of the network: `run` begins anew from the journal
         except (AdapterError, ReplyWithheld) as error:
             return error
         except Exception as error:  # an SDK's own fault, which says nothing about the network
-            log.exception("sending to %s failed", self._where)
+            log.exception("sending to %s failed", self._place)
             return error
         return None
 
-    def _is_final(self, parcel: "ReplyDelivery", error: Exception) -> bool:
-        settings, attempts = self._desk.settings, self._ledger.at.attempts + 1
-        if self._desk.clock() - parcel.since > settings.give_up:
+    def _is_final(self, delivery: "ReplyDelivery", error: Exception) -> bool:
+        settings, attempts = self._platform.settings, self._journal.position.attempts + 1
+        if self._platform.clock() - delivery.since > settings.give_up:
             return True
         if isinstance(error, AdapterError):
-            return error.permanent or (error.retry_after is None and parcel.is_refused_alone())
+            return error.permanent or (error.retry_after is None and delivery.is_refused_alone())
         return isinstance(error, ReplyWithheld) or attempts >= settings.odd_attempts
 
-    async def _wait(self, parcel: "ReplyDelivery", error: Exception) -> None:
-        """Note the failed try, and rest until the next."""
-        retry_after = error.retry_after if isinstance(error, AdapterError) else None
-        pause = self._desk.pause(self._ledger.at.attempts + 1, retry_after)
-        log.info("reply %s to %s waits %.1f s: %s", parcel.outbound.reply.id, self._where, pause, error)
-        await self._ledger.again(parcel.outbound.reply.id, describe_error(error), self._desk.clock() + pause)
+    async def _wait(self, outbound: records.OwedReply, error: Exception) -> None:
+        """Write down the failed try, and rest until the next."""
+        at, reply_id, words = self._journal.position, outbound.reply.id, describe_error(error)
+        attempts = at.attempts + 1
+        pause = self._platform.next_pause(attempts, error.retry_after if isinstance(error, AdapterError) else None)
+        log.info("reply %s to %s waits %.1f s: %s", reply_id, self._place, pause, error)
+        retry_at = self._platform.clock() + pause
+        await self._journal.write_failure(
+            reply_id, words, attempts=attempts, strikes=at.strikes, retry_at=retry_at, is_final=False
+        )
         await self._rest(pause)
 
-    async def _give_up(self, parcel: "ReplyDelivery", error: Exception) -> None:
+    async def _give_up(self, outbound: records.OwedReply, error: Exception) -> None:
         """The end of a reply that is not sent. A refusal by the network is a strike against the place."""
-        is_strike = isinstance(error, AdapterError) and error.permanent
-        strikes = self._ledger.at.strikes + is_strike
-        is_dead = strikes >= self._desk.settings.strikes
-        retry_at = self._desk.clock() + self._desk.settings.rarely if is_dead else 0.0
-        attempts = self._ledger.at.attempts + (not isinstance(error, ReplyWithheld))
-        await self._end(
-            parcel.outbound, describe_error(error), attempts=attempts, is_strike=is_strike, retry_at=retry_at
-        )
+        at, settings = self._journal.position, self._platform.settings
+        strike = isinstance(error, AdapterError) and error.permanent
+        is_dead = at.strikes + strike >= settings.strikes
+        retry_at = self._platform.clock() + settings.rarely if is_dead else 0.0
+        attempts = at.attempts + (not isinstance(error, ReplyWithheld))
+        await self._end(outbound, describe_error(error), attempts=attempts, retry_at=retry_at, strike=strike)
 
     async def _end(
-        self, outbound: records.OwedReply, error: str, *, attempts: int, retry_at: float, is_strike: bool = False
+        self, outbound: records.OwedReply, error: str, *, attempts: int, retry_at: float, strike: bool = False
     ) -> None:
-        log.warning("reply %s to %s is given up: %s", outbound.reply.id, self._where, error)
-        ids = self._ledger.at.ids
-        await self._ledger.give_up(outbound.reply.id, error, attempts, self._ledger.at.strikes + is_strike, retry_at)
-        self._desk.report_failed(DeliveryReport(outbound, outbound.reply, ids, attempts, error))
+        at, reply = self._journal.position, outbound.reply
+        log.warning("reply %s to %s is given up: %s", reply.id, self._place, error)
+        await self._journal.write_failure(
+            reply.id, error, attempts=attempts, strikes=at.strikes + strike, retry_at=retry_at, is_final=True
+        )
+        self._platform.report_failed(DeliveryReport(outbound, reply, at.ids, attempts, error))
 
     async def _rest(self, seconds: float) -> None:
-        self.is_pausing = True
-        await anyio.sleep(seconds)
-        self.is_pausing = False
+        self._platform.pausing += 1
+        try:
+            await anyio.sleep(seconds)
+        finally:
+            self._platform.pausing -= 1
 
 
 class ReplyDelivery:
-    """One reply on its way; it remembers over its tries what the interceptors made of it."""
+    """One reply on its way; over its tries it keeps what the interceptors made of it, and what the stream had shown."""
 
     def __init__(
-        self, outbound: records.OwedReply, record: Record, where: str, ledger: SendJournal, desk: PlatformSender
+        self, outbound: records.OwedReply, record: Record, place: str, journal: SendJournal, platform: PlatformSender
     ) -> None:
         self.outbound = outbound
         self.since = outbound.at or record.ts
-        self._where = where
-        self._ledger = ledger
-        self._desk = desk
+        self._place = place
+        self._journal = journal
+        self._platform = platform
         self._reply: Reply | None = None
         self._shown: MessageIds | None = None
         self._refused_at = 0.0
 
     def is_refused_alone(self) -> bool:
-        """Whether it fails for long while the network takes what goes elsewhere."""
-        now = self._desk.clock()
+        """Asks whether it has failed for long while the network took what went elsewhere."""
+        now = self._platform.clock()
         self._refused_at = self._refused_at or now
-        half = self._refused_at + self._desk.settings.stubborn / 2
-        return now - self._refused_at >= self._desk.settings.stubborn and self._desk.arrived_at >= half
+        half = self._refused_at + self._platform.settings.stubborn / 2
+        return now - self._refused_at >= self._platform.settings.stubborn and self._platform.arrived_at >= half
 
     async def send(self) -> None:
-        """The parts that are not sent yet; then the delivery is told."""
+        """Send the parts that are not sent yet, then report the delivery."""
         if self._shown is None:
-            self._shown = await self._desk.shown(self._where, self.outbound)
-        reply = self._reply = self._reply or await self._desk.told.prepare(self.outbound)
-        count, attempts = self._desk.carrier.parts(reply), self._ledger.at.attempts + 1
-        ids = self._ledger.at.ids
-        for part in range(self._ledger.at.part, count):
+            self._shown = await self._platform.end_stream(self._place, self.outbound)
+        reply = self._reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
+        count, attempts = self._platform.transport.parts(reply), self._journal.position.attempts + 1
+        ids = self._journal.position.ids
+        for part in range(self._journal.position.part, count):
             ids = (*ids, await self._send_part(reply, part, self._shown, is_last=part == count - 1))
-        if self._ledger.at.upto < self._ledger.at.out:
-            await self._ledger.write_nothing_to_send(reply.id)
+        if self._journal.position.upto < self._journal.position.out:
+            await self._journal.write_nothing_to_send(reply.id)
         await self._tidy(reply, count, self._shown)
-        self._desk.report_sent(DeliveryReport(self.outbound, reply, ids, attempts))
+        self._platform.report_sent(DeliveryReport(self.outbound, reply, ids, attempts))
 
     async def _send_part(self, reply: Reply, part: int, shown: MessageIds, *, is_last: bool) -> tuple[str, ...]:
-        """One part, from intent to sent; once the call has begun, a shutdown lets it end."""
+        """Send one part, from intent to success; once the call has begun, a shutdown lets it end.
+
+        The shield covers the records on both sides of the call as well: were the wait for the second one cut off, a
+        part that did arrive would be in doubt.
+        """
         ids: tuple[str, ...] = ()
-        async with self._desk.senders:
-            with self._desk.shield_call() as call:
+        async with self._platform.calls:
+            with self._platform.shield_call() as call:
                 ids = await self._reach(reply, part, shown)
-                await self._ledger.sent(reply.id, part, ids, is_last=is_last)
+                await self._journal.write_sent(reply.id, part, ids, is_last=is_last)
         if call.cancelled_caught:
-            await checkpoint()  # the shutdown that cut the call off ends this route too
+            # The shutdown's deadline ended the call. The cancellation that began the shutdown stands behind the shield
+            # and ends this worker at the checkpoint; were there none, the journal is read anew, and says "in doubt".
+            await checkpoint()
             raise EngineError(f"the call that sends reply {reply.id} was cut off")
         return ids
 
     async def _reach(self, reply: Reply, part: int, shown: MessageIds) -> tuple[str, ...]:
-        """Get a part to the network: by an edit where it is shown already, by a look where it may be, or by a send."""
-        carrier, at, nonce = self._desk.carrier, self._ledger.at, records.token_of(f"{reply.id}:{part}")
+        """Get a part to the network, by the table at the top, and return its ids."""
+        transport, at, nonce = self._platform.transport, self._journal.position, nonce_of(reply.id, part)
         if part < len(shown) and await self._edit(reply, part, shown[part]):
             return shown[part]
-        if at.in_doubt and carrier.doubt == "drop":
+        if at.in_doubt and transport.doubt == "drop":
             log.warning("part %d of reply %s may have arrived before the restart; it is let be", part, reply.id)
             return ()
-        if carrier.doubt == "lookup" and (at.in_doubt or at.attempts):
-            found = await carrier.find(reply, part, nonce)
+        if transport.doubt == "lookup" and (at.in_doubt or at.attempts):
+            found = await transport.find(reply, part, nonce)
             if found is not None:
                 return found
-        if carrier.doubt != "none":
-            await self._ledger.write_intent(reply.id, part)
-        return await carrier.send(reply, part, nonce)
+        if transport.doubt != "none":
+            await self._journal.write_intent(reply.id, part)
+        return await transport.send(reply, part, nonce)
 
     async def _edit(self, reply: Reply, part: int, ids: tuple[str, ...]) -> bool:
-        """Whether what the stream showed could be made the reply; when it was deleted meanwhile, it must be sent."""
+        """Make what the stream showed the reply; false where somebody deleted it meanwhile, and it must be sent."""
         try:
-            await self._desk.carrier.edit(reply, part, ids)
+            await self._platform.transport.edit(reply, part, ids)
         except AdapterError as error:
             if not error.permanent:
                 raise
@@ -220,11 +243,11 @@ class ReplyDelivery:
         return True
 
     async def _tidy(self, reply: Reply, count: int, shown: MessageIds) -> None:
-        """Away with what the stream showed beyond the reply, and with its notes."""
+        """Delete what the stream showed beyond the reply, and its journal."""
         for ids in shown[count:]:
             try:
-                await self._desk.carrier.delete(reply.address, ids)
+                await self._platform.transport.delete(reply.address, ids)
             except AdapterError as error:
                 log.info("a superfluous part of reply %s stays: %s", reply.id, error)
         if shown:
-            await self._desk.purge_stream(self._where, reply.id)
+            await self._platform.engine.purge(records.send_subject_of(self._place, reply.id))

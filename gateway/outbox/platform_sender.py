@@ -1,113 +1,148 @@
-"""What all routes of one platform share: the carrier, the gate that closes while the platform is down, the streams."""
+"""One platform's sending end: what all places of the platform share."""
 
 import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import anyio
+import anyio.abc
 
 from gateway import records
-from gateway.engine.interface import Engine
-from gateway.outbox.interface import DeliveryListener, DeliveryReport, OutboxSettings, PrepareReply, Transport
-from gateway.outbox.send_journal import MessageIds
+from gateway.backoff import Backoff
+from gateway.engine.interface import ConsumerSpec, Engine
+from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
+from gateway.messages import Reply
+from gateway.outbox.interface import (
+    DeliveryCallbacks,
+    DeliveryListener,
+    DeliveryReport,
+    MessageIds,
+    OutboxSettings,
+    Transport,
+    nonce_of,
+)
+from gateway.outbox.send_journal import read_shown_part
 from gateway.outbox.stream import Stream
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class DeliveryCallbacks:
-    """Who looks at a reply before it goes, and who hears how it ended."""
-
-    prepare: PrepareReply
-    sent: DeliveryListener
-    failed: DeliveryListener
+MAX_INFLIGHT = 10_000  # places that hold a delivery of their consumer
+LONGEST_CHANCE = 0.1  # seconds by which those who were told to wait equally long come back apart
 
 
-@dataclass(slots=True, eq=False)
 class PlatformSender:
-    """One platform's sending end."""
+    """Serves one platform: a worker for each place, so many calls at a time, and the streams that are shown now."""
 
-    engine: Engine
-    carrier: Transport
-    settings: OutboxSettings
-    told: DeliveryCallbacks
-    clock: Callable[[], float]
-    chance: Callable[[], float] = random.random
-    streams: dict[str, Stream] = field(default_factory=dict)
-    is_open: bool = True
-    arrived_at: float = 0.0  # when the network last took something
-    senders: anyio.Semaphore = field(init=False)
-    _gate: anyio.Event = field(default_factory=anyio.Event)
-    _calls: set[anyio.CancelScope] = field(default_factory=set)
+    def __init__(
+        self,
+        engine: Engine,
+        transport: Transport,
+        settings: OutboxSettings,
+        callbacks: DeliveryCallbacks,
+        clock: Callable[[], float],
+        make_worker: Callable[[str, "PlatformSender"], KeyedWorker],
+    ) -> None:
+        self.engine = engine
+        self.transport = transport
+        self.settings = settings
+        self.callbacks = callbacks
+        self.clock = clock
+        self.arrived_at = 0.0  # when the network last took something
+        self.pausing = 0  # places that wait before their next try
+        self.calls = anyio.Semaphore(settings.senders)
+        self._backoff = Backoff(settings.first_pause, settings.longest_pause, 0.5, 1.0)
+        self._call_scopes: set[anyio.CancelScope] = set()
+        self._streams: dict[str, Stream] = {}
+        self._workers = KeyedWorkers(
+            lambda record: records.place_of_reply_subject(record.subject), lambda place: make_worker(place, self)
+        )
+        self._tasks: anyio.abc.TaskGroup | None = None
 
-    def __post_init__(self) -> None:
-        self.senders = anyio.Semaphore(self.settings.senders)
+    async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Deliver until cancelled; calls that have begun are let end, within the shutdown's limit."""
+        platform = self.transport.platform
+        consumer = await self.engine.consumer(
+            ConsumerSpec(
+                consumer_name_of(platform),
+                (records.reply_pattern_of_platform(platform),),
+                self.settings.ack_wait,
+                MAX_INFLIGHT,
+            )
+        )
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._report_progress)
+            self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
+            task_status.started()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                for call in self._call_scopes:
+                    call.deadline = anyio.current_time() + self.settings.shutdown
 
-    def hold(self) -> None:
-        """The platform is down: what waits goes on waiting, and costs no try."""
-        self.is_open = False
+    async def _report_progress(self) -> None:
+        while True:
+            await anyio.sleep(self.settings.ack_wait / 3)
+            await self._workers.progress()
 
-    def go(self) -> None:
-        self.is_open = True
-        self._gate.set()
-        self._gate = anyio.Event()
+    async def depth(self) -> int:
+        """How many deliveries wait: a place that has something to send counts as one, at least."""
+        return await self.engine.depth(consumer_name_of(self.transport.platform))
 
-    async def opened(self) -> None:
-        while not self.is_open:
-            await self._gate.wait()
-
-    def pause(self, attempts: int, retry_after: float | None) -> float:
+    def next_pause(self, attempts: int, retry_after: float | None) -> float:
         """How long to wait before the next try: what the network says, else twice as long each time, with jitter."""
         if retry_after is not None:
-            return retry_after + 0.1 * self.chance()
-        longest = min(self.settings.first_pause * 2.0 ** (attempts - 1), self.settings.longest_pause)
-        return longest * (0.5 + 0.5 * self.chance())
+            return retry_after + random.uniform(0, LONGEST_CHANCE)  # noqa: S311 - jitter, no secret
+        return self._backoff.pause_after(attempts)
 
     @contextmanager
     def shield_call(self) -> Iterator[anyio.CancelScope]:
-        """A call that has begun is not cut off by a shutdown at once; see `hurry`."""
+        """A call that has begun is not cut off by a shutdown at once: `serve` sets it a deadline then."""
         with anyio.CancelScope(shield=True) as call:
-            self._calls.add(call)
+            self._call_scopes.add(call)
             try:
                 yield call
             finally:
-                self._calls.discard(call)
+                self._call_scopes.discard(call)
 
-    def limit_calls(self) -> None:
-        """The gateway stops: calls that have begun may still take a moment."""
-        for call in self._calls:
-            call.deadline = anyio.current_time() + self.settings.shutdown
+    def stream(self, reply: Reply) -> Stream | None:
+        """Show this reply while it is written; None where the platform cannot, or is not served now."""
+        if self._tasks is None or not self.transport.can_edit:
+            return None
+        stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings.edit_pause)
+        self._tasks.start_soon(stream.run)
+        return stream
 
-    async def shown(self, where: str, outbound: records.OwedReply) -> MessageIds:
-        """What a stream has shown of this reply so far; the stream ends, the rest is the route's."""
-        if stream := self.streams.pop(outbound.reply.id, None):
+    async def end_stream(self, place: str, outbound: records.OwedReply) -> MessageIds:
+        """End the stream of this reply, and return what it has shown: from here on the delivery shows the rest."""
+        reply = outbound.reply
+        if stream := self._streams.pop(reply.id, None):
             await stream.close()
-        if not (self.carrier.can_edit and outbound.turn_id):
+        if not (self.transport.can_edit and outbound.turn_id):
             return ()
-        last = await self.engine.last(records.send_subject_of(where, outbound.reply.id))
-        kept = records.decode(last.data) if last else None
-        if isinstance(kept, records.SendIntent) and self.carrier.doubt == "lookup":
-            nonce = records.token_of(f"{outbound.reply.id}:{kept.part}")
-            found = await self.carrier.find(outbound.reply, kept.part, nonce)
-            return (*kept.message_ids, found) if found else kept.message_ids
-        return kept.message_ids if isinstance(kept, records.SendSucceeded | records.SendIntent) else ()
-
-    async def purge_stream(self, where: str, reply_id: str) -> None:
-        await self.engine.purge(records.send_subject_of(where, reply_id))
+        shown = await read_shown_part(self.engine, place, reply.id)
+        if shown is None:
+            return ()
+        if isinstance(shown, records.SendIntent) and self.transport.doubt == "lookup":
+            found = await self.transport.find(reply, shown.part, nonce_of(reply.id, shown.part))
+            return (*shown.message_ids, found) if found else shown.message_ids
+        return shown.message_ids
 
     def report_sent(self, delivery: DeliveryReport) -> None:
         self.arrived_at = self.clock()
-        _call_listener(self.told.sent, delivery)
+        _call_listener(self.callbacks.sent, delivery)
 
     def report_failed(self, delivery: DeliveryReport) -> None:
-        _call_listener(self.told.failed, delivery)
+        _call_listener(self.callbacks.failed, delivery)
 
 
-def _call_listener(tell: DeliveryListener, delivery: DeliveryReport) -> None:
+def consumer_name_of(platform: str) -> str:
+    """The durable consumer of what is owed to this platform."""
+    return f"out-{records.platform_token_of(platform)}"
+
+
+def _call_listener(listener: DeliveryListener, delivery: DeliveryReport) -> None:
     try:
-        tell(delivery)
+        listener(delivery)
     except Exception:  # whoever listens cannot undo a delivery
         log.exception("a listener failed on the delivery of %s", delivery.reply.id)

@@ -1,17 +1,25 @@
-"""A place's send journal, as its only writer holds it: every record is appended behind the last one that was seen."""
+"""A place's send journal, as its only writer holds it.
 
-import logging
+On `gw.sent.<place>` stand the intents, successes and failures of what is sent to one place. The last record says all
+that is needed to go on: up to which reply everything is settled, which reply is under way, and how many of its parts
+are sent. So a start reads one record, however much was sent before.
+
+Every record is appended with the sequence of the one before it (compare-and-set). A second sender of the same place,
+whose last record is another one, meets a Conflict at its first append, and no part goes out twice.
+
+A part is sent between two records: `SendIntent`, the call to the network, `SendSucceeded`. If the process dies between
+the two, the next start finds an intent as the last record, and knows that the outcome of that one call is unknown
+(`in_doubt`). Beside the places' journals, a stream has one of its own for each reply that it shows, with `out` 0,
+because its reply is not in the journal yet.
+"""
+
 from collections.abc import Callable
-from typing import TypeAlias
 
-import anyio
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, NewRecord, Record
-from gateway.errors import Conflict, EngineError
-
-MessageIds: TypeAlias = tuple[tuple[str, ...], ...]
+from gateway.engine.interface import Engine, NewRecord, Record, append_until_written
+from gateway.outbox.interface import MessageIds
 
 
 class SendPosition(msgspec.Struct, frozen=True):
@@ -33,99 +41,87 @@ class SendPosition(msgspec.Struct, frozen=True):
 
 
 def position_from(record: Record | None) -> SendPosition:
-    """What the last record says."""
-    if record is None:
-        return SendPosition()
-    match records.decode(record.data):
+    """The position that a send journal's last record leads to."""
+    return SendPosition() if record is None else _position_after(record.seq, records.decode(record.data))
+
+
+def _position_after(seq: int, kept: records.AnyRecord) -> SendPosition:
+    match kept:
         case records.SendIntent(out=out, part=part, message_ids=ids, attempt=attempt):
-            return SendPosition(record.seq, out - 1, out, part, ids, in_doubt=True, attempts=attempt)
+            # The intent counts as an attempt by itself: a process that dies of a reply does not try it for ever.
+            return SendPosition(seq, out - 1, out, part, ids, in_doubt=True, attempts=attempt)
         case records.SendSucceeded(out=out, last=True):
-            return SendPosition(record.seq, out)
+            return SendPosition(seq, out)
         case records.SendSucceeded(out=out, part=part, message_ids=ids):
-            return SendPosition(record.seq, out - 1, out, part + 1, ids)
-        case records.SendFailed(out=out, permanent=True) as failed:
-            return SendPosition(record.seq, out, strikes=failed.strikes, retry_at=failed.retry_at)
-        case records.SendFailed(out=out, part=part, message_ids=ids) as failed:
+            return SendPosition(seq, out - 1, out, part + 1, ids)
+        case records.SendFailed(out=out, permanent=True, strikes=strikes, retry_at=retry_at):
+            return SendPosition(seq, out, strikes=strikes, retry_at=retry_at)
+        case records.SendFailed(out=out, part=part, message_ids=ids, attempts=attempts) as failed:
             return SendPosition(
-                record.seq,
-                out - 1,
-                out,
-                part,
-                ids,
-                attempts=failed.attempts,
-                retry_at=failed.retry_at,
-                strikes=failed.strikes,
+                seq, out - 1, out, part, ids, attempts=attempts, retry_at=failed.retry_at, strikes=failed.strikes
             )
-    return SendPosition(record.seq)
+    return SendPosition(seq)
 
 
-log = logging.getLogger(__name__)
-
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 15.0
+async def read_shown_part(
+    engine: Engine, place: str, reply_id: str
+) -> records.SendIntent | records.SendSucceeded | None:
+    """The last thing that a stream of this reply wrote down; None where it showed nothing."""
+    last = await engine.last(records.send_subject_of(place, reply_id))
+    kept = records.decode(last.data) if last else None
+    return kept if isinstance(kept, records.SendIntent | records.SendSucceeded) else None
 
 
 class SendJournal:
-    """Where a place stands (`at`), and how it moves on."""
+    """Where a place stands (`position`), and how it moves on."""
 
-    def __init__(self, engine: Engine, where: str, clock: Callable[[], float]) -> None:
-        self.at = SendPosition()
+    def __init__(self, engine: Engine, place: str, clock: Callable[[], float]) -> None:
+        self.position = SendPosition()
         self.is_loaded = False
         self._engine = engine
         self._clock = clock
-        self._subject = records.send_subject_of(where)
+        self._subject = records.send_subject_of(place)
 
     async def load(self) -> None:
-        self.at = position_from(await self._engine.last(self._subject))
+        self.position = position_from(await self._engine.last(self._subject))
         self.is_loaded = True
 
     def begin(self, out: int) -> None:
         """Take up a reply that was not begun before; strikes stay until something arrives."""
-        self.at = SendPosition(self.at.seq, self.at.upto, out, strikes=self.at.strikes)
+        at = self.position
+        self.position = SendPosition(at.seq, at.upto, out, strikes=at.strikes)
 
     async def write_intent(self, reply_id: str, part: int) -> None:
-        at = self.at
+        at = self.position
         intent = records.SendIntent(
             out=at.out, reply_id=reply_id, part=part, attempt=at.attempts + 1, message_ids=at.ids
         )
         seq = await self._append(intent)
-        self.at = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)  # we live: we see how it ends
+        # Whoever reads the intent after a crash is in doubt; we who wrote it live, and see how the call ends.
+        self.position = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)
 
-    async def sent(self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool) -> None:
-        at, known = self.at, (*self.at.ids, ids)
+    async def write_sent(self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool) -> None:
+        at = self.position
         await self._move(
             records.SendSucceeded(
                 out=at.out,
                 reply_id=reply_id,
                 part=part,
                 attempts=at.attempts + 1,
-                message_ids=known,
+                message_ids=(*at.ids, ids),
                 last=is_last,
             )
         )
 
     async def write_nothing_to_send(self, reply_id: str) -> None:
-        await self._move(records.SendSucceeded(out=self.at.out, reply_id=reply_id, message_ids=self.at.ids))
+        at = self.position
+        await self._move(records.SendSucceeded(out=at.out, reply_id=reply_id, message_ids=at.ids))
 
-    async def again(self, reply_id: str, error: str, retry_at: float) -> None:
-        """A try failed, and another follows at that time."""
-        at = self.at
-        await self._move(
-            records.SendFailed(
-                out=at.out,
-                error=error,
-                reply_id=reply_id,
-                part=at.part,
-                attempts=at.attempts + 1,
-                message_ids=at.ids,
-                permanent=False,
-                retry_at=retry_at,
-                strikes=at.strikes,
-            )
-        )
-
-    async def give_up(self, reply_id: str, error: str, attempts: int, strikes: int, retry_at: float) -> None:
-        at = self.at
+    async def write_failure(
+        self, reply_id: str, error: str, *, attempts: int, strikes: int, retry_at: float, is_final: bool
+    ) -> None:
+        """The reply is given up, or where that is not final, tried again at `retry_at`."""
+        at = self.position
         await self._move(
             records.SendFailed(
                 out=at.out,
@@ -134,29 +130,22 @@ class SendJournal:
                 part=at.part,
                 attempts=attempts,
                 message_ids=at.ids,
-                strikes=strikes,
+                permanent=is_final,
                 retry_at=retry_at,
+                strikes=strikes,
             )
         )
 
     async def _move(self, kept: records.SendRecord) -> None:
-        seq = await self._append(kept)
-        self.at = position_from(Record(seq, self._subject, records.encode(kept), 0.0))
+        self.position = _position_after(await self._append(kept), kept)
 
     async def _append(self, kept: records.SendRecord) -> int:
-        """What was done must be written, so an ill journal is waited for.
+        """Write down what was done, however long the journal takes nothing.
 
         Raises:
             Conflict: somebody else sends to this place.
         """
-        pause, kept = FIRST_PAUSE, msgspec.structs.replace(kept, at=self._clock())
-        put = NewRecord(self._subject, records.encode(kept), expect=self.at.seq, ttl=records.TRAFFIC_TTL)
-        while True:
-            try:
-                return (await self._engine.append(put))[0]
-            except Conflict:
-                raise
-            except EngineError as error:
-                log.warning("%s waits for the journal: %s", self._subject, error)
-                await anyio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+        kept = msgspec.structs.replace(kept, at=self._clock())
+        put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=records.TRAFFIC_TTL)
+        (seq,) = await append_until_written(lambda: self._engine.append(put), self._subject)
+        return seq

@@ -1,14 +1,15 @@
 """An answer that is shown while it is written: a placeholder, then edits of it.
 
-The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id. So whoever delivers
-the finished reply, after a crash too, makes the placeholder the reply instead of sending it a second time; and a turn
-that runs again goes on in the same placeholder. Showing is best effort: what fails here is left to the delivery.
+The ids of what is shown stand in a small send journal of the reply's own, keyed by the reply's id, with `out` 0 because
+the reply itself is not in the journal yet. So whoever delivers the finished reply, after a crash too, makes the
+placeholder the reply instead of sending it a second time; and a turn that runs again goes on in the same placeholder.
+
+Showing is best effort: what fails here is left to the delivery, and after MAX_FAILURES in a row no more is shown.
 A placeholder is a message in its place like every other: it does not appear before those that were owed earlier.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -16,32 +17,24 @@ from gateway import records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
-from gateway.outbox.interface import Transport
-from gateway.outbox.send_journal import MessageIds, position_from
+from gateway.outbox.interface import MessageIds, Transport, nonce_of
+from gateway.outbox.send_journal import position_from, read_shown_part
 
 log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class StreamContext:
-    """What a stream writes to and where it notes it."""
-
-    engine: Engine
-    carrier: Transport
-    pause: float
-    opened: Callable[[], Awaitable[None]]
-
-
 class Stream:
     """Shows a reply as it grows. `show` is plain, so that no network can slow the writer down."""
 
-    def __init__(self, reply: Reply, line: StreamContext) -> None:
+    def __init__(self, reply: Reply, engine: Engine, transport: Transport, pause: float) -> None:
         self.reply = reply
-        self._line = line
-        self._where = records.place_of(reply.address)
-        self._subject = records.send_subject_of(self._where, reply.id)
+        self._engine = engine
+        self._transport = transport
+        self._pause = pause
+        self._place = records.place_of(reply.address)
+        self._subject = records.send_subject_of(self._place, reply.id)
         self._text = ""
         self._ids: MessageIds | None = None
         self._failures = 0
@@ -65,35 +58,34 @@ class Stream:
             while not self._closing.is_set() and self._failures < MAX_FAILURES:
                 await self._news.wait()
                 self._news = anyio.Event()
-                await self._line.opened()
                 await self._wait_for_earlier_replies()
                 if self._text and not self._closing.is_set():
-                    await self._try(replace(self.reply, text=self._text))
-                    await self._wait_or_close(self._line.pause)
+                    await self._try_to_show(replace(self.reply, text=self._text))
+                    await self._wait_or_close(self._pause)
         finally:
             self._ended.set()
 
     async def _wait_for_earlier_replies(self) -> None:
         """Until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
         while self._ids is None and not self._closing.is_set() and await self._has_earlier_replies():
-            await self._wait_or_close(self._line.pause)
+            await self._wait_or_close(self._pause)
 
     async def _has_earlier_replies(self) -> bool:
-        """Whether a reply waits that nobody has settled yet; an ill journal is no reason to go before others."""
+        """Asks whether a reply waits that is not settled; an ill journal is no reason to go before others."""
         try:
-            settled = position_from(await self._line.engine.last(records.send_subject_of(self._where))).upto
-            return bool(await self._line.engine.read(records.reply_pattern_of_place(self._where), settled, 1))
+            settled = position_from(await self._engine.last(records.send_subject_of(self._place))).upto
+            return bool(await self._engine.read(records.reply_pattern_of_place(self._place), settled, 1))
         except EngineError:
             return True
 
-    async def _try(self, reply: Reply) -> None:
+    async def _try_to_show(self, reply: Reply) -> None:
         try:
             await self._show_parts(reply)
             self._failures = 0
         except AdapterError as error:
             self._failures = MAX_FAILURES if error.permanent else self._failures + 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
-            await self._wait_or_close(error.retry_after or self._line.pause)
+            await self._wait_or_close(error.retry_after or self._pause)
         except EngineError as error:
             self._failures += 1
             log.info("a piece of reply %s is not shown: %s", reply.id, error)
@@ -104,30 +96,26 @@ class Stream:
     async def _show_parts(self, reply: Reply) -> None:
         """The last part that is shown is edited, further ones are sent."""
         if self._ids is None:
-            self._ids = await self._known()
-        for part in range(max(0, len(self._ids) - 1), self._line.carrier.parts(reply)):
+            # What an earlier run of the same turn has shown already.
+            shown = await read_shown_part(self._engine, self._place, reply.id)
+            self._ids = shown.message_ids if shown else ()
+        for part in range(max(0, len(self._ids) - 1), self._transport.parts(reply)):
             if part < len(self._ids):
-                await self._line.carrier.edit(reply, part, self._ids[part])
+                await self._transport.edit(reply, part, self._ids[part])
             else:
                 await self._send(reply, part, self._ids)
 
     async def _send(self, reply: Reply, part: int, ids: MessageIds) -> None:
-        await self._note(records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids))
+        await self._write(records.SendIntent(out=0, reply_id=reply.id, part=part, message_ids=ids))
         with anyio.CancelScope(shield=True):
-            new = await self._line.carrier.send(reply, part, records.token_of(f"{reply.id}:{part}"))
+            new = await self._transport.send(reply, part, nonce_of(reply.id, part))
             self._ids = (*ids, new)
-            await self._note(
+            await self._write(
                 records.SendSucceeded(out=0, reply_id=reply.id, part=part, message_ids=self._ids, last=False)
             )
 
-    async def _known(self) -> MessageIds:
-        """What an earlier run of the same turn has shown already."""
-        last = await self._line.engine.last(self._subject)
-        kept = records.decode(last.data) if last else None
-        return kept.message_ids if isinstance(kept, records.SendSucceeded | records.SendIntent) else ()
-
-    async def _note(self, kept: records.SendIntent | records.SendSucceeded) -> None:
-        await self._line.engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
+    async def _write(self, kept: records.SendIntent | records.SendSucceeded) -> None:
+        await self._engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
 
     async def _wait_or_close(self, seconds: float) -> None:
         """The network's pace; a close need not wait for it."""

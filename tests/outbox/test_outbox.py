@@ -9,9 +9,10 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import OutboxSettings, ReplyWithheld
-from gateway.outbox.interface import ignore_delivery, keep_reply
-from gateway.outbox.platform_sender import DeliveryCallbacks, PlatformSender
+from gateway.outbox import Outbox, OutboxSettings, ReplyWithheld
+from gateway.outbox.interface import DeliveryCallbacks, ignore_delivery, keep_reply
+from gateway.outbox.place_sender import PlaceSender
+from gateway.outbox.platform_sender import PlatformSender
 from gateway.testing.memory_engine import MemoryEngine
 from tests.audit import audit
 from tests.outbox.net import QUICK, Net, posted
@@ -99,15 +100,10 @@ async def test_the_networks_own_pause_is_kept_to(engine: Engine) -> None:
 
 
 async def test_pauses_grow_to_a_limit_and_are_never_the_same() -> None:
-    desk = PlatformSender(
-        MemoryEngine(),
-        Net(),
-        OutboxSettings(),
-        DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery),
-        SetClock(),
-    )
-    for attempts, longest in ((1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (500, 300)):
-        pauses = {desk.pause(attempts, None) for _ in range(20)}
+    callbacks = DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery)
+    sender = PlatformSender(MemoryEngine(), Net(), OutboxSettings(), callbacks, SetClock(), PlaceSender)
+    for attempts, longest in ((1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (500, 300), (100_000, 300)):
+        pauses = {sender.next_pause(attempts, None) for _ in range(20)}
         assert len(pauses) > 1
         assert all(longest / 2 <= pause <= longest for pause in pauses)
 
@@ -179,19 +175,6 @@ async def test_a_fault_of_the_sdk_is_tried_some_times_only(engine: Engine) -> No
         assert post.texts == ["lucky"]
 
 
-async def test_a_platform_that_is_down_waits_without_trying(engine: Engine) -> None:
-    async with posted(engine) as post:
-        post.outbox.hold("net")
-        for chat in "123":
-            await post.say("hi", chat)
-        await anyio.sleep(0.03)
-        assert post.net.calls == []
-        assert await post.outbox.drain(0.05), "a platform that is down is not waited for"
-        post.outbox.go("net")
-        await post.told(3)
-        assert all(delivery.attempts == 1 for delivery in post.sent)
-
-
 async def test_what_was_owed_while_the_platform_was_away_goes_out_when_it_is_back(engine: Engine) -> None:
     async with posted(engine) as post:
         pass
@@ -226,13 +209,13 @@ async def test_a_listener_that_fails_does_not_stop_the_post(engine: Engine) -> N
     def fail(_delivery: object) -> None:
         raise RuntimeError("listener")
 
-    async with posted(engine) as post:
-        post.outbox._told = replace(post.outbox._told, sent=fail)
-        net = Net("other")
-        await post.tasks.start(post.outbox.serve_platform, net)
+    outbox, net = Outbox(engine, QUICK, on_sent=fail), Net()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(outbox.serve_platform, net)
         for text in ("a", "b"):
-            await post.outbox.post(Reply(text, Address("other", "1"), text))
+            await outbox.post(Reply(text, Address("net", "1"), text))
         await until(lambda: net.in_chat() == ["a", "b"])
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_drain_waits_for_what_can_go_and_not_for_what_cannot(engine: Engine) -> None:

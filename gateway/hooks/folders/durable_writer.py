@@ -7,6 +7,7 @@ crash can still take it; what a turn must not lose belongs into the turn's own a
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +15,8 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, NewRecord
-from gateway.errors import Duplicate, EngineError
+from gateway.engine.interface import Engine, NewRecord, append_until_written
+from gateway.errors import Duplicate
 from gateway.events import Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.manifest import Manifest
@@ -27,7 +28,6 @@ from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.field_encoding import encode_event
 
 WRITER_KEY = "durable delivery"  # its name in the registry
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds between two tries while the journal takes nothing
 
 log = logging.getLogger("gateway.hooks")
 
@@ -102,23 +102,12 @@ class DurableWriter:
         for debt in owed:
             await debt.consumer_ready.wait()
         put = journal_put_of(name, event)
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                await self._engine.append(put)
-            except Duplicate:
-                return
-            except EngineError as error:
-                log.warning("%s waits for the journal, which takes nothing: %s", name, error)
-                await anyio.sleep(pause)
-                pause = min(LONGEST_PAUSE, pause * 2)
-            else:
-                return
+        with suppress(Duplicate):
+            await append_until_written(lambda: self._engine.append(put), name)
 
 
 def journal_put_of(name: str, fields: Mapping[str, Any]) -> NewRecord:
     """The record of an event."""
     plain, _ = encode_event(name, fields)
-    record = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
-    ident = f"ev:{fields.get('id', '')}"
-    return NewRecord(records.event_subject_of(name), records.encode(record), msg_id=ident, ttl=records.EVENT_TTL)
+    emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
+    return records.make_event_put(emitted, f"ev:{fields.get('id', '')}")
