@@ -23,7 +23,7 @@ from typing import Any
 
 import anyio
 
-from bench.workers import Row
+from bench.workers import FORK_SERVER, Row
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
@@ -92,7 +92,7 @@ class Place:
         around = HookEnvironment(os.environ, self.root, self.root / "logs", state, packages=sys.path)
         sources = [Source(self.hooks, "home")]
         async with (
-            ForkServerClient() as fork_server,
+            ForkServerClient(FORK_SERVER) as fork_server,
             registry,
             FolderHooks(sources, registry, fork_server, None, HooksSettings(eager=eager), around, grant) as service,
         ):
@@ -106,7 +106,7 @@ async def grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) ->
 async def found(place: Place) -> float:
     """Seconds until all are registered; workers come later."""
     registry = HookRegistry()
-    async with ForkServerClient() as fork_server, registry:
+    async with ForkServerClient(FORK_SERVER) as fork_server, registry:
         state = place.root / "state"
         around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
         parts = ([Source(place.hooks, "home")], registry, fork_server, None, HooksSettings(eager=0), around, grant)

@@ -24,9 +24,11 @@ import msgspec
 
 from gateway.hooks import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import CallMeta, ForkServerSettings, WorkerSpec
 
+FORK_SERVER = ForkServerSettings(processes=256)
 BATTERY = Path(__file__).parents[1] / "tests" / "hooks" / "wires" / "battery.toml"
 TAIL = "\ndef handle(event, context):\n    return None if event == 'ok' else do(context)\n"
 SMALL = {"tool": "shell", "args": {"command": "ls"}, "call_id": "c1", "platform": "telegram", "user_id": "7"}
@@ -69,7 +71,17 @@ class Workshop:
         self._made += 1
         handler = self._folder / f"{self._made}.py"
         handler.write_text(source)
-        spec = WorkerSpec(name=f"w{self._made}", handler=str(handler), env={"PATH": os.environ["PATH"]})
+        spec = WorkerSpec(
+            name=f"w{self._made}",
+            handler=str(handler),
+            env={"PATH": os.environ["PATH"]},
+            options={},
+            path=(),
+            modules={},
+            memory=512_000_000,
+            plugin=None,
+            label="",
+        )
         return await self._fork_server.start(spec, serve, self._folder / "log")
 
 
@@ -244,7 +256,7 @@ async def battery(workshop: Workshop) -> list[Row]:
 
 async def measure(rounds: int, with_battery: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with ForkServerClient() as fork_server:
+        async with ForkServerClient(FORK_SERVER) as fork_server:
             workshop = Workshop(fork_server, Path(folder))
             warm = await workshop.make("def handle(event, context): return None")
             await warm.stop()

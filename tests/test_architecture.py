@@ -75,6 +75,7 @@ LOADED_BY_NAME = {
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules/hooks.py": "Hermes's registry, for the handler that asks for it",
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",
+    "gateway/worker/worker.py": "the loader of plugins: the core of the worker knows nothing of Hermes",
 }
 FOR_HANDLERS = {"gateway.hooks"}
 FOR_HOOK_SERVERS = {"gateway.hooks", "gateway.hooks.server"}

@@ -23,9 +23,9 @@ from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.hooks.wires.fork_client import ForkServerSettings
 from gateway.logs.redaction import Redactor
 from gateway.schedule import HookPresence, ScheduledHook
+from gateway.worker.protocol import ForkServerSettings
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"

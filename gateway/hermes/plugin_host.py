@@ -20,8 +20,8 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.plugin_tools import PluginTools
 from gateway.hooks.folders.services import RequestServer
-from gateway.hooks.wires.worker_handle import PluginItem
 from gateway.transcript import Entry, ToolCall, Usage
+from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
 LLM_TIMEOUT = 120.0

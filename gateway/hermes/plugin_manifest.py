@@ -13,7 +13,7 @@ import msgspec
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hooks.folders.manifest import MAX_MANIFEST_BYTES, Guard, Manifest, ParsedManifest, PluginRight
 from gateway.hooks.folders.sources import label_of
-from gateway.hooks.wires.worker_handle import LoadedHandlers
+from gateway.worker.protocol import LoadedHandlers
 from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 

@@ -17,7 +17,9 @@ from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, Her
 from gateway.hooks.remote import Remote
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.oneshot_answer import BLOCKING_EXIT, MAX_SHOWN
-from gateway.hooks.wires.wire import CallMeta, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.process_handle import describe_exit
+from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 
 SIGNATURE = "X-Hermes-Signature-256"
 
@@ -73,8 +75,9 @@ class ShellHookDialect:
         else:
             said = _parse_object(stdout)
             if said is None and code != 0:
-                how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
-                raise HookFailed(f"{how}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
+                raise HookFailed(
+                    f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died"
+                )
             answers = () if said is None else (said,)
         if self._row is None or self._row.meant is None or not meta.decides or not answers:
             return HookAnswer()

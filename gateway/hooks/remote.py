@@ -24,18 +24,18 @@ import msgspec
 
 from gateway.errors import HookError
 from gateway.events import Question, outcome_from
-from gateway.hooks.wires import codec, sherma
+from gateway.hooks.wires import sherma
 from gateway.hooks.wires.field_encoding import JSON_ERRORS, to_plain
 from gateway.hooks.wires.public_addresses import is_public
 from gateway.hooks.wires.signing import sign
-from gateway.hooks.wires.wire import CallMeta, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed
+from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
 
 # Imported when the first remote hook is opened: it costs some 100 ms and 12 MB that most homes never need.
 HTTP_LIBRARY = "aiohttp"
 MAX_ANSWER_BYTES = 4 << 20
 # What a model client is made with holds keys: no other machine is told.
 NEVER_SENT = frozenset({"model:create"})
-MAX_ANSWER_VALUES = codec.MAX_LINE_VALUES
 MAX_CONNECTIONS = 32
 
 
@@ -183,8 +183,8 @@ class Remote:
         return bytes(data)
 
     def _result(self, body: bytes, number: int) -> dict[str, Any] | None:
-        if sum(map(body.count, (b",", b":", b"[", b"{"))) > MAX_ANSWER_VALUES:
-            raise self._failed(f"an answer of more than {MAX_ANSWER_VALUES} values", "garbled")
+        if has_too_many_values(body):
+            raise self._failed(f"an answer of more than {MAX_LINE_VALUES} values", "garbled")
         try:
             reply = msgspec.json.decode(body)
         except JSON_ERRORS as error:

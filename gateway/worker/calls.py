@@ -12,18 +12,15 @@ from typing import Any
 import msgspec
 
 from gateway.events import OUTCOMES
-from gateway.hermes.shim.session_env import set_session
 from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
-from gateway.worker.context import HandlerCall, ReceivedMeta, TurnMemory
+from gateway.worker.context import HandlerCall, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
 from gateway.worker.link import IncomingMessage, WorkerLink
 from gateway.worker.loader import Handlers
+from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta
 
-CANNOT_ANSWER = 73  # the exit code
-RAISED = -32000
-
-_decode_meta = msgspec.json.Decoder(ReceivedMeta).decode
+_decode_meta = msgspec.json.Decoder(CallMeta).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class HandlerCalls:
             return
         call.equip(self._hook.options, self._gateway)
         context = contextvars.copy_context()
-        context.run(set_session, call.meta.session)
+        context.run(session_variables.set, call.meta.session)
         context.run(self._requests.during.set, call.meta.event)
         run = self._run(message.id, call, function)
         task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)

@@ -12,13 +12,13 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
 from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.protocol import REQUEST_PREFIX
 
-PREFIX = "gateway."
 POLL_MS = 100  # ms between two looks at an answer that another thread may have read
 
 
@@ -73,7 +73,7 @@ class GatewayRequests:
         number, future = next(self._numbers), Future[Any]()
         self._open[number] = future
         try:
-            message = {"jsonrpc": "2.0", "id": number, "method": PREFIX + verb, "params": params}
+            message = {"jsonrpc": "2.0", "id": number, "method": REQUEST_PREFIX + verb, "params": params}
             self._link.send(message | {"during": self.during.get()})
         except BaseException:
             del self._open[number]
@@ -109,10 +109,16 @@ class GatewayRequests:
             future.set_result(msgspec.json.decode(message.result))
 
 
+class Requests(Protocol):
+    """Makes requests of the gateway: over a worker's wire, or on the gateway's own loop."""
+
+    def make(self, verb: str, params: dict[str, Any]) -> Any: ...
+
+
 class HookStore:
     """A small key-value store of this hook alone, which lasts."""
 
-    def __init__(self, requests: GatewayRequests) -> None:
+    def __init__(self, requests: Requests) -> None:
         self._make = requests.make
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -131,7 +137,7 @@ class HookStore:
 class HookCapabilities:
     """What `uses:` in the manifest grants; the gateway refuses the rest, and says what to write there."""
 
-    def __init__(self, requests: GatewayRequests) -> None:
+    def __init__(self, requests: Requests) -> None:
         self._make = requests.make
         self.store = HookStore(requests)
 

@@ -10,12 +10,13 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TextIO
 
 from gateway.worker import kernel
 from gateway.worker.process_tree import count_user_threads, find_descendants
+from gateway.worker.protocol import NICE, OOM_SCORE, WorkerSpec
 
 
 class ProcessLimit:
@@ -26,7 +27,7 @@ class ProcessLimit:
         """None where there is no limit to be had."""
         if os.getuid() == 0:
             return None
-        ours = {kin.pid for kin in find_descendants({os.getpid()})}
+        ours = {one.pid for one in find_descendants({os.getpid()})}
         return count_user_threads(os.getuid(), ours) + self._more
 
     def renew(self, pids: Iterable[int]) -> None:
@@ -52,7 +53,6 @@ HIGH_DESCRIPTORS = 1000
 LAST_LOW_DESCRIPTOR = 255
 FIRST_REALTIME = 32  # the signals below are those that every system has
 FORK_SERVER_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)  # the signals that the fork server handles itself
-OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
 
 class WorkerDescriptors(NamedTuple):
@@ -61,13 +61,6 @@ class WorkerDescriptors(NamedTuple):
     wire: int
     log: int
     dump: int
-
-
-class WorkerLimits(NamedTuple):
-    """What this worker may use; None: as much as the daemon."""
-
-    memory: int | None
-    nice: int
 
 
 def isolate(ends: WorkerDescriptors, fork_server: int, processes: int | None) -> WorkerDescriptors:
@@ -122,17 +115,17 @@ def reset_signals() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def set_limits(name: str, env: Mapping[str, str], limits: WorkerLimits) -> None:
-    """What a handler finds around it: environment, output, and the limits of what it may use."""
-    if limits.memory is not None:  # not the address space: Node alone reserves more of that than anybody has
-        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
+def set_surroundings(spec: WorkerSpec) -> None:
+    """Give a handler what it finds around it: environment, output, and the limits of what it may use."""
+    if spec.memory is not None:  # not the address space: Node alone reserves more of that than anybody has
+        resource.setrlimit(resource.RLIMIT_DATA, (spec.memory, spec.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kernel.write_proc_file("oom_score_adj", OOM_SCORE)
-    kernel.write_proc_file("comm", f"hook:{name}"[:15])
+    kernel.write_proc_file("comm", f"hook:{spec.name}"[:15])
     with suppress(OSError):
-        os.nice(limits.nice)
+        os.nice(NICE)
     os.environ.clear()  # noqa: TID251 - only what the hook declared; the process began with an empty one
-    os.environ.update(env)  # noqa: TID251
+    os.environ.update(spec.env)  # noqa: TID251
     sys.stdin = os.fdopen(0, closefd=False)
     sys.dont_write_bytecode = True
     repair_output(None)

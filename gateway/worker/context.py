@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Set
+from contextvars import ContextVar
 from copy import deepcopy
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 from gateway.events import OUTCOMES, Bags, Event, Pause, Question, outcome_to_dict
 from gateway.worker.capabilities import HookCapabilities
 from gateway.worker.link import encode
+from gateway.worker.protocol import CallMeta
 
 MAX_TURNS = 1_000  # how many turns are remembered
 # What a field can hold that nobody can change in place.
@@ -19,18 +21,8 @@ IMMUTABLE_TYPES = (str, int, float, type(None))
 BEGIN, END = "agent:start", "agent:end"
 
 
-class ReceivedMeta(msgspec.Struct):
-    """What the daemon says of a call beside its fields; the names are those of the wire's `CallMeta`."""
-
-    event: str = ""
-    decides: bool = False
-    writable: frozenset[str] | None = None
-    target: str = ""
-    turn: str = ""
-    answers: dict[str, Any] | None = None
-    turn_bag: dict[str, Any] | None = None
-    session_bag: dict[str, Any] | None = None
-    session: dict[str, str] = {}
+# Of which conversation the running call is: what Hermes's `get_session_env` answers from.
+session_variables: ContextVar[Mapping[str, str]] = ContextVar("HERMES_SESSION", default={})  # noqa: B039 - never written to
 
 
 class HandlerContext(Event):
@@ -80,13 +72,13 @@ class TurnMemory:
             while len(self._added) > MAX_TURNS:
                 self._added.popitem(last=False)
 
-    def told(self) -> dict[str, Any]:
+    def export(self) -> dict[str, Any]:
         """What can be carried to another process."""
         return {"own": _encodable_part_of(self._own), "added": _encodable_part_of(self._added)}
 
-    def restore(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+    def restore(self, exported: Mapping[str, Mapping[str, Any]]) -> None:
         """What the process before this one had kept; what this one has kept since stands."""
-        for kept, mine in ((told["own"], self._own), (told["added"], self._added)):
+        for kept, mine in ((exported["own"], self._own), (exported["added"], self._added)):
             for turn, values in kept.items():
                 mine[turn] = {**values, **mine.get(turn, {})}
 
@@ -94,12 +86,12 @@ class TurnMemory:
 class HandlerCall:
     """One call, from what came over the wire to the answer that goes back."""
 
-    def __init__(self, event: str, params: msgspec.Raw, meta: ReceivedMeta, hook: str, memory: TurnMemory) -> None:
+    def __init__(self, event: str, params: msgspec.Raw, meta: CallMeta, hook: str, memory: TurnMemory) -> None:
         self.meta = meta
         self._params = params
         self._memory = memory
         self._fields: dict[str, Any] = msgspec.json.decode(params)
-        self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
+        self._bags_before = deepcopy((meta.turn_bag, meta.session_bag))
         bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
         self.context = HandlerContext(event, self._fields, bags, hook)
         if event == END:
@@ -124,13 +116,13 @@ class HandlerCall:
             value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
             if value is not None and value is not context:
                 answer["result"] = encode_value("the result", value)
-            self._tell_changes(answer, added)
+            self._add_changes(answer, added)
         turn, session = self._bags_before
         _add_delta(answer, "turn_bag", turn, context.turn)
         _add_delta(answer, "session_bag", session, context.session)
         return answer
 
-    def _tell_changes(self, answer: dict[str, Any], added: Set[str]) -> None:
+    def _add_changes(self, answer: dict[str, Any], added: Set[str]) -> None:
         writable = self._fields.keys() if self.meta.writable is None else self._fields.keys() & self.meta.writable
         changed = {name: now for name in writable if (now := self._changed(name)) is not None}
         if self.meta.writable is None:

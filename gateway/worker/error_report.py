@@ -1,4 +1,4 @@
-"""What is told of an exception: one line that names the place in the hook, and a traceback, both bounded.
+"""What is reported of an exception: one line that names the place in the hook, and a traceback, both bounded.
 
 The exception is foreign: its text may be fifty megabytes, may be no text, and asking for it may raise.
 """
@@ -12,7 +12,13 @@ MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 16_000
 MAX_FRAMES = 20
 MAX_PIECES = 200
-PROGRAM_FOLDER = Path(__file__).parent  # how a handler came to be called interests nobody
+# How a handler came to be called interests nobody.
+PROGRAM_FOLDERS = tuple(f"{Path(__file__).resolve().parents[1] / name}/" for name in ("worker", "hermes"))
+
+
+def is_program_file(name: str) -> bool:
+    """Belongs this file to what runs handlers, and not to a hook?"""
+    return name.startswith(PROGRAM_FOLDERS)
 
 
 def describe_error(error: BaseException, folder: Path) -> dict[str, Any]:
@@ -49,15 +55,11 @@ def _place_of(error: BaseException, folder: Path) -> str:
 
 def _traceback_of(error: BaseException) -> str:
     trace = error.__traceback__
-    while (
-        trace is not None
-        and trace.tb_next is not None
-        and Path(trace.tb_frame.f_code.co_filename).parent == PROGRAM_FOLDER
-    ):
+    while trace is not None and trace.tb_next is not None and is_program_file(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     try:
-        told = traceback.TracebackException(type(error), error, trace, limit=-MAX_FRAMES)
-        return _to_encodable("".join(itertools.islice(told.format(), MAX_PIECES))[-MAX_TRACEBACK:])
+        lines = traceback.TracebackException(type(error), error, trace, limit=-MAX_FRAMES).format()
+        return _to_encodable("".join(itertools.islice(lines, MAX_PIECES))[-MAX_TRACEBACK:])
     except BaseException:  # noqa: BLE001 - the text of a foreign exception is foreign code
         return ""
 
@@ -69,7 +71,7 @@ def describe_await(coroutine: Any) -> str:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
         if frame is None:
             break
-        if Path(frame.f_code.co_filename).parent != PROGRAM_FOLDER:
+        if not is_program_file(frame.f_code.co_filename):
             lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n')
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
     return _to_encodable("".join(lines))

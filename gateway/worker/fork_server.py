@@ -36,9 +36,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from gateway.worker import kernel, worker
 from gateway.worker.calls import HandlerCalls, WorkerHook
@@ -57,6 +58,7 @@ from gateway.worker.context import TurnMemory
 from gateway.worker.link import WorkerLink
 from gateway.worker.loader import Handlers
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings
 from gateway.worker.worker import TimedSelector
 
 ROUNDS = 10  # a function is rewritten after eight calls, and once more while it finds out what it is called with
@@ -101,18 +103,6 @@ AddModules = Callable[[Mapping[str, Path | None]], None]
 RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
 STOPPING_POLL_MS = 50  # ms between two looks at what is still there
 MAX_DESCRIPTORS = 24
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedSettings:
-    """What the daemon says at the start; `processes` is how many all hooks together may have."""
-
-    control: int
-    daemon: int
-    fork: bool
-    preload: Sequence[str]
-    processes: int
-    user: int | None
 
 
 class ForkRequests:
@@ -165,7 +155,7 @@ class WorkerProcesses:
         """A living worker adopts what it left; what came to us had a dead one."""
         if self.has_orphans():
             spared = frozenset(self.pids.values())
-            kill_tree(lambda: [kin.pid for kin in find_descendants({os.getpid()}, spared)])
+            kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()}, spared)])
 
     def kill(self) -> None:
         for pid in self.pids.values():
@@ -173,13 +163,14 @@ class WorkerProcesses:
 
 
 class ForkServer:
-    def __init__(self, settings: ReceivedSettings, offer: AddModules) -> None:
+    def __init__(self, control: int, daemon: int, settings: ForkServerSettings, add_modules: AddModules) -> None:
+        self._daemon = daemon
         self._settings = settings
-        self._offer = offer
-        self._control = socket.socket(fileno=settings.control)
+        self._add_modules = add_modules
+        self._control = socket.socket(fileno=control)
         self._requests = ForkRequests(self._control)
         self._limit = ProcessLimit(settings.processes)
-        self._brood = WorkerProcesses()
+        self._workers = WorkerProcesses()
         self._stopping = False
         self._woken = watch_signals()
 
@@ -188,17 +179,17 @@ class ForkServer:
         for descriptor in (self._control.fileno(), self._woken):
             poll.register(descriptor, select.POLLIN)
         self.say({"ready": os.getpid()})
-        while not self._stopping or self._brood.pids or self._brood.has_orphans():
+        while not self._stopping or self._workers.pids or self._workers.has_orphans():
             ready = [descriptor for descriptor, _ in poll.poll(STOPPING_POLL_MS if self._stopping else RENEW_MS)]
             if self._woken in ready:
                 os.read(self._woken, 1 << 12)
             if self._control.fileno() in ready and not self._stopping:
                 self._serve()
-            if os.getppid() != self._settings.daemon:  # SIGTERM may come from anybody; a new parent tells the truth
+            if os.getppid() != self._daemon:  # SIGTERM may come from anybody; a new parent tells the truth
                 self._stop()
             self._reap()
             if not ready and not self._stopping:
-                self._limit.renew(self._brood.pids.values())
+                self._limit.renew(self._workers.pids.values())
 
     def say(self, what: dict[str, Any]) -> None:
         try:
@@ -214,8 +205,8 @@ class ForkServer:
             number = request["worker"]
             if request["verb"] == "start":
                 self._start(number, self._requests.ends())
-            elif number in self._brood.pids:
-                self._act(request, self._brood.pids[number])
+            elif number in self._workers.pids:
+                self._act(request, self._workers.pids[number])
 
     def _act(self, request: dict[str, Any], pid: int) -> None:
         match request["verb"]:
@@ -227,7 +218,7 @@ class ForkServer:
                 kernel.send_signal(pid, RELEASE_SIGNAL)
             case "prune":  # what a call that went over its time had started; the worker lives on
                 since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
-                killed = kill_tree(lambda: [kin.pid for kin in find_descendants({pid}) if kin.born >= since])
+                killed = kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
                 self.say({"pruned": request["worker"], "killed": killed})
 
     def _start(self, number: int, ends: WorkerDescriptors) -> None:
@@ -238,7 +229,7 @@ class ForkServer:
         else:
             with suppress(OSError):  # the child does the same: whoever comes first
                 os.setpgid(pid, pid)
-            self._brood.pids[number] = pid
+            self._workers.pids[number] = pid
             self.say({"started": number, "pid": pid})
         finally:
             for end in ends:
@@ -251,9 +242,9 @@ class ForkServer:
             try:
                 signal.set_wakeup_fd(-1)
                 self._control.detach()
-                worker.run_worker(ends, me, limit, self._offer)
+                worker.run_worker(ends, me, limit, self._add_modules)
             finally:
-                os._exit(70)
+                os._exit(CANNOT_BEGIN)
         return pid
 
     def _spawn(self, ends: WorkerDescriptors) -> int:
@@ -268,16 +259,16 @@ class ForkServer:
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 ended = True
-                number = self._brood.bury(found[0])
-                self._brood.kill_orphans()
+                number = self._workers.bury(found[0])
+                self._workers.kill_orphans()
                 if number is not None:
                     self.say({"ended": number, "status": os.waitstatus_to_exitcode(found[1])})
         if ended or self._stopping:
-            self._brood.kill_orphans()
+            self._workers.kill_orphans()
 
     def _stop(self) -> None:
         self._stopping = True
-        self._brood.kill()
+        self._workers.kill()
 
 
 def watch_signals() -> int:
@@ -306,14 +297,16 @@ def preload(names: Sequence[str]) -> str:
     return ""
 
 
-def main(settings: dict[str, Any], offer: AddModules) -> None:
+def main(start: dict[str, Any], add_modules: AddModules) -> None:
     reset_signals()
     log_to_stderr()
-    fork_server = ForkServer(ReceivedSettings(**settings), offer)
-    importlib.import_module("gateway.hooks")  # what nearly every handler imports
-    wrong = preload(settings["preload"])
-    if settings["user"] is not None:
-        kernel.drop_privileges(settings["user"])
+    settings = msgspec.convert(start["settings"], ForkServerSettings)
+    fork_server = ForkServer(start["control"], start["daemon"], settings, add_modules)
+    for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
+        importlib.import_module(name)
+    wrong = preload(settings.preload)
+    if settings.user is not None:
+        kernel.drop_privileges(settings.user)
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does

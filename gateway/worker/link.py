@@ -15,8 +15,11 @@ from typing import Any, NoReturn
 
 import msgspec
 
-# How a worker ends itself; the daemon shows it as the process's exit code.
-LOST_WIRE = 71
+from gateway.worker.protocol import BROKEN_WIRE, LOST_WIRE, MAX_LINE_BYTES, MAX_LINE_VALUES, has_too_many_values
+
+CHUNK = 1 << 16
+WRITE_POLL_MS = 20  # ms between two looks at whether others let us write
+FORKED_COPY = 0  # the exit code of a copy that would write to our wire
 
 
 class WireGuard:
@@ -54,16 +57,6 @@ class WireGuard:
         except OSError:
             os._exit(LOST_WIRE)
         return found.st_dev, found.st_ino
-
-
-MAX_LINE_BYTES = 8 << 20  # bytes in a line; the daemon reads no longer one
-MAX_LINE_VALUES = 100_000  # values in a line, likewise
-VALUE_MARKS = (b",", b":", b"[", b"{")
-CHUNK = 1 << 16
-WRITE_POLL_MS = 20  # ms between two looks at whether others let us write
-
-BROKEN_WIRE = 72  # exit codes
-FORKED_COPY = 0
 
 
 class IncomingMessage(msgspec.Struct):
@@ -141,7 +134,7 @@ class WorkerLink:
             raise ValueError(
                 f"{len(data) >> 20} MB are more than the {MAX_LINE_BYTES >> 20} MB that an answer may have"
             )
-        if len(data) > MAX_LINE_VALUES and sum(map(data.count, VALUE_MARKS)) > MAX_LINE_VALUES:
+        if has_too_many_values(data):
             raise ValueError(f"an answer may have {MAX_LINE_VALUES} values, and this one has more")
         with self.signal_guard if self.in_loop_thread() else nullcontext():
             self._write(memoryview(data + b"\n"))

@@ -16,6 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gateway.events import HookMark, find_marked
+from gateway.worker.protocol import LoadedHandlers, MarkedFunction, PluginContents
 
 
 class SourceOnlyLoader(SourceFileLoader):
@@ -37,25 +38,25 @@ class Handlers:
     handle: Callable[..., Any] | None
     marked: Mapping[str, tuple[Callable[..., Any], HookMark]]
     served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    offers: Mapping[str, Any] = field(default_factory=dict)
+    offers: PluginContents = field(default_factory=PluginContents)
 
     def function(self, target: str) -> Callable[..., Any]:
         return self.marked[target][0] if target in self.marked else self.served[target]
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> LoadedHandlers:
         """The same as plain data, for the daemon."""
         marks = [
-            {
-                "target": target,
-                "names": mark.names,
-                "order": mark.order,
-                "when": None if mark.when is None else dict(mark.when),
-                "on_error": mark.on_error,
-                "timeout": mark.timeout,
-            }
+            MarkedFunction(
+                target,
+                mark.names,
+                mark.order,
+                None if mark.when is None else dict(mark.when),
+                mark.on_error,
+                mark.timeout,
+            )
             for target, (_, mark) in self.marked.items()
         ]
-        return {"handle": self.handle is not None, "marks": marks, "offers": self.offers}
+        return LoadedHandlers(self.handle is not None, tuple(marks), self.offers)
 
 
 def load_handler(name: str, file: Path) -> Handlers:

@@ -15,11 +15,11 @@ MAX_ROUNDS = 40
 
 
 class ProcessInfo(NamedTuple):
-    """A living process, its parent, and when it was born, in clock ticks since the machine started."""
+    """A living process, its parent, and when it began, in clock ticks since the machine started."""
 
     pid: int
     parent: int
-    born: int
+    started: int
 
 
 def list_processes() -> Iterator[ProcessInfo]:
@@ -35,15 +35,15 @@ def list_processes() -> Iterator[ProcessInfo]:
 def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) -> list[ProcessInfo]:
     """All that come from these, but for the spared and what comes from them."""
     below: dict[int, list[ProcessInfo]] = {}
-    for kin in list_processes():
-        below.setdefault(kin.parent, []).append(kin)
+    for process in list_processes():
+        below.setdefault(process.parent, []).append(process)
     found: list[ProcessInfo] = []
     waiting = list(ancestors)
     while waiting:
-        for kin in below.get(waiting.pop(), ()):
-            if kin.pid not in spared:
-                found.append(kin)
-                waiting.append(kin.pid)
+        for process in below.get(waiting.pop(), ()):
+            if process.pid not in spared:
+                found.append(process)
+                waiting.append(process.pid)
     return found
 
 
@@ -52,7 +52,7 @@ def find_children(pid: int) -> list[int]:
     try:
         return [int(child) for child in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
     except OSError:  # a kernel without this file
-        return [kin.pid for kin in list_processes() if kin.parent == pid]
+        return [process.pid for process in list_processes() if process.parent == pid]
 
 
 def count_user_threads(user: int, without: set[int]) -> int:

@@ -10,6 +10,7 @@ without losing the worker. What resists is killed from outside.
 
 import asyncio
 import atexit
+import importlib
 import os
 import selectors
 import signal
@@ -22,55 +23,34 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gateway.hermes.plugin.plugin import load_plugin
 from gateway.worker.calls import HandlerCalls, WorkerHook
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.confine import (
     RELEASE_SIGNAL,
     WorkerDescriptors,
-    WorkerLimits,
     isolate,
     log_to_stderr,
     reserve_low_descriptors,
-    set_limits,
+    set_surroundings,
 )
 from gateway.worker.context import TurnMemory
 from gateway.worker.error_report import describe_error
 from gateway.worker.link import IncomingMessage, WorkerLink
 from gateway.worker.loader import Handlers, load_handler
+from gateway.worker.protocol import IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
 
 AddModules = Callable[[Mapping[str, Path | None]], None]
 
 HELD_AFTER = 0.05  # seconds; a loop that is held for less will come by itself
 TASKS_TIMEOUT = 1.0  # seconds that background tasks have to end
-IMPORT_FAILED = 3  # exit codes
-LOOP_BROKEN = 74
+PLUGIN_LOADER = "gateway.hermes.plugin.plugin"  # loaded by name: the core of the worker knows nothing of Hermes
 
 
 class CallTimedOut(BaseException):
     """The time of this call is over."""
 
 
-class ReceivedSpec(msgspec.Struct):
-    """What the daemon says of the hook; the names are those of its `WorkerSpec`."""
-
-    name: str
-    handler: str
-    env: dict[str, str]
-    options: dict[str, Any]
-    path: list[str]
-    modules: dict[str, str]
-    memory: int | None
-    nice: int
-    plugin: dict[str, Any] | None
-    label: str
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.handler).parent
-
-
-_decode_spec = msgspec.json.Decoder(dict[str, ReceivedSpec]).decode  # made before the fork, for all
+_decode_spec = msgspec.json.Decoder(dict[str, WorkerSpec]).decode  # made before the fork, for all
 
 
 class TimedSelector(selectors.DefaultSelector):
@@ -89,7 +69,7 @@ class TimedSelector(selectors.DefaultSelector):
 class Worker:
     def __init__(
         self,
-        spec: ReceivedSpec,
+        spec: WorkerSpec,
         loop: asyncio.SelectorEventLoop,
         watch: TimedSelector,
         link: WorkerLink,
@@ -107,16 +87,16 @@ class Worker:
         self._freed = 0.0
 
     def run(self) -> NoReturn:
-        signal.signal(RELEASE_SIGNAL, self._let_go)
+        signal.signal(RELEASE_SIGNAL, self._release)
         os.register_at_fork(after_in_child=self._in_fork)
         self._loop.call_soon(self._boot)
         while not self._is_done:
             try:
                 self._loop.run_forever()
             except (SystemExit, KeyboardInterrupt, CallTimedOut) as error:
-                self._tell("$trouble", error)  # of a background task
+                self._report("$trouble", error)  # of a background task
             except BaseException as error:  # noqa: BLE001 - a handler broke the loop: nothing can run here any more
-                self._tell("$trouble", error)
+                self._report("$trouble", error)
                 os._exit(LOOP_BROKEN)
         try:
             atexit._run_exitfuncs()  # noqa: SLF001 - the interpreter's own end would wait for the hook's threads
@@ -134,17 +114,17 @@ class Worker:
         signal.set_wakeup_fd(-1)
         signal.signal(RELEASE_SIGNAL, signal.SIG_DFL)
 
-    def _let_go(self, *_: Any) -> None:
+    def _release(self, *_: Any) -> None:
         since = self._watch.since
         if since is None or since == self._freed or time.monotonic() - since < HELD_AFTER:
             return
         if self._link.signal_guard:
-            self._link.signal_guard.afterwards = self._let_go
+            self._link.signal_guard.afterwards = self._release
             return
         self._freed = since  # once for each time that it is held: what follows is the handler's own cleaning up
         raise CallTimedOut
 
-    def _tell(self, what: str, error: BaseException) -> None:
+    def _report(self, what: str, error: BaseException) -> None:
         try:
             self._link.send({"jsonrpc": "2.0", "method": what, "params": describe_error(error, self._spec.folder)})
         except BaseException:  # noqa: BLE001 - nothing can be told any more
@@ -153,20 +133,24 @@ class Worker:
     def _boot(self) -> None:
         """The handler is imported while the loop runs: some create tasks at import."""
         try:
-            handlers = self._load(self._spec, Path(self._spec.handler))
-            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.told()})
+            handlers = self._load()
+            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.describe()})
         except BaseException as error:  # noqa: BLE001 - importing a hook
-            self._tell("$broken", error)
+            self._report("$broken", error)
             os._exit(IMPORT_FAILED)
         hook = WorkerHook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._ends)
         self._calls = HandlerCalls(hook, self._link, self._requests, self._memory)
         self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
         self._read()
 
-    def _load(self, spec: ReceivedSpec, file: Path) -> Handlers:
+    def _load(self) -> Handlers:
+        spec, file = self._spec, Path(self._spec.handler)
         if spec.plugin is None:
             return load_handler(spec.label or spec.name, file)
-        return load_plugin(file, spec.plugin, spec.options, self._requests, partial(self._tell, "$trouble"))
+        loader = importlib.import_module(PLUGIN_LOADER)
+        report = partial(self._report, "$trouble")
+        handlers: Handlers = loader.load_plugin(file, spec.plugin, spec.options, self._requests, report)
+        return handlers
 
     def _read(self) -> None:
         self._link.read()
@@ -187,7 +171,7 @@ class Worker:
             case "$stop":
                 self._last = self._loop.create_task(self._stop())
             case "$kept":
-                self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.told()})
+                self._link.send({"jsonrpc": "2.0", "id": message.id, "result": self._memory.export()})
             case "$adopt":
                 self._memory.restore(msgspec.json.decode(message.params))
             case _:
@@ -205,7 +189,7 @@ class Worker:
         self._loop.stop()
 
 
-def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None, offer: AddModules) -> NoReturn:
+def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None, add_modules: AddModules) -> NoReturn:
     """In a fresh process: become the worker that the daemon wants, to the end."""
     ends = isolate(ends, fork_server, processes)
     with reserve_low_descriptors():
@@ -214,21 +198,21 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
     asyncio.set_event_loop(loop)
     link = WorkerLink(ends.wire)
     spec = receive_spec(link)
-    set_limits(spec.name, spec.env, WorkerLimits(spec.memory, spec.nice))
-    offer({name: Path(file) if file else None for name, file in spec.modules.items()})
+    set_surroundings(spec)
+    add_modules({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]
     Worker(spec, loop, watch, link, ends).run()
 
 
-def receive_spec(link: WorkerLink) -> ReceivedSpec:
+def receive_spec(link: WorkerLink) -> WorkerSpec:
     """The first line on the wire."""
     while not link.arrived:
         link.wait(-1)
     return _decode_spec(link.arrived.pop(0).params)["spec"]
 
 
-def main(settings: dict[str, Any], offer: AddModules) -> NoReturn:
+def main(start: dict[str, Any], add_modules: AddModules) -> NoReturn:
     """Where workers are not forked: a fresh interpreter."""
     log_to_stderr()
-    run_worker(WorkerDescriptors(*settings["ends"]), settings["fork_server"], settings["limit"], offer)
+    run_worker(WorkerDescriptors(*start["ends"]), start["fork_server"], start["limit"], add_modules)

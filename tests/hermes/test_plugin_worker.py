@@ -12,16 +12,18 @@ from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
 from gateway.hooks.folders.inspection import check_folder, inspect_folder
 from gateway.hooks.folders.sources import Source, find_hook_folder
-from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
-from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import CallMeta
+from tests.hooks.wires.workshop import SETTINGS, worker_spec
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
 async def fork_server() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    async with ForkServerClient(SETTINGS) as fork_server:
         yield fork_server
 
 
@@ -38,7 +40,7 @@ async def started(fork_server: ForkServerClient, folder: Path) -> WorkerHandle:
         return params.get("default")
 
     facts = {"name": "one", "key": "one", "guards": True}
-    spec = WorkerSpec(name="one", handler=str(folder / "__init__.py"), plugin=facts)
+    spec = worker_spec(folder / "__init__.py", name="one", plugin=facts)
     return await fork_server.start(spec, serve, folder.parent / "log", 10.0)
 
 

@@ -11,10 +11,11 @@ import hooks_builtin
 from gateway.agent import Tool
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest_reader import read_manifest
-from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.worker_handle import WorkerHandle
 from tests.agent.endpoint import Endpoint, serving
 from tests.agent.stage import WANTS_WEATHER, Stage, weather
+from tests.hooks.wires.workshop import SETTINGS, worker_spec
 
 Enable = Callable[..., Awaitable[Path]]
 ROOT = Path(hooks_builtin.__file__).parent
@@ -45,7 +46,7 @@ def weather_tool() -> Tool:
 
 @pytest.fixture(scope="module")
 async def fork_server() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    async with ForkServerClient(SETTINGS) as fork_server:
         yield fork_server
 
 
@@ -61,9 +62,9 @@ async def enable(stage: Stage, fork_server: ForkServerClient, tmp_path: Path) ->
         manifest = read_manifest(ROOT / name).manifest
         assert manifest
         log = tmp_path / f"{name}.log"
-        spec = WorkerSpec(
+        spec = worker_spec(
+            ROOT / name / "handler.py",
             name=name,
-            handler=str(ROOT / name / "handler.py"),
             env={"HERMES_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
             options={**manifest.options, **options},
         )

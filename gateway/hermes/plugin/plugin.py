@@ -27,6 +27,7 @@ from gateway.hermes.shim.platform_shapes import MessageEvent, MessageType
 from gateway.hermes.shim.session_shapes import SessionSource, SessionStore
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
+from gateway.worker.protocol import PluginContents, PluginItem
 
 DISPATCH = "pre_gateway_dispatch"
 _HERMES_KINDS = {"image": "photo", "file": "document"}
@@ -265,12 +266,12 @@ async def _remember_event(event: Event) -> None:
     remember_event(event)
 
 
-def _describe_contents(had: Registrations, rows: Sequence[HermesHook]) -> dict[str, Any]:
+def _describe_contents(had: Registrations, rows: Sequence[HermesHook]) -> PluginContents:
     """What the gateway is told beside the marks."""
-    return {
-        "decides": [*(row.name for row in rows if row.decides), NOTE_TARGET],
-        "tools": [{"name": name, **facts} for name, (_, facts) in had.tools.items()],
-        "commands": [{"name": name, **facts} for name, (_, facts) in had.commands.items()],
-        "skills": [{"name": name, **facts} for name, facts in had.skills.items()],
-        "remarks": list(had.remarks),
-    }
+    return PluginContents(
+        decides=(*(row.name for row in rows if row.decides), NOTE_TARGET),
+        tools=tuple(PluginItem(name, **facts) for name, (_, facts) in had.tools.items()),
+        commands=tuple(PluginItem(name, **facts) for name, (_, facts) in had.commands.items()),
+        skills=tuple(PluginItem(name, **facts) for name, facts in had.skills.items()),
+        remarks=tuple(had.remarks),
+    )

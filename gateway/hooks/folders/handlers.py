@@ -14,7 +14,8 @@ from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.wires.event_calls import intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
-from gateway.hooks.wires.worker_handle import PluginContents, WorkerHandle
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import PluginContents
 
 
 @dataclass(frozen=True, slots=True)

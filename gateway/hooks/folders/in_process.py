@@ -5,7 +5,7 @@ ends what awaits. All else is as in a process of its own.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +15,27 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import OUTCOMES, Pause
 from gateway.hooks.wires import codec
-from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
-from gateway.worker.context import HandlerCall, ReceivedMeta, TurnMemory
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.worker.capabilities import HookCapabilities
+from gateway.worker.context import HandlerCall, TurnMemory
 from gateway.worker.loader import Handlers, load_handler
+from gateway.worker.protocol import CallMeta
 
 _encode = msgspec.json.Encoder().encode
+_decode_meta = msgspec.json.Decoder(
+    CallMeta
+).decode  # a copy: what the handler writes into a bag comes back as its answer
 
 
-class InProcessStore:
-    """A small key-value store of this hook alone, which lasts."""
-
-    def __init__(self, serve: Capability, during: str) -> None:
-        self._serve = serve
-        self._during = during
-
-    async def get(self, key: str, default: Any = None) -> Any:
-        return await self._serve("store.get", {"key": key, "default": default}, self._during)
-
-    async def set(self, key: str, value: Any) -> Any:
-        return await self._serve("store.set", {"key": key, "value": value}, self._during)
-
-    async def delete(self, key: str) -> Any:
-        return await self._serve("store.delete", {"key": key}, self._during)
-
-    async def keys(self) -> Any:
-        return await self._serve("store.keys", {}, self._during)
-
-
-class InProcessGateway:
-    """What `uses:` grants, for code on the gateway's own loop: every call is to be awaited."""
+class InProcessRequests:
+    """Makes the requests of `HookCapabilities` on the gateway's own loop: every one is to be awaited."""
 
     def __init__(self, serve: Capability, during: str) -> None:
         self._serve = serve
         self._during = during
-        self.store = InProcessStore(serve, during)
 
-    async def facts(self) -> Any:
-        return await self._serve("facts", {}, self._during)
-
-    async def send(self, to: str, text: str, **more: Any) -> Any:
-        return await self._serve("send", {"to": to, "text": text, **more}, self._during)
-
-    async def submit(self, text: str, **more: Any) -> Any:
-        return await self._serve("submit", {"text": text, **more}, self._during)
-
-    async def emit(self, name: str, /, **fields: Any) -> Any:
-        return await self._serve("emit", {"name": name, "fields": fields}, self._during)
+    def make(self, verb: str, params: dict[str, Any]) -> Awaitable[Any]:
+        return self._serve(verb, params, self._during)
 
 
 class InProcessWire:
@@ -84,10 +59,8 @@ class InProcessWire:
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         params = msgspec.Raw(codec.encode_fields(fields))
-        call = HandlerCall(
-            name, params, msgspec.json.decode(_encode(meta), type=ReceivedMeta), self._name, self._memory
-        )
-        call.equip(self._options, InProcessGateway(self._serve, meta.event))  # type: ignore[arg-type]  # the same verbs
+        call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory)
+        call.equip(self._options, HookCapabilities(InProcessRequests(self._serve, meta.event)))
         try:
             with anyio.fail_after(timeout):
                 result = await self._result(call)

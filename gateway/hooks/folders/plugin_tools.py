@@ -6,8 +6,8 @@ from typing import Any
 
 from gateway.errors import HookError
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker_handle import PluginContents
+from gateway.hooks.wires.wire import HookFailed
+from gateway.worker.protocol import CallMeta, PluginContents
 
 SESSION_FIELDS = ("platform", "chat_id", "thread_id", "user_id")
 

@@ -17,7 +17,7 @@ from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
-from gateway.hooks.wires.worker_handle import WorkerSpec
+from gateway.worker.protocol import WorkerSpec
 
 START_TIMEOUT = 30.0  # seconds that an import may take
 

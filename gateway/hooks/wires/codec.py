@@ -14,15 +14,11 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import Question
 from gateway.hooks.wires.wire import NO_CHANGE, BagDelta
+from gateway.worker.protocol import MAX_LINE_BYTES, MAX_LINE_VALUES, RAISED, has_too_many_values
 
-MAX_LINE_BYTES = 8 << 20  # bytes in a line
-MAX_LINE_VALUES = 100_000  # values in a line
 LINES_PER_TICK = 64
 BYTES_PER_TICK = 200_000
-COUNTED_AT_ONCE = 1 << 16  # bytes whose parts are counted at a time
 
-RAISED = -32000
-INVALID_REQUEST = -32600
 METHOD_UNKNOWN = -32601
 
 JsonId = int | str | float | None
@@ -92,7 +88,7 @@ def decode_message(line: bytes | bytearray) -> RpcMessage:
     """One message.
 
     Raises:
-        Garbled: with how the line begins, and what is wrong with it.
+        BadMessage: with how the line begins, and what is wrong with it.
     """
     try:
         return _decode_line(line)
@@ -118,7 +114,7 @@ class LineDecoder:
         """The next message; None when no whole line is there, or the work of this turn is done.
 
         Raises:
-            Garbled: the wire cannot be used any more.
+            BadMessage: the wire cannot be used any more.
         """
         while self._taken < LINES_PER_TICK and self._bytes < BYTES_PER_TICK:
             line = self._line()
@@ -127,7 +123,8 @@ class LineDecoder:
             self._taken += 1
             if line and not line.isspace():
                 self._bytes += len(line)
-                _check_parts(line)
+                if has_too_many_values(line):
+                    raise BadMessage(f"a line of {len(line)} bytes with more than {MAX_LINE_VALUES} values in it")
                 return decode_message(line)
         return None
 
@@ -155,11 +152,3 @@ class LineDecoder:
         line = self._buffer[self._start : end]
         self._start = self._scanned = end + 1
         return line
-
-
-def _check_parts(line: bytearray) -> None:
-    parts = 0
-    for at in range(0, len(line) if len(line) > MAX_LINE_VALUES else 0, COUNTED_AT_ONCE):
-        parts += sum(line.count(mark, at, at + COUNTED_AT_ONCE) for mark in (b",", b":", b"[", b"{"))
-        if parts > MAX_LINE_VALUES:
-            raise BadMessage(f"a line of {len(line)} bytes with more than {MAX_LINE_VALUES} values in it")

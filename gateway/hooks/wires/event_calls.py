@@ -11,7 +11,8 @@ import msgspec
 
 from gateway.events import Deny, Event, is_yes
 from gateway.hooks.wires.field_encoding import JSON_ERRORS, check_changes, encode_event
-from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed, Wire
+from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
+from gateway.worker.protocol import CallMeta
 
 TIMEOUT = 30.0
 

@@ -15,18 +15,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import msgspec
 
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, read_memory
 from gateway.hooks.wires.wire import Capability, HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import ForkServerSettings, WorkerSpec
 
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
@@ -36,30 +37,20 @@ STEADY_AFTER = 10.0  # a fork server that lived so long has not failed at its st
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a fork server that failed at its start
 
 
-@dataclass(frozen=True, slots=True)
-class ForkServerSettings:
-    """How a fork server is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
-
-    preload: tuple[str, ...] = ("yaml",)
-    fork: bool = sys.platform.startswith("linux")
-    processes: int = 512  # that all hooks together may have; root has no such limit
-    user: int | None = None  # who runs them, where the gateway is run by root
-
-
 class ForkServerProcess:
     """One fork server process, and the workers in it by their numbers."""
 
-    def __init__(self, plan: ForkServerSettings, ended: Callable[[], None]) -> None:
+    def __init__(self, settings: ForkServerSettings, ended: Callable[[], None]) -> None:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._lives: dict[int, ProcessHandle] = {}
+        self._workers: dict[int, ProcessHandle] = {}
         self._numbers = itertools.count(1)
         self._text = b""
         self._begun = self._loop.time()
         self.is_open = True
         self._is_closing = False  # it was told all that it will be told
         self.trouble = ""
-        self._socket, self._process = _start_process(plan)
+        self._socket, self._process = _start_process(settings)
         self._loop.add_reader(self._socket, self._read)
 
     @property
@@ -73,42 +64,42 @@ class ForkServerProcess:
     def next_number(self) -> int:
         return next(self._numbers)
 
-    def add_worker(self, number: int, life: ProcessHandle, descriptors: Sequence[int]) -> None:
-        self._lives[number] = life
-        self._say({"verb": "start", "worker": number}, descriptors)
+    def add_worker(self, number: int, process: ProcessHandle, descriptors: Sequence[int]) -> None:
+        self._workers[number] = process
+        self._send({"verb": "start", "worker": number}, descriptors)
 
-    def ask(self, number: int, verb: str, since: float = 0) -> None:
+    def control(self, number: int, verb: str, since: float = 0) -> None:
         """What comes too late is without effect."""
-        if number in self._lives:
-            self._say({"verb": verb, "worker": number, "since": since})
+        if number in self._workers:
+            self._send({"verb": verb, "worker": number, "since": since})
             if verb == "kill":
                 self._loop.call_later(KILL_TIMEOUT, self._check, number)
 
     def _check(self, number: int) -> None:
         """Whoever waits for that worker must not wait for a fork server that hangs."""
-        if number in self._lives:
+        if number in self._workers:
             self._lose("the fork server hangs")
 
     async def close(self) -> None:
         """All workers end at once, and the fork server after them."""
-        for life in self._lives.values():
-            life.is_stopping = True
-            life.kill("the gateway stopped")
+        for process in self._workers.values():
+            process.is_stopping = True
+            process.kill("the gateway stopped")
         self._is_closing = True
         if self.is_open:
             self._socket.shutdown(socket.SHUT_WR)
         with anyio.move_on_after(END_TIMEOUT, shield=True):
             await anyio.to_thread.run_sync(self._process.wait, abandon_on_cancel=True)
         self._lose("the gateway stopped")
-        await self.bury()
+        await self.wait_gone()
 
-    async def bury(self) -> None:
+    async def wait_gone(self) -> None:
         """After its end: nothing of the process is left."""
         self._process.kill()
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._process.wait)
 
-    def _say(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    def _send(self, what: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._is_closing:
             return
         data = json.dumps(what).encode() + b"\n"
@@ -127,18 +118,18 @@ class ForkServerProcess:
             data = b""
         *lines, self._text = (self._text + data).split(b"\n")
         for line in lines:
-            self._hear(json.loads(line))
+            self._receive(json.loads(line))
         if not data:
             self._lose(self.trouble or "the fork server ended, and its workers with it")
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any]) -> None:
         match message:
             case {"started": number, "pid": pid}:
-                self._lives[number].begin(pid)
+                self._workers[number].pid = pid
             case {"ended": number, "status": status}:
-                self._lives.pop(number).end(status)
+                self._workers.pop(number).end(status)
             case {"failed": number, "why": why}:
-                self._lives.pop(number).end(why)
+                self._workers.pop(number).end(why)
             case {"broken": why}:
                 self.trouble = f"the fork server could not start: {why}"
 
@@ -148,20 +139,20 @@ class ForkServerProcess:
         self.is_open = False
         self._loop.remove_reader(self._socket)
         self._socket.close()
-        lives, self._lives = self._lives, {}
-        for life in lives.values():
-            if life.pid:
+        workers, self._workers = self._workers, {}
+        for process in workers.values():
+            if process.pid:
                 with suppress(OSError):  # a worker dies with the fork server, what it started does not
-                    os.killpg(life.pid, signal.SIGKILL)
-            life.end(why)
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.end(why)
         self._ended()
 
 
 class ForkServerClient:
     """`async with ForkServerClient() as server: await server.start(...)`; at its end no process of a hook is left."""
 
-    def __init__(self, plan: ForkServerSettings | None = None) -> None:
-        self._plan = plan or ForkServerSettings()
+    def __init__(self, settings: ForkServerSettings) -> None:
+        self._settings = settings
         self._stack = AsyncExitStack()
         self._up = anyio.Event()
         self._failures = 0
@@ -169,7 +160,7 @@ class ForkServerClient:
 
     async def __aenter__(self) -> Self:
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        self._brood = ForkServerProcess(self._plan, self._replace)
+        self._server = ForkServerProcess(self._settings, self._replace)
         self._up.set()
         return self
 
@@ -181,11 +172,11 @@ class ForkServerClient:
         try:
             return await self._stack.__aexit__(kind, error, trace)
         finally:
-            await self._brood.close()
+            await self._server.close()
 
     @property
     def pid(self) -> int:
-        return self._brood.pid
+        return self._server.pid
 
     def memory(self) -> MemoryUse | None:
         return read_memory(self.pid)
@@ -199,17 +190,17 @@ class ForkServerClient:
         with anyio.move_on_after(timeout):
             await self._up.wait()
         if not self._up.is_set():
-            raise HookFailed(self._brood.trouble or "there is no fork server", kind="orphaned")
-        brood, number, output = self._brood, self._brood.next_number(), HookOutput(log)
-        worker = WorkerHandle(spec, partial(brood.ask, number), output, serve, self._tasks)
+            raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
+        server, number, output = self._server, self._server.next_number(), HookOutput(log)
+        worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
         reads, writes = os.pipe()
         output.attach(reads)
         try:
             await worker.connect(ours)
-            brood.add_worker(number, worker.life, (theirs.fileno(), writes, worker.life.stacks.descriptor))
+            server.add_worker(number, worker.process, (theirs.fileno(), writes, worker.process.stacks.descriptor))
         except BaseException:
-            worker.life.end("its start was given up")
+            worker.process.end("its start was given up")
             raise
         finally:
             theirs.close()
@@ -217,7 +208,7 @@ class ForkServerClient:
         try:
             await worker.wait_ready(timeout)
         except HookFailed as failed:
-            if brood.is_open:
+            if server.is_open:
                 raise
             raise HookFailed(str(failed), kind="orphaned") from failed
         return worker
@@ -225,36 +216,33 @@ class ForkServerClient:
     def _replace(self) -> None:
         if not self._is_closing:
             self._up = anyio.Event()
-            self._tasks.start_soon(self._rise_again, self._brood)
+            self._tasks.start_soon(self._restart, self._server)
 
-    async def _rise_again(self, fallen: ForkServerProcess) -> None:
-        await fallen.bury()
-        self._failures = 0 if fallen.is_steady else self._failures + 1
+    async def _restart(self, ended: ForkServerProcess) -> None:
+        await ended.wait_gone()
+        self._failures = 0 if ended.is_steady else self._failures + 1
         while not self._up.is_set() and not self._is_closing:
             if self._failures > 1:
                 await anyio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures))
             try:
-                self._brood = ForkServerProcess(self._plan, self._replace)
+                self._server = ForkServerProcess(self._settings, self._replace)
                 self._up.set()
             except OSError as error:
-                fallen.trouble = f"the fork server cannot be started: {error}"
+                ended.trouble = f"the fork server cannot be started: {error}"
                 self._failures += 1
 
 
-def _start_process(plan: ForkServerSettings) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+def _start_process(settings: ForkServerSettings) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
     ours, theirs = socket.socketpair()
-    settings = {
+    start = {
         "control": theirs.fileno(),
         "daemon": os.getpid(),
-        "fork": plan.fork,
-        "preload": plan.preload,
-        "processes": plan.processes,
-        "user": plan.user,
+        "settings": msgspec.to_builtins(settings),
         "path": [entry for entry in sys.path if entry],
     }
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-P", str(BOOT_FILE), "fork_server", json.dumps(settings)],
+            [sys.executable, "-P", str(BOOT_FILE), "fork_server", json.dumps(start)],
             stdin=subprocess.DEVNULL,
             env={},
             pass_fds=[theirs.fileno()],

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from gateway.events import DECISIONS, Question, outcome_from
+from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 
 BLOCKING_EXIT = 2
@@ -60,8 +61,7 @@ def parse_answer(name: str, code: int, stdout: bytes, stderr: str, is_guard: boo
     if code == BLOCKING_EXIT:
         return HookAnswer(result=_make_block(name, stderr.strip()[:MAX_SHOWN]))
     if code != 0:
-        how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
-        raise HookFailed(f"{how}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
+        raise HookFailed(f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
     text = stdout.strip()
     if not text:
         return HookAnswer()

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.codec import BadMessage, LineDecoder, RpcMessage
 from gateway.hooks.wires.wire import Capability, HookFailed
+from gateway.worker.protocol import RAISED, REQUEST_PREFIX
 
 REST_FACTOR = 4  # times as long as it worked for one hook, the loop is free of it
 
@@ -84,7 +85,6 @@ class MessageReader:
 
 MAX_OPEN_REQUESTS = 64  # requests of one hook that are served at once
 MAX_UNREAD_BYTES = 64 << 20  # bytes that we keep for somebody who does not read
-REQUEST_PREFIX = "gateway."
 CONTROL_PREFIX = "$"  # begins the methods of the wire itself, which are no events
 
 
@@ -214,7 +214,7 @@ class Peer:
         try:
             line = codec.encode_response(message.id, await self._serve_request(verb, params, message.during))
         except Exception as error:  # noqa: BLE001 - a part of the gateway; the hook is who must hear of it
-            line = codec.encode_error(message.id, codec.RAISED, str(error) or type(error).__name__)
+            line = codec.encode_error(message.id, RAISED, str(error) or type(error).__name__)
         finally:
             if self._is_full():
                 self._intake.schedule()

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
+from gateway.worker.error_report import is_program_file
+from gateway.worker.protocol import EXIT_REASONS
 
-PROGRAM_FOLDERS = tuple(f'"{Path(__file__).resolve().parents[2] / name}/' for name in ("worker", "hermes"))
 MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
 
@@ -82,7 +83,7 @@ def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
     """Without the frames below the handler's: how it came to be called interests nobody."""
     was_foreign = is_below = False
     for line in lines:
-        is_ours = any(folder in line for folder in PROGRAM_FOLDERS)
+        is_ours = is_program_file(line.partition('"')[2])
         if not line.startswith("  File"):
             was_foreign = is_below = False
         elif not is_ours:
@@ -98,17 +99,6 @@ def _open_unnamed_file() -> int:
     return descriptor
 
 
-# The exit codes that a worker chooses itself.
-EXIT_REASONS = {
-    3: "its handler could not be imported",
-    70: "it could not begin",
-    71: "its handler closed the wire to the gateway",
-    72: "the wire to the gateway broke",
-    73: "it could not answer",
-    74: "its handler broke the event loop",
-}
-
-
 class ProcessControl(Protocol):
     """The fork server, as far as it holds this one process; what comes too late is without effect."""
 
@@ -118,8 +108,8 @@ class ProcessControl(Protocol):
 class ProcessHandle:
     """`ended` is called once, when the process and what it left behind are no more."""
 
-    def __init__(self, ask: ProcessControl, output: HookOutput, ended: Callable[[], None]) -> None:
-        self._ask = ask
+    def __init__(self, control: ProcessControl, output: HookOutput, ended: Callable[[], None]) -> None:
+        self._control = control
         self._ended = ended
         self._why = ""
         self._warned: set[tuple[str, str]] = set()
@@ -132,25 +122,22 @@ class ProcessHandle:
         self.hangs = ""
         self.is_stopping = False
 
-    def begin(self, pid: int) -> None:
-        self.pid = pid
-
     def dump(self) -> None:
-        self._ask("dump")
+        self._control("dump")
 
     def free(self) -> None:
-        self._ask("free")
+        self._control("free")
 
     def kill(self, reason: str) -> None:
         """The first reason stands."""
         self._why = self._why or reason
         if not self.gone:
-            self._ask("kill")
+            self._control("kill")
 
     def prune(self, age: float) -> None:
         """Kill what it has started in the last so many seconds."""
         if hasattr(time, "CLOCK_BOOTTIME"):
-            self._ask("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
+            self._control("prune", time.clock_gettime(time.CLOCK_BOOTTIME) - age)
 
     def look(self) -> str:
         """What its interpreter has written of where it is, since the last look."""
@@ -192,12 +179,13 @@ class ProcessHandle:
             return how
         if how == -signal.SIGKILL and self._why:
             return self._why
-        return "stopped" if how == 0 and self.is_stopping else _describe_exit(how)
+        return "stopped" if how == 0 and self.is_stopping else EXIT_REASONS.get(how) or describe_exit(how)
 
 
-def _describe_exit(status: int) -> str:
+def describe_exit(status: int) -> str:
+    """In words: `status` is an exit code, or minus the signal that ended the process."""
     if status >= 0:
-        return EXIT_REASONS.get(status, f"its process ended with exit code {status}")
+        return f"its process ended with exit code {status}"
     try:
         return f"its process was ended by {signal.Signals(-status).name}"
     except ValueError:

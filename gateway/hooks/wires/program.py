@@ -19,12 +19,14 @@ from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
 from gateway.events import Question, outcome_from
-from gateway.hooks.wires.codec import MAX_LINE_BYTES, RpcMessage, encode_fields
+from gateway.hooks.wires.codec import RpcMessage, encode_fields
 from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
+from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.timeouts import CallTimeout
-from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
 
 RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
 
@@ -41,8 +43,7 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}  # all of it: nothing else is there
     options: Mapping[str, Any] = {}
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
-    memory: int | None = 512 << 20
-    nice: int = 5
+    memory: int | None
 
     def environ(self) -> dict[str, str]:
         """HOOK_OPTIONS is how a program of any language comes by its options."""
@@ -61,9 +62,9 @@ def limit_program(pid: int, spec: ProgramSpec) -> None:
             most = spec.memory + RUNTIME_RESERVE
             resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, spec.nice)
+        os.setpriority(os.PRIO_PROCESS, pid, NICE)
     with suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text("500")
+        Path(f"/proc/{pid}/oom_score_adj").write_text(OOM_SCORE)
 
 
 def kill_group(pid: int) -> None:
@@ -227,8 +228,7 @@ class LastingProgram:
         """It has nothing to tell about the wire itself."""
 
     def _ended(self, status: int) -> None:
-        how = f"it was ended by signal {-status}" if status < 0 else f"it ended with exit code {status}"
-        self._end(self._why or how)
+        self._end(self._why or describe_exit(status))
 
     def _end(self, why: str) -> None:
         self.gone.tell(why)

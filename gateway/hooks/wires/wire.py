@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.errors import HookError
 from gateway.events import Question
+from gateway.worker.protocol import CallMeta
 
 # verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
 Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
@@ -21,20 +22,6 @@ Capability = Callable[[str, dict[str, Any], str], Awaitable[Any]]
 # garbled: what it wrote is no answer · refused: the wire did not take the call
 # orphaned: the fork server ended while it was being started, which need not be its fault
 FailureKind = Literal["raised", "timeout", "died", "garbled", "refused", "orphaned"]
-
-
-class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a hook may know of a call beside the event's fields."""
-
-    event: str = ""  # the event's id; comes back as `during` with every request that the hook makes because of it
-    decides: bool = False  # an interceptor: result and changes count
-    writable: tuple[str, ...] | None = None  # the fields whose change counts; None: all of them
-    target: str = ""  # the function marked with `@on` that is meant; "": `handle`
-    turn: str = ""  # the turn's id: what a hook keeps for the turn is kept under it
-    answers: Mapping[str, Any] | None = None  # what the person has answered so far, by question; None: must not ask
-    turn_bag: Mapping[str, Any] = {}
-    session_bag: Mapping[str, Any] = {}
-    session: Mapping[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
 
 
 class BagDelta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -21,7 +21,8 @@ from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle, WorkerFacts, read_memory
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
-from gateway.hooks.wires.wire import CallMeta, Capability, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerSpec
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
@@ -29,62 +30,6 @@ HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it kee
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
 
 _encode = msgspec.json.Encoder().encode
-
-
-class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Which hook a worker becomes, and what it finds around it."""
-
-    name: str  # its module is called hermes_hook_<name>
-    handler: str  # the file
-    env: Mapping[str, str] = {}  # all of it: nothing else is there
-    options: Mapping[str, Any] = {}
-    path: tuple[str, ...] = ()  # where its own dependencies were installed
-    modules: Mapping[str, str] = {}  # modules offered to it, by name, each with its file; "" is an empty package
-    memory: int | None = 512 << 20  # bytes of data; None: no limit
-    nice: int = 5
-    plugin: Mapping[str, Any] | None = None  # what a Hermes plugin finds as its manifest; None: it is a hook
-    label: str = ""  # another name for the module, where the manifest gives the hook one
-
-
-class MarkedFunction(msgspec.Struct, frozen=True):
-    """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
-
-    target: str
-    names: tuple[str, ...]
-    order: float
-    when: dict[str, Any] | None
-    on_error: str
-    timeout: float | None
-
-
-class PluginItem(msgspec.Struct, frozen=True):
-    """A tool, command or skill of a plugin, as far as it is data."""
-
-    name: str
-    description: str = ""
-    summary: str = ""
-    usage: str = ""
-    folder: str = ""
-    schema: dict[str, Any] = {}
-    override: bool = False
-
-
-class PluginContents(msgspec.Struct, frozen=True):
-    """What a plugin has beside its callbacks. `decides`: those of its targets whose answers count."""
-
-    decides: tuple[str, ...] = ()
-    tools: tuple[PluginItem, ...] = ()
-    commands: tuple[PluginItem, ...] = ()
-    skills: tuple[PluginItem, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
-class LoadedHandlers(msgspec.Struct, frozen=True):
-    """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
-
-    handle: bool
-    marks: tuple[MarkedFunction, ...]
-    offers: PluginContents = PluginContents()
 
 
 class WorkerPipe(asyncio.BufferedProtocol):
@@ -116,19 +61,19 @@ class WorkerHandle:
     """One hook's process. Made by `ForkServerClient.start`."""
 
     def __init__(
-        self, spec: WorkerSpec, ask: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup
+        self, spec: WorkerSpec, control: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup
     ) -> None:
         self.spec = spec
-        self.life = ProcessHandle(ask, output, self._ended)
-        self._peer = Peer(serve, tasks, self._noticed, self.life.kill)
-        self._company = ActiveCalls()
+        self.process = ProcessHandle(control, output, self._ended)
+        self._peer = Peer(serve, tasks, self._noticed, self.process.kill)
+        self._calls = ActiveCalls()
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
         self.is_worn = False  # it ran out of memory once: another one should take its place
 
     @property
     def gone(self) -> Disconnection:
-        return self.life.gone
+        return self.process.gone
 
     @property
     def loaded(self) -> LoadedHandlers:
@@ -138,7 +83,7 @@ class WorkerHandle:
         """Take this end of the wire, and say at the other which hook it is."""
         loop = asyncio.get_running_loop()
         pipe = WorkerPipe(
-            self._peer, lambda: loop.call_later(EXIT_DELAY, self.life.kill, "it closed the wire to the gateway")
+            self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, "it closed the wire to the gateway")
         )
         self._transport, _ = await loop.create_unix_connection(lambda: pipe, sock=sock)
         self._peer.attach(self._transport, self._transport)
@@ -150,9 +95,9 @@ class WorkerHandle:
             with anyio.fail_after(timeout):
                 await asyncio.shield(self._loaded)
         except TimeoutError:
-            self.life.dump()
+            self.process.dump()
             await anyio.sleep(DUMP_TIME)
-            stacks = self.life.look()
+            stacks = self.process.look()
             why = f"its import was not done after {timeout:g} s"
             await self._end(why)
             raise HookFailed(why, kind="timeout", traceback=stacks) from None
@@ -162,10 +107,10 @@ class WorkerHandle:
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
-            raise self.life.failure()
+            raise self.process.failure()
         number, pending = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
-        running = CallTimeout(self.life, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
-        self._company.join(number, running)
+        running = CallTimeout(self.process, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
+        self._calls.join(number, running)
         try:
             message = await pending.future
         except asyncio.CancelledError:
@@ -175,16 +120,16 @@ class WorkerHandle:
             if not running.is_late:
                 raise
         if running.is_late:
-            self.life.note(running.why, self.life.hangs)
-            raise HookFailed(running.why, kind="timeout", traceback=self.life.hangs)
+            self.process.note(running.why, self.process.hangs)
+            raise HookFailed(running.why, kind="timeout", traceback=self.process.hangs)
         if message.error is not None:
             raise self._failed(message.error)
-        self.life.log_refused_fields(name, message.refused)
+        self.process.log_refused_fields(name, message.refused)
         return _read_answer(message, meta)
 
     async def stop(self, grace: float = 2.0) -> None:
         """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
-        self.life.is_stopping = True
+        self.process.is_stopping = True
         self._peer.tell("$stop")
         try:
             with anyio.move_on_after(grace):
@@ -194,7 +139,7 @@ class WorkerHandle:
 
     async def drain(self) -> None:
         """Wait until every call has its answer."""
-        await self._company.settled()
+        await self._calls.settled()
 
     async def hand_over(self, successor: "WorkerHandle") -> None:
         """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
@@ -207,28 +152,28 @@ class WorkerHandle:
                 successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
 
     def facts(self) -> WorkerFacts:
-        memory = None if self.gone else read_memory(self.life.pid)
-        life = self.life
-        return WorkerFacts(life.pid, life.started, memory, len(self._company), life.trouble, life.hangs)
+        memory = None if self.gone else read_memory(self.process.pid)
+        process = self.process
+        return WorkerFacts(process.pid, process.started, memory, len(self._calls), process.trouble, process.hangs)
 
     async def _end(self, why: str) -> None:
         if not self.gone:
-            self.life.kill(why)
+            self.process.kill(why)
             with anyio.move_on_after(KILL_TIMEOUT, shield=True):
                 await self.gone.wait()
 
     def _over(self, number: int) -> None:
-        call = self._company.leave(number)
+        call = self._calls.leave(number)
         if call.is_late and not self.gone:
-            self.life.look()
+            self.process.look()
             if call.is_alone:
-                self.life.prune(call.age)
+                self.process.prune(call.age)
 
     def _failed(self, fault: RpcErrorObject) -> HookFailed:
         data = fault.data if isinstance(fault.data, dict) else {}
         self.is_worn = self.is_worn or data.get("worn") is True
         traceback = str(data.get("traceback", ""))
-        self.life.note(fault.message, traceback)
+        self.process.note(fault.message, traceback)
         return HookFailed(fault.message, kind="raised", traceback=traceback)
 
     def _noticed(self, message: RpcMessage) -> None:
@@ -241,11 +186,11 @@ class WorkerHandle:
                 if message.method == "$broken":
                     _resolve(self._loaded, failed)
         except msgspec.ValidationError as error:
-            self.life.kill(f"it wrote no message of ours: {error}")
+            self.process.kill(f"it wrote no message of ours: {error}")
 
     def _ended(self) -> None:
-        _resolve(self._loaded, self.life.failure())
-        self._peer.close(self.life.failure)
+        _resolve(self._loaded, self.process.failure())
+        self._peer.close(self.process.failure)
         if self._transport is not None:
             self._transport.abort()
 

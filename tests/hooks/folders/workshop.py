@@ -20,6 +20,7 @@ from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookStatus
 from gateway.hooks.wires.fork_client import ForkServerClient
+from tests.hooks.wires.workshop import SETTINGS
 
 # Writes a line for each event into a file of its own: the version, the event, and a number in it.
 NOTE = """
@@ -113,7 +114,7 @@ class Home:
         **environ: str,
     ) -> AsyncIterator[FolderHooks]:
         sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
-        async with ForkServerClient() as fork_server, registry:
+        async with ForkServerClient(SETTINGS) as fork_server, registry:
             service = FolderHooks(
                 sources,
                 registry,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
-from tests.hooks.wires.workshop import Make
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from tests.hooks.wires.workshop import SETTINGS, Make, worker_spec
 
 
 @pytest.fixture(scope="module")
 async def fork_server() -> AsyncIterator[ForkServerClient]:
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    async with ForkServerClient(SETTINGS) as fork_server:
         yield fork_server
 
 
@@ -34,7 +34,7 @@ async def make(fork_server: ForkServerClient, tmp_path: Path) -> AsyncIterator[M
         handler = folder / "handler.py"
         handler.write_text(dedent(source))
         worker = await fork_server.start(
-            WorkerSpec(name=name, handler=str(handler), **spec), serve, tmp_path / f"{name}.log", timeout
+            worker_spec(handler, name=name, **spec), serve, tmp_path / f"{name}.log", timeout
         )
         made.append(worker)
         return worker

@@ -15,9 +15,11 @@ import msgspec
 import pytest
 
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
+from gateway.worker.protocol import CallMeta
+from tests.hooks.wires.workshop import worker_spec
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(90), pytest.mark.usefixtures("light_heap")]
 
@@ -115,7 +117,7 @@ async def start(fork_server: ForkServerClient, folder: Path, source: str, limit:
         return params
 
     (folder / "handler.py").write_text(source)
-    spec = WorkerSpec(name="probe", handler=str(folder / "handler.py"), env={"PATH": os.environ["PATH"]})
+    spec = worker_spec(folder / "handler.py", name="probe", env={"PATH": os.environ["PATH"]})
     return await fork_server.start(spec, echo, folder / "hook.log", limit)
 
 
@@ -143,7 +145,7 @@ async def settled(worker: WorkerHandle, expected: str) -> None:
 async def nothing_is_left(fork_server: ForkServerClient, healthy: WorkerHandle) -> None:
     """Whatever detached itself comes to the fork server at last, which ends it."""
     with anyio.fail_after(PATIENT):
-        while find_descendants({fork_server.pid}, frozenset({healthy.life.pid})):  # noqa: ASYNC110 - the kernel tells nobody
+        while find_descendants({fork_server.pid}, frozenset({healthy.process.pid})):  # noqa: ASYNC110 - the kernel tells nobody
             await anyio.sleep(0.01)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.wire import HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import Make, until
 
 pytestmark = pytest.mark.process

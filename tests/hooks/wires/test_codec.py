@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.codec import BadMessage, LineDecoder, RpcMessage, decode_message
+from gateway.worker.protocol import MAX_LINE_BYTES
 
 TEXT = st.text('aé"\\\n\0\u2028\U0001f600{}[],:', max_size=20)
 NUMBER = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -134,7 +135,7 @@ def test_a_line_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
 
 def test_a_whole_line_that_is_too_long_is_refused() -> None:
     lines = LineDecoder()
-    lines.feed(codec.encode_response(1, "x" * codec.MAX_LINE_BYTES))
+    lines.feed(codec.encode_response(1, "x" * MAX_LINE_BYTES))
     with pytest.raises(BadMessage, match="8 MB"):
         lines.take()
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.hooks.wires.wire import BagDelta, CallMeta, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import BagDelta, HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import Make, lines_of
 
 pytestmark = pytest.mark.process

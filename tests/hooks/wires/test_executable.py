@@ -12,7 +12,8 @@ import pytest
 
 from gateway.errors import HookError
 from gateway.hooks.wires.program import LastingProgram, ProgramSpec
-from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import command, is_alive, until
 
 pytestmark = pytest.mark.process
@@ -221,7 +222,7 @@ async def test_stopping_lets_it_end_by_itself_when_stdin_closes(tmp_path: Path) 
 
 @pytest.mark.row("T27")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
+    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log", memory=None)
     async with anyio.create_task_group() as tasks:
         with pytest.raises(HookError, match="no-such-program cannot be started: No such file"):
             await LastingProgram.start(hook, nothing, tasks)

@@ -12,11 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.hooks.wires.fork_client import BOOT_FILE, ForkServerClient, ForkServerSettings
-from gateway.hooks.wires.wire import CallMeta, HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle, WorkerSpec
+from gateway.hooks.wires.fork_client import BOOT_FILE, ForkServerClient
+from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
-from tests.hooks.wires.workshop import Make, until
+from gateway.worker.protocol import NICE, CallMeta, ForkServerSettings
+from tests.hooks.wires.workshop import SETTINGS, Make, until, worker_spec
 
 pytestmark = pytest.mark.process
 
@@ -34,7 +35,7 @@ def handle(e, c):
 @pytest.fixture
 async def fork_server() -> AsyncIterator[ForkServerClient]:
     """One for each test: some of them kill it."""
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    async with ForkServerClient(SETTINGS) as fork_server:
         yield fork_server
 
 
@@ -81,7 +82,7 @@ async def test_what_a_worker_may_use_is_bounded(make: Make) -> None:
         return [resource.getrlimit(resource.RLIMIT_DATA)[0], resource.getrlimit(resource.RLIMIT_CORE)[0],
                 os.nice(0), open("/proc/self/oom_score_adj").read().strip(), os.getpgid(0) == os.getpid()]
     """
-    assert await ask(await make(source, memory=100 << 20, nice=7)) == [100 << 20, 0, 7 + os.nice(0), "500", True]
+    assert await ask(await make(source, memory=100 << 20)) == [100 << 20, 0, NICE + os.nice(0), "500", True]
 
 
 async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_one_serves(
@@ -114,7 +115,7 @@ async def test_when_the_fork_server_is_killed_its_workers_learn_it_and_the_next_
     assert worker.gone.reason == "the fork server ended, and its workers with it"
     assert await ask(await make("def handle(e, c): return 'again'")) == "again"
     assert fork_server.pid != first
-    await until(lambda: not any(is_alive(pid) for pid in (first, worker.life.pid, child)))
+    await until(lambda: not any(is_alive(pid) for pid in (first, worker.process.pid, child)))
 
 
 async def test_a_fork_server_that_dies_again_and_again_is_replaced_again_and_again(
@@ -130,29 +131,29 @@ async def test_a_fork_server_that_dies_again_and_again_is_replaced_again_and_aga
 
 async def test_what_is_said_to_a_fork_server_that_is_closing_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("def handle(e, c): ...")
-    spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"))
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    spec = worker_spec(tmp_path / "handler.py")
+    async with ForkServerClient(SETTINGS) as fork_server:
         worker = await fork_server.start(spec, nobody, tmp_path / "log")
-        brood = fork_server._brood
+        process = fork_server._server
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(brood.close)
+            tasks.start_soon(process.close)
             await anyio.wait_all_tasks_blocked()
-            worker.life.kill("it closed the wire to the gateway")
+            worker.process.kill("it closed the wire to the gateway")
     assert worker.gone.reason == "the gateway stopped"
 
 
 async def test_closing_ends_workers_at_once_whatever_they_do(tmp_path: Path) -> None:
-    async with ForkServerClient(ForkServerSettings()) as fork_server:
+    async with ForkServerClient(SETTINGS) as fork_server:
         handler = tmp_path / "handler.py"
         handler.write_text(
             "import signal, time\nsignal.pthread_sigmask(0, range(1, 65))\ndef handle(e, c): time.sleep(60)"
         )
-        worker = await fork_server.start(WorkerSpec(name="x", handler=str(handler)), nobody, tmp_path / "log")
+        worker = await fork_server.start(worker_spec(handler), nobody, tmp_path / "log")
         process, begun = fork_server.pid, anyio.current_time()
     assert anyio.current_time() - begun < 2
     assert worker.gone.reason == "the gateway stopped"
     assert not is_alive(process)
-    assert not is_alive(worker.life.pid)
+    assert not is_alive(worker.process.pid)
 
 
 async def nobody(verb: str, params: dict[str, Any], during: str) -> Any:
@@ -162,12 +163,13 @@ async def nobody(verb: str, params: dict[str, Any], during: str) -> Any:
 DAEMON = """
 import sys, anyio
 from pathlib import Path
-from gateway.hooks.wires.fork_client import ForkServerClient, ForkServerSettings
-from gateway.hooks.wires.worker_handle import WorkerSpec
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.worker.protocol import ForkServerSettings
+from tests.hooks.wires.workshop import worker_spec
 async def serve(*_): pass
 async def main():
-    async with ForkServerClient(ForkServerSettings(fork=sys.argv[2] == "fork")) as fork_server:
-        spec = WorkerSpec(name="x", handler=sys.argv[1], env={"PATH": sys.argv[3]})
+    async with ForkServerClient(ForkServerSettings(processes=256, fork=sys.argv[2] == "fork")) as fork_server:
+        spec = worker_spec(Path(sys.argv[1]), env={"PATH": sys.argv[3]})
         await fork_server.start(spec, serve, Path("/dev/null"))
         print(fork_server.pid, flush=True)
         await anyio.sleep(60)
@@ -189,7 +191,7 @@ def test_when_the_daemon_is_killed_nothing_of_its_hooks_is_left(way: str, tmp_pa
     daemon = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     assert daemon.stdout
     fork_server = int(daemon.stdout.readline())
-    family = {fork_server, *(kin.pid for kin in find_descendants({fork_server}))}
+    family = {fork_server, *(one.pid for one in find_descendants({fork_server}))}
     assert len(family) >= 3
     daemon.kill()
     daemon.wait()
@@ -205,19 +207,15 @@ async def test_a_module_to_preload_that_starts_a_thread_is_refused_with_its_name
     )
     (tmp_path / "handler.py").write_text("def handle(e, c): pass")
     monkeypatch.syspath_prepend(tmp_path)
-    async with ForkServerClient(ForkServerSettings(preload=("threaded",))) as fork_server:
+    async with ForkServerClient(ForkServerSettings(processes=256, preload=("threaded",))) as fork_server:
         with pytest.raises(HookFailed, match=r"preload \(threaded\) starts a thread"):
-            await fork_server.start(
-                WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log", 3
-            )
+            await fork_server.start(worker_spec(tmp_path / "handler.py"), nobody, tmp_path / "log", 3)
 
 
 async def test_what_cannot_be_preloaded_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "handler.py").write_text("import sys\ndef handle(e, c): return 'yaml' in sys.modules")
-    async with ForkServerClient(ForkServerSettings(preload=("no_such_module", "yaml"))) as fork_server:
-        worker = await fork_server.start(
-            WorkerSpec(name="x", handler=str(tmp_path / "handler.py")), nobody, tmp_path / "log"
-        )
+    async with ForkServerClient(ForkServerSettings(processes=256, preload=("no_such_module", "yaml"))) as fork_server:
+        worker = await fork_server.start(worker_spec(tmp_path / "handler.py"), nobody, tmp_path / "log")
         assert await ask(worker) is True
 
 
@@ -235,8 +233,8 @@ async def test_where_forking_is_not_safe_a_worker_is_a_fresh_interpreter_with_th
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
         return params["text"]
 
-    spec = WorkerSpec(name="x", handler=str(tmp_path / "handler.py"), env={"A": "b"}, options={"o": 1})
-    async with ForkServerClient(ForkServerSettings(fork=False)) as fork_server:
+    spec = worker_spec(tmp_path / "handler.py", env={"A": "b"}, options={"o": 1})
+    async with ForkServerClient(ForkServerSettings(processes=256, fork=False)) as fork_server:
         worker = await fork_server.start(spec, serve, tmp_path / "log")
         assert await ask(worker) == ["hi", {"A": "b"}, {"o": 1}, True]
         with pytest.raises(HookFailed, match=r"was over its 0\.2 s"):
@@ -265,12 +263,10 @@ async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> N
     (open_folder / "healthy.py").write_text("import os\ndef handle(e, c): return os.getuid()")
     async with ForkServerClient(ForkServerSettings(user=NOBODY, processes=30)) as fork_server:
         healthy = await fork_server.start(
-            WorkerSpec(name="healthy", handler=str(open_folder / "healthy.py")), nobody, open_folder / "log"
+            worker_spec(open_folder / "healthy.py", name="healthy"), nobody, open_folder / "log"
         )
         assert await ask(healthy) == NOBODY
-        bomb = await fork_server.start(
-            WorkerSpec(name="x", handler=str(open_folder / "handler.py")), nobody, open_folder / "log"
-        )
+        bomb = await fork_server.start(worker_spec(open_folder / "handler.py"), nobody, open_folder / "log")
         most = 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(over_its_time, bomb)
@@ -278,7 +274,7 @@ async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> N
                 most = max(most, len(find_descendants({fork_server.pid})))
                 assert await ask(healthy) == NOBODY
         assert 5 < most <= 30
-        await until(lambda: [kin.pid for kin in find_descendants({fork_server.pid})] == [healthy.life.pid])
+        await until(lambda: [one.pid for one in find_descendants({fork_server.pid})] == [healthy.process.pid])
 
 
 async def over_its_time(worker: WorkerHandle) -> None:

@@ -16,7 +16,8 @@ from gateway.events import Deny, Event
 from gateway.hooks.remote import PublicResolver, Remote, RemoteSpec
 from gateway.hooks.server import HookServer
 from gateway.hooks.wires.public_addresses import is_public
-from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import Reply, page, serving, site
 
 DECIDES = CallMeta(decides=True)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.hooks.wires.program import OneshotProgram, ProgramSpec
-from gateway.hooks.wires.wire import CallMeta, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import command, is_alive, until
 
 pytestmark = pytest.mark.process
@@ -69,7 +70,7 @@ async def test_a_gigabyte_on_stdout_is_cut_short(tmp_path: Path) -> None:
 
 @pytest.mark.row("T27")
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log")
+    hook = ProgramSpec(name="weather", command=("no-such-program",), folder=tmp_path, log=tmp_path / "log", memory=None)
     with pytest.raises(HookFailed, match="no-such-program cannot be started") as caught:
         await once(hook)
     assert caught.value.kind == "died"

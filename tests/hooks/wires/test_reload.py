@@ -8,8 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import Make
 
 pytestmark = pytest.mark.process

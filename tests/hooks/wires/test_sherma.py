@@ -24,7 +24,8 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.server import HookServer
 from gateway.hooks.wires.event_calls import interceptor
-from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.wire import HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import serving, site
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]

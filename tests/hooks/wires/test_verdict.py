@@ -61,7 +61,7 @@ def test_an_end_may_ask() -> None:
     [
         (1, b"", False, "exit code 1: why"),
         (127, b"", False, "exit code 127"),
-        (-9, b"", False, "signal 9"),
+        (-9, b"", False, "SIGKILL"),
         (0, b"{not json", False, "no JSON"),
         (0, b"looks fine", True, "no JSON"),
         (0, b"[]", True, "is a list"),

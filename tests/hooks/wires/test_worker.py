@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.hooks.wires.wire import CallMeta, HookFailed
+from gateway.hooks.wires.wire import HookFailed
+from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.workshop import Make, lines_of
 
 pytestmark = pytest.mark.process
@@ -204,7 +205,7 @@ async def test_the_last_trouble_is_known(make: Make) -> None:
     facts = worker.facts()
     assert facts.trouble is not None
     assert facts.trouble.text == "handler.py:1: KeyError: 'x'"
-    assert facts.pid == worker.life.pid
+    assert facts.pid == worker.process.pid
     assert facts.memory is not None
     assert 0 < facts.memory.private <= facts.memory.pss <= facts.memory.rss
 

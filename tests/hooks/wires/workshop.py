@@ -10,8 +10,17 @@ import anyio
 
 from gateway.hooks.wires.program import ProgramSpec
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import ForkServerSettings, WorkerSpec
 
 Make = Callable[..., Awaitable[WorkerHandle]]
+MEMORY = 512_000_000
+SETTINGS = ForkServerSettings(processes=256)
+
+
+def worker_spec(handler: Path, **more: Any) -> WorkerSpec:
+    """A hook with nothing around it but what is given."""
+    nothing = {"env": {}, "options": {}, "path": (), "modules": {}, "memory": MEMORY, "plugin": None, "label": ""}
+    return WorkerSpec(**{"name": "x", "handler": str(handler), **nothing, **more})
 
 
 async def until(condition: Callable[[], object], limit: float = 5) -> None:
@@ -34,6 +43,7 @@ def command(folder: Path, code: str, *words: str, **more: Any) -> ProgramSpec:
     file.chmod(0o755)
     log = folder / "hook.log"
     env = {"PATH": os.environ["PATH"], **more.pop("env", {})}
+    more = {"memory": MEMORY, **more}
     return ProgramSpec(name="weather", command=("./hook", *words), folder=folder, log=log, env=env, **more)
 
 

@@ -1,0 +1,125 @@
+"""What the daemon and the program of the workers must agree on: what is said at the start, beside a call, at the end.
+
+Both sides load this one file: the daemon as a part of its package, a worker by the table in `boot.py`. It imports
+msgspec and the standard library alone.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+MAX_LINE_BYTES = 8 << 20  # bytes in a line of the wire
+MAX_LINE_VALUES = 100_000  # values in a line: a million small objects take far longer to decode than one long text
+COUNTED_AT_ONCE = 1 << 16  # bytes whose values are counted at a time
+
+RAISED = -32000  # the JSON-RPC code of whatever a handler raised
+REQUEST_PREFIX = "gateway."  # begins the methods by which a hook asks the gateway
+
+NICE = 5  # how much a hook's process stands back behind others
+OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
+
+# The exit codes that a worker chooses itself, and what people are told of them.
+IMPORT_FAILED, CANNOT_BEGIN, LOST_WIRE, BROKEN_WIRE, CANNOT_ANSWER, LOOP_BROKEN = 3, 70, 71, 72, 73, 74
+EXIT_REASONS: Mapping[int, str] = {
+    IMPORT_FAILED: "its handler could not be imported",
+    CANNOT_BEGIN: "it could not begin",
+    LOST_WIRE: "its handler closed the wire to the gateway",
+    BROKEN_WIRE: "the wire to the gateway broke",
+    CANNOT_ANSWER: "it could not answer",
+    LOOP_BROKEN: "its handler broke the event loop",
+}
+
+
+class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the fork server is run: what it imports for all, and whether it forks (where that is not safe, it spawns)."""
+
+    processes: int  # that all hooks together may have; root has no such limit
+    preload: tuple[str, ...] = ("yaml",)
+    fork: bool = sys.platform.startswith("linux")
+    user: int | None = None  # who runs them, where the gateway is run by root
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Which hook a worker becomes, and what it finds around it."""
+
+    name: str  # its module is called hermes_hook_<name>
+    handler: str  # the file
+    env: dict[str, str]  # all of it: nothing else is there
+    options: Mapping[str, Any]
+    path: tuple[str, ...]  # where its own dependencies were installed
+    modules: Mapping[str, str]  # modules offered to it, by name, each with its file; "" is an empty package
+    memory: int | None  # bytes of data; None: no limit
+    plugin: Mapping[str, Any] | None  # what a Hermes plugin finds as its manifest; None: it is a hook
+    label: str  # another name for the module, where the manifest gives the hook one
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.handler).parent
+
+
+class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a hook may know of a call beside the event's fields."""
+
+    event: str = ""  # the event's id; comes back as `during` with every request that the hook makes because of it
+    decides: bool = False  # an interceptor: result and changes count
+    writable: tuple[str, ...] | None = None  # the fields whose change counts; None: all of them
+    target: str = ""  # the function marked with `@on` that is called; "": `handle`
+    turn: str = ""  # the turn's id: what a hook keeps for the turn is kept under it
+    answers: dict[str, Any] | None = None  # what the person has answered so far, by question; None: must not ask
+    turn_bag: dict[str, Any] = {}
+    session_bag: dict[str, Any] = {}
+    session: dict[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
+
+
+class MarkedFunction(msgspec.Struct, frozen=True):
+    """A function of the handler that is marked with `@on`; `target` is what a call names it by."""
+
+    target: str
+    names: tuple[str, ...]
+    order: float
+    when: Mapping[str, Any] | None
+    on_error: str
+    timeout: float | None
+
+
+class PluginItem(msgspec.Struct, frozen=True):
+    """A tool, command or skill of a plugin, as far as it is data."""
+
+    name: str
+    description: str = ""
+    summary: str = ""
+    usage: str = ""
+    folder: str = ""
+    schema: dict[str, Any] = {}
+    override: bool = False
+
+
+class PluginContents(msgspec.Struct, frozen=True):
+    """What a plugin has beside its callbacks. `decides`: those of its targets whose answers count."""
+
+    decides: tuple[str, ...] = ()
+    tools: tuple[PluginItem, ...] = ()
+    commands: tuple[PluginItem, ...] = ()
+    skills: tuple[PluginItem, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class LoadedHandlers(msgspec.Struct, frozen=True):
+    """What the handler's import has brought: is there a `handle`, and which functions are marked?"""
+
+    handle: bool
+    marks: tuple[MarkedFunction, ...]
+    offers: PluginContents = PluginContents()
+
+
+def has_too_many_values(line: bytes | bytearray) -> bool:
+    """Tells by the punctuation, without decoding, and stops counting at the limit."""
+    values = 0
+    for at in range(0, len(line) if len(line) > MAX_LINE_VALUES else 0, COUNTED_AT_ONCE):
+        values += sum(line.count(mark, at, at + COUNTED_AT_ONCE) for mark in (b",", b":", b"[", b"{"))
+        if values > MAX_LINE_VALUES:
+            return True
+    return False
