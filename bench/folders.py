@@ -94,7 +94,9 @@ class Place:
         async with (
             ForkServerClient(FORK_SERVER) as fork_server,
             registry,
-            FolderHooks(sources, registry, fork_server, None, HooksSettings(eager=eager), around, grant) as service,
+            FolderHooks(registry, fork_server, None, HooksSettings(eager=eager), around).running(
+                sources, grant
+            ) as service,
         ):
             yield service
 
@@ -109,10 +111,10 @@ async def found(place: Place) -> float:
     async with ForkServerClient(FORK_SERVER) as fork_server, registry:
         state = place.root / "state"
         around = HookEnvironment(os.environ, place.root, place.root / "logs", state, packages=sys.path)
-        parts = ([Source(place.hooks, "home")], registry, fork_server, None, HooksSettings(eager=0), around, grant)
+        service = FolderHooks(registry, fork_server, None, HooksSettings(eager=0), around)
         gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()
-        async with FolderHooks(*parts) as service:
+        async with service.running([Source(place.hooks, "home")], grant):
             took = time.perf_counter() - begun
             assert registry.wants("agent:start")
             await service.settled()

@@ -130,7 +130,7 @@ async def soak_all(seconds: float, pause: float, names: Sequence[str]) -> Soak:
         gateway = await stack.enter_async_context(
             open_gateway(started.home, load_configuration(started.home, environ), Shutdown(10.0), build_verbs)
         )
-        while not all(one.presence.facts.up for one in gateway.networks):  # noqa: ASYNC110 - there is no event for all
+        while not all(one.presence.facts.up for one in gateway.platforms):  # noqa: ASYNC110 - there is no event for all
             await anyio.sleep(0.05)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch, soak, gateway)

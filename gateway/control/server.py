@@ -26,6 +26,7 @@ INVALID_REQUEST, TOO_MANY_REQUESTS = -32600, -32000
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 Verb: TypeAlias = Callable[[dict[str, Any], Notify], Awaitable[Any]]
+AnswerParams: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class ControlRequest(msgspec.Struct):
@@ -133,6 +134,15 @@ class ControlConnection:
             await self.say({"method": method, "params": params, "request": request})
 
         return notify
+
+
+def as_verb(answer_params: AnswerParams) -> Verb:
+    """A verb that answers once, and notifies its caller of nothing before."""
+
+    async def answer(params: dict[str, Any], _notify: Notify) -> Any:
+        return await answer_params(params)
+
+    return answer
 
 
 def encode_message(message: dict[str, Any]) -> bytes:

@@ -61,7 +61,9 @@ class Agents:
         skills = find_skills([home.skills])
         self._skills: tuple[Skill, ...] = skills.skills
         self.findings: tuple[Finding, ...] = skills.findings
-        self._tools = self._toolbox(environ)
+        roots = [home.path(root) for root in settings.tools.roots]
+        self.workspace = make_workspace([*roots, home.files], self._list_protected())  # what people send can be read
+        self._tools = self._make_tools(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
 
@@ -137,15 +139,11 @@ class Agents:
         patience = RetryPolicy(tries=model.retries + 1)
         return lazy_model(tuple(specs), self._registry.run, self._registry.wants, patience)
 
-    def _toolbox(self, environ: Mapping[str, str]) -> tuple[Tool, ...]:
+    def _make_tools(self, environ: Mapping[str, str]) -> tuple[Tool, ...]:
         """The tools of our own. What steers the gateway is out of their reach."""
-        settings, home = self._settings.tools, self._home
-        roots = [home.path(root) for root in settings.roots]
-        workspace = self.workspace = make_workspace(
-            [*roots, home.files], self._steering()
-        )  # what people send can be read
+        settings = self._settings.tools
         found = [
-            *make_file_tools(workspace, settings.output_limit),
+            *make_file_tools(self.workspace, settings.output_limit),
             *make_memory_tools(self._memory),
             *make_chat_tools(),
         ]
@@ -153,11 +151,13 @@ class Agents:
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
             allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"
-            shell = ShellOptions(roots[0], env, allowed, asks, settings.shell_timeout, settings.output_limit)
+            shell = ShellOptions(
+                self._home.path(settings.roots[0]), env, allowed, asks, settings.shell_timeout, settings.output_limit
+            )
             found.append(make_shell_tool(shell))
         return tuple(found)
 
-    def _steering(self) -> list[Path]:
+    def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]

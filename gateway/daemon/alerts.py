@@ -5,7 +5,7 @@ What mends itself within a minute is no news, and neither is what somebody pause
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -20,12 +20,10 @@ ALERT_AFTER = 60.0
 
 
 class Alerts:
-    """Watches `platform:down` and `platform:up`. `networks` says which there are."""
+    """Watches `platform:down` and `platform:up`. On `platforms`."""
 
-    def __init__(
-        self, networks: Callable[[], Sequence[PlatformPart]], outbox: Outbox, patience: float = ALERT_AFTER
-    ) -> None:
-        self._networks = networks
+    def __init__(self, platforms: Sequence[PlatformPart], outbox: Outbox, patience: float = ALERT_AFTER) -> None:
+        self._platforms = platforms
         self._outbox = outbox
         self._patience = patience
         self._down: dict[str, float] = {}  # since when, by the steady clock
@@ -57,7 +55,7 @@ class Alerts:
 
     async def _look(self) -> None:
         now = time.monotonic()
-        for network in self._networks():
+        for network in self._platforms:
             since = self._down.get(network.name)
             if network.name in self._told and network.presence.facts.up:
                 self._told.discard(network.name)
@@ -67,7 +65,7 @@ class Alerts:
                 await self._tell(network.name, f"{network.name} is down: {network.presence.facts.detail}")
 
     async def _tell(self, about: str, text: str) -> None:
-        for network in self._networks():
+        for network in self._platforms:
             home = network.settings.home_channel
             if network.name != about and home and network.presence.facts.up:
                 await self._outbox.post(Reply(uuid.uuid4().hex, Address(network.name, home), text))

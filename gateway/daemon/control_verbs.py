@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 
-from gateway.adapters.terminal import Terminal
 from gateway.control.server import Notify, Verb
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
@@ -18,45 +17,45 @@ from gateway.events.catalogue import get_event_spec
 MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 
 
-def build_verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Verb]:
+def build_verbs(gateway: Gateway) -> Mapping[str, Verb]:
     """By name, each a function of its parameters and of how to notify its caller."""
 
     async def status(_params: dict[str, Any], _notify: Notify) -> Any:
         return await build_status(gateway)
 
     async def stop(_params: dict[str, Any], _notify: Notify) -> Any:
-        gateway.stop.ask("asked on the control socket")
+        gateway.shutdown.request("asked on the control socket")
         return {}
 
     async def events(params: dict[str, Any], notify: Notify) -> Any:
         return await tail_events(gateway, params.get("names") or ["*"], notify)
 
-    own = {"status": status, "stop": stop, "events.tail": events, "chat.say": terminal.say}
-    memory = SessionVerbs(gateway.engine, gateway.sessions, gateway.search)
+    own = {"status": status, "stop": stop, "events.tail": events, "chat.say": gateway.terminal.say}
+    sessions = SessionVerbs(gateway.engine, gateway.sessions, gateway.search)
     return {
         **own,
-        **hooks.build_hook_verbs(gateway.hooks, gateway.engine),
-        **memory.verbs(),
+        **hooks.build_hook_verbs(gateway.folder_hooks, gateway.engine),
+        **sessions.verbs(),
         **PlatformVerbs(gateway).verbs(),
     }
 
 
 async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:
     """Every event as it happens, until the caller leaves; a caller that is too slow loses some, never the gateway."""
-    heard, told = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
+    send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
     lost = 0
 
     def note(event_type: str, context: dict[str, Any]) -> None:
         nonlocal lost
-        if heard.statistics().current_buffer_used >= MAX_EVENTS_BEHIND:
+        if send.statistics().current_buffer_used >= MAX_EVENTS_BEHIND:
             lost += 1
             return
-        heard.send_nowait({"event": event_type, "lost": lost, "fields": remove_live_fields(event_type, context)})
+        send.send_nowait({"event": event_type, "lost": lost, "fields": remove_live_fields(event_type, context)})
 
     remove = gateway.registry.watch(names, note)
     try:
-        with heard, told:
-            async for event in told:
+        with send, receive:
+            async for event in receive:
                 await notify("event", event)
     finally:
         remove()

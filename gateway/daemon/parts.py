@@ -83,7 +83,7 @@ class Part:
         if self._serving is not None:
             self._serving.cancel()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Serve until cancelled, and again after every end that was not asked for."""
         pause = FIRST_PAUSE
         try:
@@ -98,13 +98,13 @@ class Part:
                     return
                 if self._news.is_set() or time.monotonic() - begun > RECOVERED_AFTER:
                     pause = FIRST_PAUSE
-                await self._rest(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+                await self._wait(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
                 self._restarts += 1
         finally:
             self._enter("stopped", self._detail)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _wait(self, seconds: float) -> None:
         """The pause before the next try; somebody may want it sooner, or not before they say so."""
         while self._is_paused:
             self._enter("paused", "until somebody resumes it")

@@ -2,7 +2,7 @@
 
 import mimetypes
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,8 +10,8 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.control.server import Notify, Verb
-from gateway.daemon.gateway import Gateway, build_dispatcher_context
+from gateway.control.server import AnswerParams, Verb, as_verb
+from gateway.daemon.gateway import Gateway
 from gateway.daemon.platforms import steer_platform
 from gateway.daemon.setup_info import build_setup_info
 from gateway.daemon.status import list_unserved_platforms
@@ -20,7 +20,6 @@ from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
 from gateway.messages import Address, Attachment, Reply
 
-ParamsHandler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
 TEXT_LIMIT = 100_000
 HOST_OPERATOR = "whoever runs this gateway"
 AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
@@ -41,10 +40,9 @@ class PlatformVerbs:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._house = build_dispatcher_context(gateway)
 
     def verbs(self) -> Mapping[str, Verb]:
-        asked: Mapping[str, ParamsHandler] = {
+        answers: Mapping[str, AnswerParams] = {
             "pairing.list": self._list,
             "pairing.approve": self._approve,
             "pairing.revoke": self._revoke,
@@ -52,28 +50,30 @@ class PlatformVerbs:
             "platform.steer": self._steer,
             "chat.send": self._send,
         }
-        return {name: as_verb(one) for name, one in asked.items()}
+        return {name: as_verb(one) for name, one in answers.items()}
 
     async def _list(self, _params: dict[str, Any]) -> Any:
-        return pairing_commands.list_pairings(self._house)
+        return pairing_commands.list_pairings(self._gateway.context)
 
     async def _approve(self, params: dict[str, Any]) -> Any:
-        guest = await pairing_commands.approve_pairing(self._house, str(params["code"]), HOST_OPERATOR)
+        guest = await pairing_commands.approve_pairing(self._gateway.context, str(params["code"]), HOST_OPERATOR)
         return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
     async def _revoke(self, params: dict[str, Any]) -> Any:
-        guest = await pairing_commands.revoke_pairing(self._house, str(params["platform"]), str(params["user_id"]))
+        guest = await pairing_commands.revoke_pairing(
+            self._gateway.context, str(params["platform"]), str(params["user_id"])
+        )
         return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
     async def _platforms(self, _params: dict[str, Any]) -> Any:
         served = [
             {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
-            for one in self._gateway.networks
+            for one in self._gateway.platforms
         ]
         return {"platforms": served, "off": list_unserved_platforms(self._gateway)}
 
     async def _steer(self, params: dict[str, Any]) -> Any:
-        return {"did": steer_platform(self._gateway.networks, str(params["verb"]), str(params["name"]))}
+        return {"did": steer_platform(self._gateway.platforms, str(params["verb"]), str(params["name"]))}
 
     async def _send(self, params: dict[str, Any]) -> Any:
         """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
@@ -95,7 +95,7 @@ class PlatformVerbs:
     def _place(self, to: str) -> Address:
         platform, _, rest = to.partition(":")
         chat, _, thread = rest.partition(":")
-        served = [one.name for one in self._gateway.networks]
+        served = [one.name for one in self._gateway.platforms]
         if platform not in served:
             why = list_unserved_platforms(self._gateway).get(platform, "there is no such network")
             there = f"served: {', '.join(served)}" if served else "none is served; see: hermes-gateway setup --help"
@@ -137,10 +137,3 @@ def read_attachment(path: Path) -> Attachment:
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     kind: AttachmentKind = ATTACHMENT_KINDS.get(media_type.partition("/")[0], "document")
     return Attachment(kind, str(path.resolve()), path.name, media_type, path.stat().st_size)
-
-
-def as_verb(asked: ParamsHandler) -> Verb:
-    async def answer(params: dict[str, Any], _notify: Notify) -> Any:
-        return await asked(params)
-
-    return answer

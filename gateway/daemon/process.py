@@ -39,7 +39,7 @@ class ConfigurationReloader:
         self._load = load
         self._notifier = notifier
 
-    async def now(self) -> None:
+    async def reload(self) -> None:
         self._notifier.reloading()
         try:
             configuration = self._load()
@@ -47,7 +47,7 @@ class ConfigurationReloader:
             log.error("the configuration was not reloaded, the one before goes on: %s", error)
             self._gateway.trouble = f"the configuration was not reloaded: {error}"
         else:
-            await self._gateway.take(configuration)
+            await self._gateway.apply_configuration(configuration)
             self._gateway.trouble = describe_restart_needed(list_restart_needed(self._built, configuration.settings))
             log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
         self._notifier.ready(format_status_line(self._gateway))
@@ -128,21 +128,21 @@ async def run_daemon(
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     configuration = load()
     limit = configuration.settings.gateway.shutdown_timeout
-    stop = Shutdown(limit)
+    shutdown = Shutdown(limit)
     async with lock_home(home.lock, limit), anyio.create_task_group() as tasks:
-        async with open_gateway(home, configuration, stop, build_verbs) as gateway:
-            await tasks.start(handle_signals, stop, ConfigurationReloader(gateway, load, notifier).now)
+        async with open_gateway(home, configuration, shutdown, build_verbs) as gateway:
+            await tasks.start(handle_signals, shutdown, ConfigurationReloader(gateway, load, notifier).reload)
             tasks.start_soon(report_status, gateway, notifier, watchdog)
             notifier.ready(format_status_line(gateway))
             log.info("hermes-gateway %s serves %s", __version__, home.root)
             await announce(gateway)
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
-            await stop.wait()
-            notifier.stopping(limit + CLEANUP_SECONDS, stop.reason)
-        log.info("stopped: %s", stop.reason)
+            await shutdown.wait()
+            notifier.stopping(limit + CLEANUP_SECONDS, shutdown.reason)
+        log.info("stopped: %s", shutdown.reason)
         tasks.cancel_scope.cancel()
-    return stop.exit
+    return shutdown.exit
 
 
 async def report_status(gateway: Gateway, notifier: Notifier, watchdog: float) -> None:

@@ -1,19 +1,17 @@
 """What the control socket answers about sessions: lists, contents, search, export, removal."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from gateway.control.server import Notify, Verb
+from gateway.control.server import AnswerParams, Verb, as_verb
 from gateway.engine import Engine
 from gateway.errors import SessionError
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.export import as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SessionSearch
-
-ParamsHandler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class SessionVerbs:
@@ -25,7 +23,7 @@ class SessionVerbs:
         self._search = search
 
     def verbs(self) -> Mapping[str, Verb]:
-        asked: Mapping[str, ParamsHandler] = {
+        answers: Mapping[str, AnswerParams] = {
             "list": self._list,
             "show": self._show,
             "search": self._find,
@@ -34,7 +32,7 @@ class SessionVerbs:
             "rebuild": self._rebuild,
             "statistics": self._statistics,
         }
-        return {f"sessions.{name}": as_verb(one) for name, one in asked.items()}
+        return {f"sessions.{name}": as_verb(one) for name, one in answers.items()}
 
     async def _list(self, params: dict[str, Any]) -> Any:
         rows = await self._search.sessions(platform=params.get("platform", ""), limit=params.get("limit", 50))
@@ -82,10 +80,3 @@ class SessionVerbs:
             )
         past = await self._sessions.read_all(rows[0].session_key)
         return past[rows[0].session_id]
-
-
-def as_verb(asked: ParamsHandler) -> Verb:
-    async def answer(params: dict[str, Any], _notify: Notify) -> Any:
-        return await asked(params)
-
-    return answer

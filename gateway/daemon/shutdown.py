@@ -18,24 +18,24 @@ log = logging.getLogger(__name__)
 
 
 class Shutdown:
-    """The wish to stop: asked for once, with a reason and the exit code that the supervisor is to see."""
+    """The request to stop, made once: its reason, and the exit code that the supervisor is to see."""
 
     def __init__(self, limit: float) -> None:
-        self._limit = limit
+        self.limit = limit
         self._event = anyio.Event()
         self.reason = ""
         self.exit = ExitCode.OK
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         return self._event.is_set()
 
-    def ask(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
-        """The first asking counts; from now on the clock runs."""
-        if self.is_asked:
+    def request(self, reason: str, exit_code: ExitCode = ExitCode.OK) -> None:
+        """Ask for the end. The first request counts; from now on the clock runs."""
+        if self.is_requested:
             return
         self.reason, self.exit = reason, exit_code
-        last_resort = threading.Timer(self._limit, exit_now, [exit_code, f"did not end within {self._limit:.0f} s"])
+        last_resort = threading.Timer(self.limit, exit_now, [exit_code, f"did not end within {self.limit:.0f} s"])
         last_resort.daemon = True
         last_resort.start()
         self._event.set()
@@ -52,7 +52,7 @@ def exit_now(exit_code: ExitCode, why: str) -> None:
 
 
 async def handle_signals(
-    stop: Shutdown,
+    shutdown: Shutdown,
     reload: Callable[[], Awaitable[None]],
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
@@ -64,8 +64,8 @@ async def handle_signals(
             name = signal.Signals(number).name
             if number == signal.SIGHUP:
                 await reload()
-            elif stop.is_asked:
+            elif shutdown.is_requested:
                 exit_now(ExitCode.INTERRUPTED, f"got {name} while it was stopping")
             else:
                 log.info("%s: stopping", name)
-                stop.ask(name)
+                shutdown.request(name)

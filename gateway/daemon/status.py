@@ -27,8 +27,8 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "socket": str(gateway.home.socket),
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
-        "hooks": await hooks.count_by_state(gateway.hooks),
-        "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.networks},
+        "hooks": await hooks.count_by_state(gateway.folder_hooks),
+        "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "intake": await describe_intake(gateway, health),
@@ -38,8 +38,8 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
             *list_gateway_problems(gateway),
-            *await hooks.list_hook_problems(gateway.hooks),
-            *agent_hooks.check_agent_hooks(gateway.settings, await gateway.hooks.status()),
+            *await hooks.list_hook_problems(gateway.folder_hooks),
+            *agent_hooks.check_agent_hooks(gateway.settings, await gateway.folder_hooks.status()),
             *mcp_specs.list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],
@@ -65,7 +65,7 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
     asking = gateway.access.pairings.asking if gateway.access.pairings else ()
     return [
         *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
-        *(f"{one.name}: {what}" for one in gateway.networks for what in one.presence.facts.complaints),
+        *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
         *(f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list" for one in asking),
         *filter(None, [gateway.trouble, gateway.retention.trouble]),
     ]

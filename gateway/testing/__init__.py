@@ -33,7 +33,6 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from gateway.adapters.terminal import Terminal
 from gateway.agent.models.script import ScriptModel, read_script, script
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
@@ -195,14 +194,13 @@ class RecordingHook:
 class LiveGateway:
     """A gateway in this process. `registry` takes hooks that are functions: `registry.on`, `registry.watch`."""
 
-    def __init__(self, gateway: Gateway, terminal: Terminal) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.registry = gateway.registry
-        self._terminal = terminal
 
     async def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
-        said = await self._terminal.say({"text": text, "session": session}, _ignore_notification)
+        said = await self.gateway.terminal.say({"text": text, "session": session}, _ignore_notification)
         return dict(msgspec.to_builtins(said))
 
 
@@ -226,16 +224,10 @@ async def gateway_in(
     for name, folder in (hooks or {}).items():
         files.add_hook(name, folder)
     configuration = await anyio.to_thread.run_sync(partial(load_configuration, files.home, files.environ))
-    terminals: list[Terminal] = []
-
-    def make_verbs(gateway: Gateway, terminal: Terminal) -> Mapping[str, Any]:
-        terminals.append(terminal)
-        return build_verbs(gateway, terminal)
-
-    stop = Shutdown(configuration.settings.gateway.shutdown_timeout)
-    async with open_gateway(files.home, configuration, stop, make_verbs) as gateway:
-        await gateway.hooks.settled()
-        yield LiveGateway(gateway, terminals[0])
+    shutdown = Shutdown(configuration.settings.gateway.shutdown_timeout)
+    async with open_gateway(files.home, configuration, shutdown, build_verbs) as gateway:
+        await gateway.folder_hooks.settled()
+        yield LiveGateway(gateway)
 
 
 async def _ignore_notification(_kind: str, _fields: Any) -> None:

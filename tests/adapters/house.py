@@ -31,11 +31,11 @@ class House:
 
     @property
     def presence(self) -> PresenceFacts:
-        return next(one.presence.facts for one in self.gateway.networks if one.name == self.wire.network)
+        return next(one.presence.facts for one in self.gateway.platforms if one.name == self.wire.network)
 
     @property
     def part(self) -> PartStatus:
-        return next(one.part.facts for one in self.gateway.networks if one.name == self.wire.network)
+        return next(one.part.facts for one in self.gateway.platforms if one.name == self.wire.network)
 
     def told(self, name: str) -> list[dict[str, Any]]:
         """The events of a name, of this network."""

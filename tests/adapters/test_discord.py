@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.shared import Presence
-from gateway.daemon.gateway import build_adapter_context, build_dispatcher_context
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
@@ -251,10 +249,10 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
     """Heartbeats that nobody answers prove nothing, however open the connection looks."""
     wire.heartbeat = 20
     gateway = home.gateway
-    assert gateway.dispatcher
-    stands_on = replace(build_adapter_context(gateway, build_dispatcher_context(gateway), gateway.dispatcher))
     adapter = DiscordAdapter(
-        gateway.settings.platforms.discord, stands_on, DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60)
+        gateway.settings.platforms.discord,
+        gateway.adapter_context,
+        DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60),
     )
     seen: list[str] = []
     presence = Presence("other", gateway.registry, seen.append)

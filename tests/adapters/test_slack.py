@@ -16,7 +16,7 @@ from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.manifest import manifest
 from gateway.commands import CommandTable
-from gateway.daemon.gateway import Gateway, build_adapter_context, build_dispatcher_context
+from gateway.daemon.gateway import Gateway
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
@@ -50,17 +50,10 @@ class FullAtFirst:
         self.refused = 0
 
     async def __call__(self, message: Message, *extra: NewRecord, **how: Any) -> Receipt:
-        assert self._gateway.dispatcher
         if not self.refused:
             self.refused += 1
             raise EngineError("the disk is full")
         return await self._gateway.dispatcher.receive(message, *extra, **how)
-
-
-def ground_of(home: House) -> AdapterContext:
-    gateway = home.gateway
-    assert gateway.dispatcher
-    return build_adapter_context(gateway, build_dispatcher_context(gateway), gateway.dispatcher)
 
 
 @asynccontextmanager
@@ -91,7 +84,7 @@ async def test_every_event_is_acknowledged_also_those_that_nobody_wants(home: Ho
 
 async def test_what_the_journal_does_not_take_is_not_acknowledged_and_comes_again(home: House, wire: SlackWire) -> None:
     full = FullAtFirst(home.gateway)
-    async with connected(home, replace(ground_of(home), receive=full)):
+    async with connected(home, replace(home.gateway.adapter_context, receive=full)):
         await wire.write("what is it?")
         await until(lambda: full.refused == 1, "the refusal")
         assert wire.pending, "Slack still has it"
@@ -254,12 +247,12 @@ async def test_an_app_token_that_is_no_good_is_told_from_the_bots(home: House, w
     wire.tokens = wire.tokens[:1]
     settings = home.gateway.settings.platforms.slack
     with pytest.raises(AdapterError, match="SLACK_APP_TOKEN"):
-        await SlackAdapter(settings, ground_of(home)).serve(home.gateway.networks[0].presence)
+        await SlackAdapter(settings, home.gateway.adapter_context).serve(home.gateway.platforms[0].presence)
 
 
 async def test_a_line_that_is_silent_is_built_anew(home: House, wire: SlackWire) -> None:
     """Pings that nobody answers prove nothing, however open the connection looks."""
-    async with connected(home, ground_of(home)) as presence:
+    async with connected(home, home.gateway.adapter_context) as presence:
         await until(lambda: presence.facts.last_probe > 0, "an answered ping")
         before, wire.is_deaf = wire.connections, True
         await until(lambda: wire.connections > before, "a new line")

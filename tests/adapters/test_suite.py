@@ -381,17 +381,17 @@ async def test_files_go_out_and_come_in_whole_when_they_are_large(house: House) 
 
 async def test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile(house: House) -> None:
     wire = house.wire
-    steer_platform(house.gateway.networks, "pause", wire.network)
+    steer_platform(house.gateway.platforms, "pause", wire.network)
     await until(lambda: house.part.state == "paused", "the pause")
     assert not house.presence.up
     await wire.write("what is it?")
     await anyio.sleep(0.05)
     assert not wire.shown
-    steer_platform(house.gateway.networks, "resume", wire.network)
+    steer_platform(house.gateway.platforms, "resume", wire.network)
     await house.shows("It is 42.")
-    steer_platform(house.gateway.networks, "restart", wire.network)
+    steer_platform(house.gateway.platforms, "restart", wire.network)
     await house.is_up()
     await wire.write("and you?")
     await house.shows("I heard you.")
     with pytest.raises(AdapterError, match="there is no network 'telegraph'"):
-        steer_platform(house.gateway.networks, "pause", "telegraph")
+        steer_platform(house.gateway.platforms, "pause", "telegraph")

@@ -53,7 +53,7 @@ async def town() -> AsyncIterator[Town]:
     async with MemoryEngine() as engine, HookRegistry() as registry, anyio.create_task_group() as tasks:
         one, other = (Presence(name, registry, lambda _detail: None) for name in ("one", "other"))
         networks: Any = [Served("one", one), Served("other", other)]
-        alerts = Alerts(lambda: networks, Outbox(engine), patience=0.03)
+        alerts = Alerts(networks, Outbox(engine), patience=0.03)
         await tasks.start(partial(alerts.run, registry))
         one.up("well")
         other.up("well")

@@ -14,9 +14,9 @@ from gateway.errors import HomeBusy
 HOLDER = """
 import anyio, sys
 from pathlib import Path
-from gateway.daemon.process import home_lock
+from gateway.daemon.process import lock_home
 async def main():
-    async with home_lock(Path(sys.argv[1]), 1):
+    async with lock_home(Path(sys.argv[1]), 1):
         print("held", flush=True)
         await anyio.sleep(float(sys.argv[2]))
 anyio.run(main)

@@ -1,6 +1,6 @@
 """The folder hooks of a gateway: found, started, watched, and spoken about.
 
-    async with FolderHooks(sources, registry, fork_server, engine, settings, surroundings, grant) as hooks:
+    async with FolderHooks(registry, fork_server, engine, settings, environment).running(sources, grant) as hooks:
         for status in await hooks.status():
             print(status.name, status.state, status.reason)
 
@@ -10,9 +10,8 @@ before a hook is up waits for it. Listing and checking never import a handler.
 
 import difflib
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from types import TracebackType
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import anyio
@@ -45,35 +44,30 @@ class FolderHooks:
 
     def __init__(
         self,
-        sources: Sequence[Source],
         registry: HookRegistry,
         fork_server: ForkServerClient,
         engine: Engine | None,
         settings: HooksSettings,
-        surroundings: HookEnvironment,
-        grant: RequestServer,
+        environment: HookEnvironment,
     ) -> None:
-        self._sources = sources
-        self._parts = (registry, fork_server, engine, settings, surroundings, grant)
-        self._stack = AsyncExitStack()
+        self._parts = (registry, fork_server, engine, settings, environment)
 
-    async def __aenter__(self) -> Self:
-        registry, fork_server, engine, settings, surroundings, grant = self._parts
-        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        scribe = DurableWriter(registry, engine) if engine else None
-        self._house = HookServices(settings, surroundings, registry, fork_server, engine, scribe, grant, self._tasks)
-        self._roster = FolderSet(self._sources, self._house)
-        self._letters = DeadLetters(engine) if engine else None
-        await self._roster.begin()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        with anyio.CancelScope(shield=True):
-            await self._roster.end()
-        self._tasks.cancel_scope.cancel()
-        return await self._stack.__aexit__(kind, error, trace)
+    @asynccontextmanager
+    async def running(self, sources: Sequence[Source], grant: RequestServer) -> AsyncIterator[Self]:
+        """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway."""
+        registry, fork_server, engine, settings, environment = self._parts
+        async with anyio.create_task_group() as self._tasks:
+            writer = DurableWriter(registry, engine) if engine else None
+            self._house = HookServices(settings, environment, registry, fork_server, engine, writer, grant, self._tasks)
+            self._roster = FolderSet(sources, self._house)
+            self._letters = DeadLetters(engine) if engine else None
+            try:
+                await self._roster.begin()
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._roster.end()
+                self._tasks.cancel_scope.cancel()
 
     @property
     def dead_letters(self) -> DeadLetters:
@@ -106,7 +100,7 @@ class FolderHooks:
         dead: dict[str, int] = {}
         for letter in await self._letters.list() if self._letters else ():
             dead[letter.hook] = dead.get(letter.hook, 0) + 1
-        called, found = self._called(), []
+        called, found = group_by_label(self._roster.hooks), []
         for name, hook in sorted(self._roster.hooks.items()):
             found.append(await self._status(hook, dead.get(name, 0), called))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
@@ -116,7 +110,7 @@ class FolderHooks:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(name)) if self._letters else 0
-        return await self._status(hook, dead, self._called())
+        return await self._status(hook, dead, group_by_label(self._roster.hooks))
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
@@ -215,13 +209,6 @@ class FolderHooks:
             raise HookError(f"the folder of {name} is gone")
         return assessment
 
-    def _called(self) -> dict[str, list[str]]:
-        """The folders of each label: they all run, and people may take one for another."""
-        called: dict[str, list[str]] = {}
-        for name, hook in self._roster.hooks.items():
-            called.setdefault(hook.label or name, []).append(name)
-        return called
-
     async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
         engine = self._house.engine
         manifest = hook.current.manifest if hook.current else None
@@ -232,3 +219,11 @@ class FolderHooks:
         )
         namesakes = [name for name in called.get(hook.label or hook.name, ()) if name != hook.name]
         return build_status(hook, owed, dead, namesakes)
+
+
+def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
+    """The folders of each label: they all run, and people may take one for another."""
+    folders: dict[str, list[str]] = {}
+    for name, hook in hooks.items():
+        folders.setdefault(hook.label or name, []).append(name)
+    return folders

@@ -116,15 +116,9 @@ class Home:
         sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
         async with ForkServerClient(SETTINGS) as fork_server, registry:
             service = FolderHooks(
-                sources,
-                registry,
-                fork_server,
-                engine,
-                settings or HooksSettings(),
-                self.surroundings(**environ),
-                self.grant,
+                registry, fork_server, engine, settings or HooksSettings(), self.surroundings(**environ)
             )
-            async with service:
+            async with service.running(sources, self.grant):
                 with anyio.fail_after(15):
                     await service.settled()
                 yield service
