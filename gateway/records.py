@@ -17,9 +17,14 @@ import msgspec
 from gateway.engine.interface import NewRecord
 from gateway.errors import EngineTooNew
 from gateway.messages import Address, Message, Reply
+from gateway.steps import VERSION
+from gateway.steps import JournalRecord as JournalRecord
+from gateway.steps import LlmStep as LlmStep
+from gateway.steps import Step as Step
+from gateway.steps import ToolFinished as ToolFinished
+from gateway.steps import ToolStarted as ToolStarted
+from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
-
-VERSION = 1
 
 SessionSubject: TypeAlias = Literal["in", "turn", "bell", "sum", "dead.turns"]
 
@@ -36,13 +41,6 @@ CONTROL_SUBJECTS = "rt.ctl.*"
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
 EVENT_TTL = 7 * DAY
-
-
-class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every record has: the version of its shape, and when it was written by the writer's wall clock."""
-
-    v: int = VERSION
-    at: float = 0.0
 
 
 class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
@@ -65,34 +63,6 @@ class Claim(JournalRecord, tag="claim", frozen=True, kw_only=True):
     by: str
     on: int
     attempt: int = 1
-
-
-class LlmStep(JournalRecord, tag="llm", frozen=True, kw_only=True):
-    """A model's finished answer."""
-
-    turn_id: str
-    hop: int
-    entry: Entry
-    usage: Usage = Usage()
-
-
-class ToolStarted(JournalRecord, tag="tool_started", frozen=True, kw_only=True):
-    """Written before a tool runs, so that after a crash one knows that it may have run."""
-
-    turn_id: str
-    call_id: str
-    name: str
-    args: dict[str, Any]
-    repeatable: bool = False
-
-
-class ToolFinished(JournalRecord, tag="tool_finished", frozen=True, kw_only=True):
-    """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
-
-    turn_id: str
-    call_id: str
-    entry: Entry
-    judged: bool = True
 
 
 class InterimReply(JournalRecord, tag="said", frozen=True, kw_only=True):
@@ -307,7 +277,6 @@ TurnRecord = (
     | SettingChanged
     | TurnsUndone
 )
-Step = LlmStep | ToolStarted | ToolFinished
 SendRecord = SendIntent | SendSucceeded | SendFailed
 AnyRecord = (
     TurnRecord
@@ -353,11 +322,6 @@ def decode(data: bytes) -> AnyRecord:
 def token_of(text: str) -> str:
     """One segment of a subject that stands for a text, whatever the text contains."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def turn_of(turn_id: str) -> str:
-    """The turn that a step belongs to: a sub-agent's steps carry the turn's id with the ids of the calls behind it."""
-    return turn_id.partition("/")[0]
 
 
 def session_token_of(session_key: str) -> str:

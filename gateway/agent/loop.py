@@ -18,7 +18,7 @@ from gateway.agent.subagents import SubagentRunner, make_agent_tools
 from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
 from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
-from gateway.records import LlmStep
+from gateway.steps import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
 
 LONGEST = 32_000  # bytes of one file

@@ -10,7 +10,7 @@ from gateway.agent.agent import Agent
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort
 from gateway.events import Event, Question
-from gateway.records import Step
+from gateway.steps import Step
 from gateway.transcript import Entry, Usage
 
 TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "paused"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gateway.records import LlmStep, Step, ToolFinished, ToolStarted
+from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_failed_
 from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, Operation, OperationResult, StepNotRecorded, TurnState, run_operation
 from gateway.events import Deny, Pause, Question
-from gateway.records import ToolFinished
+from gateway.steps import ToolFinished
 from gateway.transcript import Entry, ToolCall, as_call, call_from
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from gateway.agent.turn_state import (
 )
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Pause, Question, is_yes
-from gateway.records import ToolFinished, ToolStarted
+from gateway.steps import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
 
 log = logging.getLogger(__name__)

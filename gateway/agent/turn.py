@@ -24,7 +24,7 @@ from gateway.agent.questions import prepare_question, process_answer
 from gateway.agent.replay import build_replay
 from gateway.agent.turn_state import StepNotRecorded, TurnState
 from gateway.events import Pause, Question
-from gateway.records import Step
+from gateway.steps import Step
 from gateway.transcript import Entry
 
 ROUNDS = 10  # so often may hooks answer the questions of other hooks, before a person is asked after all

@@ -17,7 +17,7 @@ from gateway.agent.error_fields import error_as_fields, error_from_fields
 from gateway.agent.ports import Ports, TurnResult, TurnStatus
 from gateway.agent.replay import Replay
 from gateway.events import Deny, End, Outcome, Pause, Retry
-from gateway.records import Step, ToolFinished
+from gateway.steps import Step, ToolFinished
 from gateway.transcript import Entry, Usage, as_message, entry_from
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import HookScope
-from gateway.records import Step
+from gateway.steps import Step
 from gateway.transcript import Entry
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.agent import tool
-from gateway.records import LlmStep, ToolFinished, ToolStarted
+from gateway.steps import LlmStep, ToolFinished, ToolStarted
 
 
 class Crash(BaseException):

@@ -1,0 +1,55 @@
+"""The steps of a turn: what it has done so far, written down as it happens, so that it can go on after a crash.
+
+A turn makes them and knows no journal; `gateway.records` counts them among the records of a session's chain.
+"""
+
+from typing import Any
+
+import msgspec
+
+from gateway.transcript import Entry, Usage
+
+VERSION = 1
+
+
+class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """What every record has: the version of its shape, and when it was written by the writer's wall clock."""
+
+    v: int = VERSION
+    at: float = 0.0
+
+
+class LlmStep(JournalRecord, tag="llm", frozen=True, kw_only=True):
+    """A model's finished answer."""
+
+    turn_id: str
+    hop: int
+    entry: Entry
+    usage: Usage = Usage()
+
+
+class ToolStarted(JournalRecord, tag="tool_started", frozen=True, kw_only=True):
+    """Written before a tool runs, so that after a crash one knows that it may have run."""
+
+    turn_id: str
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    repeatable: bool = False
+
+
+class ToolFinished(JournalRecord, tag="tool_finished", frozen=True, kw_only=True):
+    """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
+
+    turn_id: str
+    call_id: str
+    entry: Entry
+    judged: bool = True
+
+
+Step = LlmStep | ToolStarted | ToolFinished
+
+
+def turn_of(turn_id: str) -> str:
+    """The turn that a step belongs to: a sub-agent's steps carry the turn's id with the ids of the calls behind it."""
+    return turn_id.partition("/")[0]
