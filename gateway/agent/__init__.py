@@ -4,9 +4,8 @@ from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.model import Chunk, Model, ModelRequest, ToolSpec
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.skills import Skill
-from gateway.agent.tool_runner import emit_agent_init, run_tool
 from gateway.agent.tools import Tool, ToolContext, tool
-from gateway.agent.turn import run_turn
+from gateway.agent.turn import emit_agent_init, run_tool, run_turn
 
 __all__ = [
     "Agent",

@@ -4,239 +4,237 @@ Whatever ends it, the transcript is whole afterwards: the person's message stand
 and the last word is what the person was told.
 """
 
-from collections.abc import Sequence
+import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 import msgspec
+from anyio import CancelScope
 
 from gateway.agent.agent import Agent, TurnLimits
-from gateway.agent.error_fields import apologise
 from gateway.agent.loop import run_loop
-from gateway.agent.ports import TurnResult, make_subagent_ports
-from gateway.agent.replay import build_replay
+from gateway.agent.operation import Operation, OperationResult, apologise, run_operation
+from gateway.agent.ports import TurnResult
 from gateway.agent.tool_call import STOPPED_TEXT, make_failed_result
-from gateway.agent.turn_state import (
-    RETRIES,
-    Fields,
-    Operation,
-    OperationResult,
-    StepNotRecorded,
-    TurnEnding,
-    TurnState,
-    log,
-    run_operation,
-    wait_before_retry,
-)
+from gateway.agent.turn_state import Fields, StepNotRecorded, TurnEnding, TurnState, build_replay
+from gateway.agent.turn_tools import make_turn_tools
 from gateway.errors import GatewayError
-from gateway.events import Deny, End, Pause
+from gateway.events import Deny, End, Pause, Retry
 from gateway.transcript import Entry, as_message, entry_from
 
+log = logging.getLogger(__name__)
+
+LIMIT_NAMES = ("hops", "tokens", "seconds")  # of `TurnLimits`; in the field `config` each begins with `max_`
 HERMES_TEXT_LIMIT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect
 INTERRUPTED = "[The person stopped this answer here.]"
 TOO_SLOW = "I stopped because this took longer than {:g} seconds."
 
 
-async def invoke(run: TurnState, message: Entry | None) -> TurnResult:
+async def invoke(state: TurnState, message: Entry | None) -> TurnResult:
     """Answer the message; None goes on from what is there."""
-    for attempt in range(RETRIES + 1):
-        run.finish, run.base = None, len(run.entries)
-        done = await run_operation(run, _operation(run, message))
-        if done.retry is None or attempt == RETRIES:
-            break
-        message = Entry("user", done.retry.message) if done.retry.message else None
-        run.view, run.summed = (*run.view, *run.entries[run.base :]), None
-        run.hop += 1
-        await wait_before_retry(done.retry)
-    return _result(run, done)
+    return await run_operation(Invocation(state, message))
 
 
-async def run_subagent(run: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
+@dataclass(slots=True)
+class Invocation(Operation[TurnResult]):
+    """An agent answers. `text` are the person's words, which interceptors of `agent:start` may change."""
+
+    message: Entry | None
+    text: str = ""
+    before = "agent:start"
+    after = "agent:end"
+
+    @property
+    def is_over(self) -> bool:
+        """The turn has an ending whenever it comes to `agent:end`; a Retry there begins it anew."""
+        return False
+
+    def begin(self) -> None:
+        self.state.finish, self.state.base = None, len(self.state.entries)
+        self.text = self.message.content if self.message else ""
+
+    def before_fields(self) -> dict[str, Any]:
+        agent = self.state.agent
+        limits = {f"max_{name}": getattr(agent.limits, name) for name in LIMIT_NAMES}
+        return self._text_fields() | {
+            "messages": [as_message(entry) for entry in self.state.view],
+            "context": [],
+            "config": limits | {"model": agent.model_name or agent.model.name},
+            "result": None,
+        }
+
+    async def act(self, event: Fields | None) -> None:
+        _configure(self.state, event)
+        await _answer(self.state, self._message_left(event))
+
+    async def when_prevented(self, result: OperationResult) -> None:
+        await _answer_instead(self.state, self._message_left(result.before_event), result)
+
+    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+        state = self.state
+        ending = state.finish or TurnEnding("")
+        return self._text_fields() | {
+            "response": ending.reply[:HERMES_TEXT_LIMIT],
+            "response_full": ending.reply,
+            "stop": result.exit_reason or ("failed" if result.error else ending.stop),
+            "hook_ended": ending.hook_ended,
+            "usage": msgspec.to_builtins(state.usage),
+            "completed": not result.exit_reason and result.error is None and ending.status == "ok",
+            "interrupted": result.exit_reason == "interrupted",
+        }
+
+    async def prepare_retry(self, retry: Retry) -> None:
+        """What was said so far becomes part of the view; the message of the Retry, if there is one, is answered."""
+        state = self.state
+        self.message = Entry("user", retry.message) if retry.message else None
+        state.view, state.summarized = (*state.view, *state.new_entries), None
+        state.hop += 1
+
+    def conclude(self, result: OperationResult) -> TurnResult:
+        state = self.state
+        ending = state.finish or TurnEnding("")
+        reply, status, error = ending.reply, ending.status, ""
+        if result.after_event is not None:
+            reply = str(result.after_event.get("response_full") or "")
+        if result.error is not None:
+            status, error = "failed", str(result.error) or type(result.error).__name__
+        elif status == "failed" and ending.stop == "failed":  # a hook took the error away
+            status = "ok"
+        if reply != ending.reply:
+            _reword_reply(state, reply)
+        return TurnResult(reply, tuple(state.entries), state.usage, status, error, ending.hook_ended, stop=ending.stop)
+
+    def _text_fields(self) -> dict[str, Any]:
+        return {"message": self.text[:HERMES_TEXT_LIMIT], "message_full": self.text}
+
+    def _message_left(self, event: Fields | None) -> Entry | None:
+        """The person's message, in the words that the hooks left."""
+        if self.message is None:
+            return None
+        if event is not None and event.get("message_full") is not None:
+            self.text = str(event["message_full"])
+        return self.message if self.text == self.message.content else replace(self.message, content=self.text)
+
+
+async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
     """The run of a sub-agent within this one. Without a message it is given the whole conversation."""
-    ports = make_subagent_ports(run.ports, agent, f"{run.ports.turn_id}/{call_id}")
-    view: Sequence[Entry] = () if message is not None else (*run.view, *run.entries[run.base : -1])
+    turn_id = f"{state.ports.turn_id}/{call_id}"  # its steps are those of a turn within the turn
+    ports = replace(state.ports, turn_id=turn_id, stop=CancelScope())
+    view = () if message is not None else (*state.view, *state.new_entries[:-1])  # without the call that hands over
     inner = TurnState(
         agent,
         ports,
-        tuple(view),
-        build_replay(ports.steps, ports.turn_id),
-        note=note,
-        resumed=run.resumed,
-        streams=run.streams and message is None,
+        view,
+        build_replay(ports.steps, turn_id),
+        handoff_note=note,
+        resumed=state.resumed,
+        streams=state.streams and message is None,
         prefix=f"{call_id}.",
     )
     try:
         return await invoke(inner, message)
     finally:
         if inner.streams:
-            run.partial = inner.partial
+            state.partial = inner.partial
 
 
-def _operation(run: TurnState, message: Entry | None) -> Operation:
-    said = _PersonText(message.content if message else "")
-
-    def ask() -> dict[str, Any]:
-        limits = run.agent.limits
-        config = {"max_hops": limits.hops, "max_tokens": limits.tokens, "max_seconds": limits.seconds}
-        return said.fields | {
-            "messages": [as_message(entry) for entry in run.view],
-            "context": [],
-            "config": config | {"model": run.agent.model_name or run.agent.model.name},
-            "result": None,
-        }
-
-    async def act(event: Fields | None) -> None:
-        _configure(run, event)
-        await _answer(run, said.heard(message, event))
-
-    async def instead(done: OperationResult) -> None:
-        await _answer_instead(run, said.heard(message, done.before), done)
-
-    def tell(done: OperationResult) -> dict[str, Any]:
-        finish = run.finish or TurnEnding("")
-        stop = done.left or ("failed" if done.error else finish.stop)
-        return said.fields | {
-            "response": finish.reply[:HERMES_TEXT_LIMIT],
-            "response_full": finish.reply,
-            "stop": stop,
-            "hook_ended": finish.hook_ended,
-            "usage": msgspec.to_builtins(run.usage),
-            "completed": not done.left and done.error is None and finish.status == "ok",
-            "interrupted": done.left == "interrupted",
-        }
-
-    return Operation("agent:start", "agent:end", ask, act, tell, instead)
-
-
-class _PersonText:
-    """What the person said, as it stands in the fields of both events; interceptors of the first may rewrite it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return {"message": self.text[:HERMES_TEXT_LIMIT], "message_full": self.text}
-
-    def heard(self, message: Entry | None, event: Fields | None) -> Entry | None:
-        if message is None:
-            return None
-        if event is not None and event.get("message_full") is not None:
-            self.text = str(event["message_full"])
-        return message if self.text == message.content else replace(message, content=self.text)
-
-
-def _configure(run: TurnState, event: Fields | None) -> None:
-    run.limits, run.model_name = run.agent.limits, run.agent.model_name
+def _configure(state: TurnState, event: Fields | None) -> None:
+    state.limits, state.model_name = state.agent.limits, state.agent.model_name
     if event is None:
         return
     with suppress(ValueError):
         view = tuple(entry_from(message) for message in event.get("messages") or ())
-        if view != run.view:
-            run.view, run.summed = view, None
-    run.context = [str(text) for text in event.get("context") or () if text]
+        if view != state.view:
+            state.view, state.summarized = view, None
+    state.context = [str(text) for text in event.get("context") or () if text]
     config = event.get("config")
     if not isinstance(config, dict):
         return
     try:
-        run.limits = msgspec.convert(
-            {name: config.get(f"max_{name}", getattr(run.limits, name)) for name in ("hops", "tokens", "seconds")},
+        state.limits = msgspec.convert(
+            {name: config.get(f"max_{name}", getattr(state.limits, name)) for name in LIMIT_NAMES},
             TurnLimits,
         )
     except ValueError as error:
         log.warning("agent:start left limits that are none (%s); the agent's own hold", error)
-    if config.get("model") not in (None, run.agent.model.name):
-        run.model_name = str(config["model"])
-    known = ("max_hops", "max_tokens", "max_seconds", "model")
-    run.options = {name: value for name, value in config.items() if name not in known}
+    if config.get("model") not in (None, state.agent.model.name):
+        state.model_name = str(config["model"])
+    known = {"model", *(f"max_{name}" for name in LIMIT_NAMES)}
+    state.options = {name: value for name, value in config.items() if name not in known}
 
 
-async def _answer(run: TurnState, message: Entry | None) -> None:
+async def _answer(state: TurnState, message: Entry | None) -> None:
     """The loop, between the person's message and the last word."""
     try:
         if message is not None:
-            await run.add(message)
-        with anyio.move_on_after(run.limits.seconds or None) as clock:
-            await run_loop(run, run_subagent)
+            await state.add(message)
+        with anyio.move_on_after(state.limits.seconds or None) as clock:
+            await run_loop(state, make_turn_tools(state, run_subagent))
         if clock.cancelled_caught:
-            run.exit_deadline = None
-            text = TOO_SLOW.format(run.limits.seconds)
-            run.finish = TurnEnding(f"{run.partial}\n\n{text}".strip(), "failed", "seconds")
+            state.exit_deadline = None
+            text = TOO_SLOW.format(state.limits.seconds)
+            state.finish = TurnEnding(f"{state.partial}\n\n{text}".strip(), "failed", "seconds")
     except Exception as error:
         is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
-        log.warning("the turn of agent %s failed: %s", run.agent.name, error, exc_info=not is_known)
-        run.finish = TurnEnding(apologise(error), "failed", "failed")
-        await _add_last_word(run)
+        log.warning("the turn of agent %s failed: %s", state.agent.name, error, exc_info=not is_known)
+        state.finish = TurnEnding(apologise(error), "failed", "failed")
+        await _add_last_word(state)
         raise
     except (Pause, StepNotRecorded):
         raise
     except BaseException:
-        run.finish = TurnEnding(run.partial, "interrupted", "interrupted")
-        await _close_interrupted(run)
+        state.finish = TurnEnding(state.partial, "interrupted", "interrupted")
+        await _close_interrupted(state)
         raise
-    await _add_last_word(run)
+    await _add_last_word(state)
 
 
-async def _answer_instead(run: TurnState, message: Entry | None, done: OperationResult) -> None:
-    """What is said when hooks answered instead of the agent."""
-    if isinstance(done.outcome, Deny):
-        run.finish = TurnEnding(done.outcome.text, "denied", "denied")
-    elif isinstance(done.outcome, End):
-        run.end(done.outcome, "agent:start")
-    elif done.error is not None:
-        run.finish = TurnEnding(apologise(done.error), "failed", "failed")
+async def _answer_instead(state: TurnState, message: Entry | None, result: OperationResult) -> None:
+    """The reply when hooks of `agent:start` gave one, or allowed none."""
+    if isinstance(result.outcome, Deny):
+        state.finish = TurnEnding(result.outcome.text, "denied", "denied")
+    elif isinstance(result.outcome, End):
+        state.end(result.outcome, "agent:start")
+    elif result.error is not None:
+        state.finish = TurnEnding(apologise(result.error), "failed", "failed")
     else:
-        run.finish = TurnEnding(str(done.value), stop="result")
+        state.finish = TurnEnding(str(result.value), stop="result")
     if message is not None:
-        await run.add(message)
-    await _add_last_word(run)
+        await state.add(message)
+    await _add_last_word(state)
 
 
-async def _add_last_word(run: TurnState) -> None:
-    for result in _make_missing_results(run):
-        await run.add(result)
-    finish = run.finish
-    if finish is not None and not finish.said and finish.reply:
-        added = await run.add(Entry("assistant", finish.reply))
-        run.finish = replace(finish, reply=added.content, said=True)
+async def _add_last_word(state: TurnState) -> None:
+    for result in _make_missing_results(state):
+        await state.add(result)
+    finish = state.finish
+    if finish is not None and not finish.is_in_transcript and finish.reply:
+        added = await state.add(Entry("assistant", finish.reply))
+        state.finish = replace(finish, reply=added.content, is_in_transcript=True)
 
 
-async def _close_interrupted(run: TurnState) -> None:
+async def _close_interrupted(state: TurnState) -> None:
     """Close the transcript of an interrupted run, so that the model is told of it at the next turn."""
-    closing = [*_make_missing_results(run), Entry("assistant", f"{run.partial}\n\n{INTERRUPTED}".strip())]
+    closing = [*_make_missing_results(state), Entry("assistant", f"{state.partial}\n\n{INTERRUPTED}".strip())]
     for entry in closing:
-        with anyio.move_on_after(run.grace(), shield=True), suppress(Exception, Pause):
-            await run.add(entry)
+        with anyio.move_on_after(state.grace(), shield=True), suppress(Exception, Pause):
+            await state.add(entry)
 
 
-def _make_missing_results(run: TurnState) -> list[Entry]:
+def _make_missing_results(state: TurnState) -> list[Entry]:
     """Results for the calls that have none, or the transcript could not be shown to a model again."""
-    entries = run.entries[run.base :]
+    entries = state.new_entries
     have = {entry.call_id for entry in entries if entry.role == "tool"}
     return [
         make_failed_result(call, STOPPED_TEXT) for entry in entries for call in entry.tool_calls if call.id not in have
     ]
 
 
-def _result(run: TurnState, done: OperationResult) -> TurnResult:
-    finish = run.finish or TurnEnding("")
-    reply, status, error = finish.reply, finish.status, ""
-    if done.after is not None:
-        reply = str(done.after.get("response_full") or "")
-    if done.error is not None:
-        status, error = "failed", str(done.error) or type(done.error).__name__
-    elif status == "failed" and finish.stop == "failed":
-        status = "ok"
-    if reply != finish.reply:
-        _reword_reply(run, reply)
-    return TurnResult(reply, tuple(run.entries), run.usage, status, error, finish.hook_ended, stop=finish.stop)
-
-
-def _reword_reply(run: TurnState, reply: str) -> None:
+def _reword_reply(state: TurnState, reply: str) -> None:
     """The transcript says what the person was told."""
-    if run.entries and run.entries[-1].role == "assistant" and not run.entries[-1].tool_calls:
-        run.entries[-1] = replace(run.entries[-1], content=reply)
+    if state.entries and state.entries[-1].role == "assistant" and not state.entries[-1].tool_calls:
+        state.entries[-1] = replace(state.entries[-1], content=reply)
     else:
-        run.entries.append(Entry("assistant", reply))
+        state.entries.append(Entry("assistant", reply))

@@ -11,128 +11,102 @@ import anyio.to_thread
 import msgspec
 
 from gateway.agent.model import ModelRequest, ModelResponse
-from gateway.agent.model_call import call_llm
-from gateway.agent.skill_tools import make_skill_tools
+from gateway.agent.model_call import ModelCall
+from gateway.agent.operation import run_operation
 from gateway.agent.skills import render_skills_prompt
-from gateway.agent.subagents import SubagentRunner, make_agent_tools
 from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
 from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
 from gateway.steps import LlmStep
 from gateway.transcript import Entry, ToolCall, Usage
 
-LONGEST = 32_000  # bytes of one file
-
-
-async def read_context_files(paths: Sequence[Path]) -> str:
-    """The text of those that are there, each under its name."""
-    return await anyio.to_thread.run_sync(_read_all, paths) if paths else ""
-
-
-def _read_all(paths: Sequence[Path]) -> str:
-    return "\n\n".join(text for text in map(_read, paths) if text)
-
-
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():  # a pipe in its place would hold us up
-            return ""
-        with path.open("rb") as file:
-            data = file.read(LONGEST + 1)
-    except OSError:
-        return ""
-    text = data[:LONGEST].decode("utf-8", "replace").strip()
-    cut = f"\n[cut after {LONGEST} bytes]" if len(data) > LONGEST else ""
-    return f"# {path.name}\n\n{text}{cut}" if text else ""
-
-
+LONGEST_FILE = 32_000  # bytes of a context file
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."
 TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
 
 
-async def run_loop(run: TurnState, start: SubagentRunner) -> TurnEnding:
-    """Ask the model, run its tools, ask again; what ends it is returned."""
-    run.context_text = await read_context_files(run.agent.context_files)
-    further, run.missing = await gather_tools(run.agent.sources)
-    tools = (*run.agent.tools, *further, *make_skill_tools(run), *make_agent_tools(run, start))
-    first = run.hop
-    while run.finish is None:
-        last = _last_answer_reason(run, run.hop - first + 1)
-        entry = await _next_answer(run, () if last else tools)
+async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
+    """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
+    state.context_text = await _read_context_files(state.agent.context_files)
+    further, state.missing = await gather_tools(state.agent.sources)
+    tools = (*state.agent.tools, *further, *turn_tools)
+    first = state.hop
+    while state.finish is None:
+        last = _last_answer_reason(state, state.hop - first + 1)
+        entry = await _next_answer(state, () if last else tools)
         if entry is None:
             break
         if not entry.tool_calls:
-            run.finish = TurnEnding(entry.content, said=True, stop=last if run.hop > first and last else "end_turn")
+            stop = last if state.hop > first and last else "end_turn"
+            state.finish = TurnEnding(entry.content, is_in_transcript=True, stop=stop)
             break
-        await _use_tools(run, entry.tool_calls, tools)
-        if run.finish is None:
-            run.finish = _check_limits(run, last)
-        run.hop += 1
-    assert run.finish is not None
-    return run.finish
+        await _use_tools(state, entry.tool_calls, tools)
+        if state.finish is None:
+            state.finish = _check_limits(state, last)
+        state.hop += 1
 
 
-def _last_answer_reason(run: TurnState, hops: int) -> str:
+def _last_answer_reason(state: TurnState, hops: int) -> str:
     """Why the next answer is the last one, if it is."""
-    if 0 < run.limits.hops <= hops:
+    if 0 < state.limits.hops <= hops:
         return "hops"
-    return "loop" if _is_stuck(run.entries[run.base :]) else ""
+    return "loop" if _is_stuck(state.new_entries) else ""
 
 
-def _check_limits(run: TurnState, last: str) -> TurnEnding | None:
-    tokens = run.usage.input_tokens + run.usage.output_tokens
-    if 0 < run.limits.tokens <= tokens:
-        return TurnEnding(TOO_MANY_TOKENS.format(run.limits.tokens), stop="tokens")
+def _check_limits(state: TurnState, last: str) -> TurnEnding | None:
+    tokens = state.usage.input_tokens + state.usage.output_tokens
+    if 0 < state.limits.tokens <= tokens:
+        return TurnEnding(TOO_MANY_TOKENS.format(state.limits.tokens), stop="tokens")
     if last:
-        return TurnEnding(NO_FURTHER.format(run.limits.hops) if last == "hops" else STUCK, stop=last)
+        return TurnEnding(NO_FURTHER.format(state.limits.hops) if last == "hops" else STUCK, stop=last)
     return None
 
 
-async def _next_answer(run: TurnState, tools: Sequence[Tool]) -> Entry | None:
+async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> Entry | None:
     """The assistant's next entry: from the records of an earlier life, or from the model; None when a hook ended it."""
-    if known := run.replay.answers.get(run.hop):
-        run.usage += known.usage
-        run.entries.append(known.entry)
+    if known := state.replay.answers.get(state.hop):
+        state.usage += known.usage
+        state.entries.append(known.entry)
         return known.entry
-    before = run.usage
-    answer = await call_llm(run, _build_request(run, tools))
-    if run.finish is not None:
+    before = state.usage
+    answer = await run_operation(ModelCall(state, _build_request(state, tools)))
+    if state.finish is not None:
         return None
-    entry = await run.add(Entry("assistant", answer.content, _make_call_ids_unique(run, answer)))
+    entry = await state.add(Entry("assistant", answer.content, _make_call_ids_unique(state, answer)))
     used = Usage(
-        run.usage.input_tokens - before.input_tokens,
-        run.usage.output_tokens - before.output_tokens,
-        run.usage.calls - before.calls,
-        run.usage.cost - before.cost,
+        state.usage.input_tokens - before.input_tokens,
+        state.usage.output_tokens - before.output_tokens,
+        state.usage.calls - before.calls,
+        state.usage.cost - before.cost,
     )
-    await run.record(LlmStep(turn_id=run.ports.turn_id, hop=run.hop, entry=entry, usage=used))
-    run.partial = ""
-    run.resumed = False
+    await state.record(LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used))
+    state.partial = ""
+    state.resumed = False
     return entry
 
 
-async def _use_tools(run: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
-    batch = await call_tools(run, calls, tools)
-    await add_results(run, batch)
-    if run.transferred is not None and run.finish is None:
-        run.entries.extend(run.transferred.entries)
-        status, stop = run.transferred.status, run.transferred.stop
-        run.finish = TurnEnding(run.transferred.reply, status, stop, run.transferred.hook_ended, said=True)
-    if not run.is_behind:
-        _emit_step(run, calls, batch)
-        run.resumed = False
+async def _use_tools(state: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:
+    batch = await call_tools(state, calls, tools)
+    await add_results(state, batch)
+    other = state.transferred
+    if other is not None and state.finish is None:
+        state.entries.extend(other.entries)
+        state.finish = TurnEnding(other.reply, other.status, other.stop, other.hook_ended, is_in_transcript=True)
+    if not state.is_behind:
+        _emit_step(state, calls, batch)
+        state.resumed = False
 
 
-def _emit_step(run: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) -> None:
-    if not run.ports.wants("agent:step"):
+def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) -> None:
+    if not state.ports.wants("agent:step"):
         return
     done = [
         {"name": call.name, "result": entry.content, "arguments": msgspec.json.encode(call.args).decode()}
         for call, entry in zip(calls, batch.results, strict=True)
     ]
     names = [call.name for call in calls]
-    run.ports.emit("agent:step", agent=run.agent.name, iteration=run.hop + 1, tool_names=names, tools=done)
+    state.ports.emit("agent:step", agent=state.agent.name, iteration=state.hop + 1, tool_names=names, tools=done)
 
 
 def _is_stuck(entries: Sequence[Entry]) -> bool:
@@ -151,38 +125,62 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
     return seen[0] == seen[1] == seen[2]
 
 
-def _build_request(run: TurnState, tools: Sequence[Tool]) -> ModelRequest:
-    said = (*run.view, *run.entries[run.base :])
-    parts = [run.agent.instructions, run.context_text, render_skills_prompt(run.agent.skills), run.note, *run.missing]
+def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
+    said = (*state.view, *state.new_entries)
+    agent = state.agent
+    parts = [agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note]
+    parts += state.missing
     parts += [entry.content for entry in said if entry.role == "system"]
     return ModelRequest(
-        messages=_add_context(run, tuple(entry for entry in said if entry.role != "system")),
+        messages=_add_context(state, tuple(entry for entry in said if entry.role != "system")),
         system="\n".join(part for part in parts if part),
         tools=tuple(tool.spec for tool in tools),
-        name=run.model_name,
-        options=run.options,
+        name=state.model_name,
+        options=state.options,
     )
 
 
-def _add_context(run: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What hooks add stands behind the person's message, for the model alone: the prompt before it stays cached."""
-    if not run.context:
+    if not state.context:
         return messages
     place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), None)
     if place is None:
         return messages
-    text = "\n\n".join([messages[place].content, *run.context])
+    text = "\n\n".join([messages[place].content, *state.context])
     return (*messages[:place], Entry("user", text), *messages[place + 1 :])
 
 
-def _make_call_ids_unique(run: TurnState, answer: ModelResponse) -> tuple[ToolCall, ...]:
+def _make_call_ids_unique(state: TurnState, answer: ModelResponse) -> tuple[ToolCall, ...]:
     """Each call gets an id that no other of the turn has: results, records and questions are matched by it."""
-    used = {call.id for entry in run.entries for call in entry.tool_calls}
+    used = {call.id for entry in state.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []
     for number, call in enumerate(answer.tool_calls):
-        id_ = call.id if not run.prefix else f"{run.prefix}{call.id}"
+        id_ = call.id if not state.prefix else f"{state.prefix}{call.id}"
         if not call.id or id_ in used:
-            id_ = f"{run.prefix}call_{run.hop}_{number}"
+            id_ = f"{state.prefix}call_{state.hop}_{number}"
         used.add(id_)
         calls.append(ToolCall(id_, call.name, call.args))
     return tuple(calls)
+
+
+async def _read_context_files(paths: Sequence[Path]) -> str:
+    """The text of the files that are there, each under its name."""
+    return await anyio.to_thread.run_sync(_read_files, paths) if paths else ""
+
+
+def _read_files(paths: Sequence[Path]) -> str:
+    return "\n\n".join(text for text in map(_read_file, paths) if text)
+
+
+def _read_file(path: Path) -> str:
+    try:
+        if not path.is_file():  # a pipe in its place would hold us up
+            return ""
+        with path.open("rb") as file:
+            data = file.read(LONGEST_FILE + 1)
+    except OSError:
+        return ""
+    text = data[:LONGEST_FILE].decode("utf-8", "replace").strip()
+    cut = f"\n[cut after {LONGEST_FILE} bytes]" if len(data) > LONGEST_FILE else ""
+    return f"# {path.name}\n\n{text}{cut}" if text else ""

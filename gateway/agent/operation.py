@@ -1,71 +1,304 @@
-"""The parts of a turn as nodes: each fires `node:before` and `node:after` around all that it does."""
+"""How anything that a turn does stands between its two events.
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+Theory of operation
+-------------------
+A call of the model, a batch of tools, one tool, a handoff, a skill, a question, the whole invocation: each is an
+`Operation`, a class with the names of its two events, what their fields are, and what is done in between.
+`run_operation` is the one machine that carries all of them out:
 
-from gateway.agent.turn_state import (
-    RETRIES,
-    Fields,
-    Operation,
-    OperationResult,
-    TurnState,
-    run_operation,
-    wait_before_retry,
-)
-from gateway.events import Deny
+    node:before            only where the operation is a part of the turn (`node_type`)
+      <before>             its hooks change the fields, give the value (`result`), refuse with Deny or End, or fail it
+        act                left out when one of them did
+      <after>              its hooks see the value or the error, change either, or ask for another try
+    node:after             the same once more, around all tries of it; `NodeVisit` is an operation itself
+
+Five promises are kept here, and nowhere else:
+
+Pairs. Whatever becomes of the operation or of the interceptors before it (an error, an outcome, a pause, a
+cancellation), the event after it is fired exactly once for each time that the one before it was.
+
+Errors are values. An `Exception` is put into `OperationResult.error`, the event after it shows it as the field
+`error`, and hooks may take it away or put another there. Whether it is raised in the end is for `conclude` to say.
+
+Leaving is not an error. A pause, a cancellation and a refused step are a `BaseException`: the event after it is fired
+on the way out, nothing that its hooks say changes where we go, and all that is left to fire shares `EXIT_GRACE`
+seconds, shielded from the cancellation.
+
+Tries. A Retry from the event after it runs the pair again, at most `RETRIES` times, as long as nothing has decided how
+the turn ends.
+
+Silence is cheap. For an event that nobody wants no fields are built, and nothing is called.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+import anyio
+
+from gateway.agent.tools import ArgumentError
+from gateway.agent.turn_state import Fields, TurnState
+from gateway.errors import AgentError, ModelError
+from gateway.events import Deny, Outcome, Pause, Retry
+
+log = logging.getLogger(__name__)
+
+RETRIES = 5
 
 NodeType: TypeAlias = Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"]
+Value = TypeVar("Value")
+
+APOLOGIES: Mapping[str, str] = {
+    "auth": "I could not reach my language model: it does not accept the key that I was given. "
+    "The person who runs me has to check it (`hermes-gateway doctor`).",
+    "quota": "My language model's account has no credit left. The person who runs me has to see to it.",
+    "rate": "My language model is getting too many requests just now. Please try again in a minute.",
+    "overload": "My language model is overloaded just now. Please try again in a few minutes.",
+    "context": "This conversation has become too long for my language model. Start a new one with /new.",
+    "network": "I could not reach my language model. Please try again in a moment.",
+    "timeout": "My language model took too long to answer. Please try again.",
+    "filter": "My language model's provider refused to answer this.",
+    "missing": "The language model that I am set to use does not exist. The person who runs me has to check its name.",
+    "request": "My language model did not understand my request. The person who runs me finds it in the log.",
+    "response": "My language model sent an answer that I could not read. Please try again.",
+    "script": "My script has no answer to this.",
+}
+APOLOGY = "Something went wrong and I could not finish. Please try again; the person who runs me finds it in the log."
 
 
-@dataclass(frozen=True, slots=True)
-class TurnNode:
-    """A part of the turn. `show` makes its value plain for hooks, `read` takes back what they made of it."""
+@dataclass(slots=True)
+class OperationResult:
+    """What came of one try of an operation.
 
-    kind: NodeType
-    name: str
-    act: Callable[[], Awaitable[Any]]
-    show: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-    denied: Callable[[str], Any]
+    before_event, after_event: the fields as the hooks left them; empty and None where nobody wanted the event.
+    outcome, after_outcome: what hooks decided at each of the two.
+    is_from_hook: a hook gave the value, in place of the operation.
+    exit_reason: `paused` or `interrupted`, while the operation is being left.
+    """
+
+    before_event: Fields = field(default_factory=dict)
+    value: Any = None
+    error: Exception | None = None
+    outcome: Outcome | None = None
+    is_from_hook: bool = False
+    exit_reason: str = ""
+    after_event: Fields | None = None
+    after_outcome: Outcome | None = None
 
 
-async def run_node(run: TurnState, node: TurnNode) -> Any:
-    """The node's value: its own, or what hooks put in its place. An error that they leave is raised."""
+@dataclass(slots=True)
+class Operation(ABC, Generic[Value]):
+    """Something that a turn does between the events `before` and `after` (empty where none follows).
 
-    def ask() -> dict[str, Any]:
-        return {"node": node.name, "node_type": node.kind, "state": run.state, "result": None}
+    result_field: the field of the event after it that holds its value. node_type: which part of the turn it is, where
+    it is one: then `node:before` and `node:after` stand around it.
+    """
 
-    async def act(event: Fields | None) -> Any:
+    state: TurnState
+    before: ClassVar[str]
+    after: ClassVar[str]
+    result_field: ClassVar[str] = "result"
+    node_type: ClassVar[NodeType | None] = None
+
+    @property
+    def node_name(self) -> str:
+        return self.node_type or ""
+
+    @property
+    def is_over(self) -> bool:
+        """Is it decided how the turn ends, so that a Retry comes too late?"""
+        return self.state.finish is not None
+
+    def begin(self) -> None:
+        """Called before each try."""
+
+    @abstractmethod
+    def before_fields(self) -> dict[str, Any]:
+        """The fields of the event before it; hooks that fill in `result` give its value."""
+
+    @abstractmethod
+    async def act(self, event: Fields | None) -> Any:
+        """Do it. `event` are the fields as the hooks left them, None where nobody wanted them."""
+
+    @abstractmethod
+    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+        """The fields of the event after it, beside `error`."""
+
+    async def when_prevented(self, result: OperationResult) -> None:
+        """Called in place of `act` when a hook gave the value, refused the operation, or failed."""
+
+    def take(self, result: OperationResult) -> None:
+        """Called after each try, before a Retry of it is followed."""
+
+    async def prepare_retry(self, retry: Retry) -> None:
+        """Called before the next try."""
+
+    def conclude(self, result: OperationResult) -> Value:
+        """The operation's value after its last try: what the hooks left of it. Raises the error that they left."""
+        self.state.end(result.outcome, self.before)
+        self.state.end(result.after_outcome, self.after)
+        if result.error is not None:
+            raise result.error
+        if isinstance(result.outcome, Deny):
+            return self.denied(result.outcome.text)
+        left = result.value if result.after_event is None else result.after_event.get(self.result_field)
+        return self.from_fields(left)
+
+    def to_fields(self, value: Value) -> Any:
+        """The value as hooks of nodes see it."""
+        return value
+
+    def from_fields(self, left: Any) -> Value:
+        """The value that a hook left behind."""
+        value: Value = left
+        return value
+
+    def denied(self, text: str) -> Value:
+        """The value when a hook does not allow it, with the hook's own words, if it has any."""
+        raise AgentError(text)
+
+
+@dataclass(slots=True)
+class NodeVisit(Operation[Value]):
+    """An operation as a part of the turn, with all its tries."""
+
+    inner: Operation[Value]
+    before = "node:before"
+    after = "node:after"
+
+    def before_fields(self) -> dict[str, Any]:
+        return self._fields(None)
+
+    async def act(self, event: Fields | None) -> Value:
         if event is not None:
-            run.state = event.get("state", run.state)
-        return await node.act()
+            self.state.node_state = event.get("state", self.state.node_state)
+        return await _run_tries(self.inner)
 
-    def tell(done: OperationResult) -> dict[str, Any]:
-        shown = None if done.value is None else done.value if done.given else node.show(done.value)
-        return {"node": node.name, "node_type": node.kind, "state": run.state, "result": shown}
+    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+        is_plain = result.value is None or result.is_from_hook
+        return self._fields(result.value if is_plain else self.inner.to_fields(result.value))
 
-    operation = Operation("node:before", "node:after", ask, act, tell)
+    def take(self, result: OperationResult) -> None:
+        if result.after_event is not None:
+            self.state.node_state = result.after_event.get("state", self.state.node_state)
+
+    def conclude(self, result: OperationResult) -> Value:
+        if result.error is not None:
+            raise result.error
+        if self.state.end(result.outcome, self.before):
+            return self.denied("")
+        if isinstance(result.outcome, Deny):
+            return self.denied(result.outcome.text)
+        value: Any = result.value
+        left = value if result.after_event is None else result.after_event.get("result")
+        if result.is_from_hook:
+            return self.from_fields(left)
+        # What no hook touched goes on as it is: its plain form would lose what hooks are not shown.
+        is_untouched = result.after_event is None or (value is not None and left == self.inner.to_fields(value))
+        return value if is_untouched else self.from_fields(left)
+
+    def from_fields(self, left: Any) -> Value:
+        return self.inner.from_fields(left)
+
+    def denied(self, text: str) -> Value:
+        return self.inner.denied(text)
+
+    def _fields(self, result: Any) -> dict[str, Any]:
+        node = {"node": self.inner.node_name, "node_type": self.inner.node_type}
+        return node | {"state": self.state.node_state, "result": result}
+
+
+async def run_operation(operation: Operation[Value]) -> Value:
+    """Carry out an operation between its events, and the events of its node around them. Gives what it concludes."""
+    wants = operation.state.ports.wants
+    if operation.node_type is not None and (wants("node:before") or wants("node:after")):
+        operation = NodeVisit(operation.state, operation)
+    return await _run_tries(operation)
+
+
+async def _run_tries(operation: Operation[Value]) -> Value:
     for attempt in range(RETRIES + 1):
-        done = await run_operation(run, operation)
-        if done.after is not None:
-            run.state = done.after.get("state", run.state)
-        if done.retry and attempt < RETRIES and run.finish is None:
-            await wait_before_retry(done.retry)
-            continue
-        break
-    return _decide_value(run, node, done)
+        operation.begin()
+        result = await _run_between_events(operation)
+        operation.take(result)
+        retry = result.after_outcome
+        if not isinstance(retry, Retry) or operation.is_over:
+            break
+        if attempt == RETRIES:
+            log.warning("%s asked for another try %d times in a row; the last one counts", operation.after, RETRIES)
+            break
+        await operation.prepare_retry(retry)
+        if retry.delay > 0:
+            await anyio.sleep(retry.delay)
+    return operation.conclude(result)
 
 
-def _decide_value(run: TurnState, node: TurnNode, done: OperationResult) -> Any:
-    if done.error is not None:
-        raise done.error
-    if run.end(done.outcome, "node:before"):
-        return node.denied("")
-    if isinstance(done.outcome, Deny):
-        return node.denied(done.outcome.text)
-    if done.after is not None and (
-        done.given or done.value is None or done.after.get("result") != node.show(done.value)
-    ):
-        return node.read(done.after.get("result"))
-    return node.read(done.value) if done.given else done.value
+async def _run_between_events(operation: Operation[Any]) -> OperationResult:
+    state, result = operation.state, OperationResult()
+    wants = state.ports.wants
+    try:
+        event = await _fire_before(operation, result) if wants(operation.before) else None
+        if result.is_from_hook or result.outcome or result.error:
+            await operation.when_prevented(result)
+        else:
+            result.value = await operation.act(event)
+    except Exception as error:  # noqa: BLE001 - whatever a tool, a model or a hook raises, the event after it says so
+        result.error = error
+    except BaseException as leaving:
+        result.exit_reason = "paused" if isinstance(leaving, Pause) else "interrupted"
+        if operation.after and wants(operation.after):
+            await state.fire_on_exit(operation.after, {"error": None, **operation.after_fields(result)})
+        raise
+    # Not within the try: an error or a pause of these hooks has no event of its own, and goes straight to the caller.
+    if operation.after and wants(operation.after):
+        shown = error_as_fields(result.error)
+        fields = {"error": shown, **operation.after_fields(result)}
+        result.after_event, result.after_outcome = await state.fire(operation.after, fields)
+        result.error = error_from_fields(result.after_event.get("error"), result.error, shown)
+    return result
+
+
+async def _fire_before(operation: Operation[Any], result: OperationResult) -> Fields:
+    try:
+        result.before_event, result.outcome = await operation.state.fire(operation.before, operation.before_fields())
+    except Exception as error:  # noqa: BLE001 - a hook with `on_error: raise` makes the operation fail
+        result.error = error
+    if result.outcome is None and (given := result.before_event.get("result")) is not None:
+        result.value, result.is_from_hook = given, True
+    return result.before_event
+
+
+def error_as_fields(error: BaseException | None) -> dict[str, Any] | None:
+    """The error as a plain dict: `type`, `message`, and `kind` where it has one."""
+    if error is None:
+        return None
+    fields: dict[str, Any] = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+    if isinstance(error, ModelError):
+        fields["kind"] = error.kind
+    elif isinstance(error, ArgumentError):
+        fields |= {"kind": "arguments", "parameters": dict(error.parameters)}
+    return fields
+
+
+def error_from_fields(left: Any, error: Exception | None, shown: Mapping[str, Any] | None) -> Exception | None:
+    """The error that hooks left: the same one, none, or another in its place, raised from the old one."""
+    if left is None or left == shown:
+        return None if left is None else error
+    other: Exception
+    if isinstance(left, Exception):
+        other = left
+    elif isinstance(left, Mapping):
+        kind = left.get("kind")
+        text = str(left.get("message") or left)
+        other = ModelError(text, kind=str(kind)) if kind in APOLOGIES else AgentError(text)
+    else:
+        other = AgentError(str(left))
+    other.__cause__ = error
+    return other
+
+
+def apologise(error: BaseException) -> str:
+    """The words for the person: never the error's own text, which may hold what is not theirs to see."""
+    return APOLOGIES.get(error.kind, APOLOGY) if isinstance(error, ModelError) else APOLOGY

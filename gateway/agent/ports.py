@@ -1,12 +1,11 @@
 """What a turn is given of the world, and what it gives back. It knows no session, no platform and no database."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from anyio import CancelScope
 
-from gateway.agent.agent import Agent
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort
 from gateway.events import Event, Question
@@ -42,7 +41,7 @@ async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
 
 
 def do_nothing() -> None:
-    """For watchers who do not mind."""
+    """For turns that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,6 @@ class Ports:
     on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
         went with it.
     chat: the conversation, where there is one that tools may speak in.
-    enter: the ports of a sub-agent, in which its own hooks hear its events too.
     """
 
     run: EventRunner
@@ -83,13 +81,6 @@ class Ports:
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
-    enter: "Callable[[Agent, Ports], Ports] | None" = None  # quoted: the class is not there yet
-
-
-def make_subagent_ports(ports: Ports, agent: Agent, turn_id: str) -> Ports:
-    """The ports of a sub-agent's run: a turn of its own within the turn, as far as its records are concerned."""
-    inner = replace(ports, turn_id=turn_id, stop=CancelScope())
-    return ports.enter(agent, inner) if ports.enter else inner
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ No error leaves it: an unknown tool, bad arguments, a refusal and a failure are 
 better then. Only a pause, a cancellation and a journal that refuses to write go through.
 """
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,22 +12,13 @@ from typing import Any
 
 import msgspec
 
-from gateway.agent.tools import Tool, ToolContext, check_args, find_tool
-from gateway.agent.turn_state import (
-    RETRIES,
-    Fields,
-    Operation,
-    OperationResult,
-    TurnState,
-    run_operation,
-    wait_before_retry,
-)
+from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
+from gateway.agent.turn_state import Fields, TurnState
 from gateway.errors import AgentError
-from gateway.events import Deny, End, Pause, Question, is_yes
+from gateway.events import Deny, End, Pause, Question, Retry, is_yes
 from gateway.steps import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
-
-log = logging.getLogger(__name__)
 
 UNKNOWN_OUTCOME = (
     "This call was started before the gateway was interrupted, and its outcome is unknown: "
@@ -43,49 +33,88 @@ class ApprovalDenied(AgentError):
 
 
 @dataclass(slots=True)
-class PendingToolCall:
-    """A call on its way: what the model asked for, and what became of it."""
+class ToolCallRun(Operation[Entry]):
+    """One call of a tool: what the model asked for, and what became of it in the present try."""
 
     asked: ToolCall
     tools: tuple[Tool, ...]
-    duration: float | None = None
-    message: str = ""  # what a Retry of a hook wants the model to be told
-    denied: str = ""
     name: str = ""
     args: dict[str, Any] = field(default_factory=dict)
-    ran: Entry | None = None  # what came of it, before the interceptors have seen it
+    tool: Tool | None = None  # the one of that name, if there is one
+    duration: float | None = None
+    own_result: Entry | None = None  # what the tool itself gave, before the interceptors have seen it
+    message: str = ""  # what a Retry of a hook wants the model to be told
+    before = "tool:before"
+    after = "tool:after"
+
+    def begin(self) -> None:
+        self.name, self.args = self.asked.name, dict(self.asked.args)
+        self.tool = find_tool(self.tools, self.name)
+        self.duration = self.own_result = None
+
+    def before_fields(self) -> dict[str, Any]:
+        fields = {"tool": self.name, "args": self.args, "impl": self.tool, "result": None}
+        return fields | {"call_id": self.asked.id, "hop": self.state.hop}
+
+    async def act(self, event: Fields | None) -> Any:
+        state = self.state
+        if state.finish is not None:  # another call of the batch ended the turn while the hooks of this one were asked
+            raise AgentError(ENDED_TEXT)
+        chosen: Any = self.tool
+        if event is not None:
+            self.name, self.args = str(event.get("tool")), event.get("args") or {}
+            impl = event.get("impl")
+            chosen = impl if impl is not self.tool else find_tool(self.tools, self.name)
+        # An earlier life of the turn ran the tool and paused at `tool:after`: only the interceptors are asked again.
+        if known := state.replay.unjudged.pop(self.asked.id, None):
+            self.own_result = known.entry
+            if known.entry.error:
+                raise AgentError(known.entry.content)
+            return known.entry.content
+        try:
+            value = await _run_tool(self, _resolve_tool(self, chosen))
+        except Exception as error:
+            self.own_result = make_failed_result(self.asked, str(error) or type(error).__name__)
+            raise
+        self.own_result = self._make_entry(as_text(value))
+        return value
+
+    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+        fields = {"tool": self.name, "args": self.args, "result": result.value, "duration": self.duration}
+        fields |= {"denied": _denial_text_of(result) or None, "call_id": self.asked.id, "hop": self.state.hop}
+        return fields | ({"stop": result.exit_reason} if result.exit_reason else {})
+
+    async def prepare_retry(self, retry: Retry) -> None:
+        self.message = retry.message or self.message
+
+    def conclude(self, result: OperationResult) -> Entry:
+        """What the model is told: a result that a hook left, the denial, or the error in words."""
+        self.state.end(result.outcome, self.before, "Stopped by hook.")
+        self.state.end(result.after_outcome, self.after, "Stopped by hook.")
+        left = result.value if result.after_event is None else result.after_event.get("result")
+        denied = _denial_text_of(result)
+        if left is not None:
+            return self._make_entry(as_text(left), error=result.error is not None)
+        if result.error is None:
+            return self._make_entry(denied, error=bool(denied))
+        return self._make_entry(denied or str(result.error) or type(result.error).__name__, error=True)
+
+    def _make_entry(self, text: str, error: bool = False) -> Entry:
+        return Entry("tool", text, call_id=self.asked.id, name=self.asked.name, error=error)
 
 
-async def call_tool(run: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
+async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
     """The result of the call for the model, recorded; and what a hook's Retry wants to tell it besides."""
-    call = PendingToolCall(asked, tools)
-    for attempt in range(RETRIES + 1):
-        call.name, call.args, call.denied, call.duration = asked.name, dict(asked.args), "", None
-        call.ran = None
-        done = await _run_and_keep_result(run, call)
-        if done.retry is None or run.finish is not None:
-            break
-        if attempt == RETRIES:
-            log.warning("tool:after asked for %s again %d times; the last result is taken", asked.name, RETRIES)
-            break
-        call.message = done.retry.message or call.message
-        await wait_before_retry(done.retry)
-    run.end(done.outcome, "tool:before", "Stopped by hook.")
-    run.end(done.verdict, "tool:after", "Stopped by hook.")
-    entry = _entry_of(call, done)
-    await run.record(ToolFinished(turn_id=run.ports.turn_id, call_id=asked.id, entry=entry))
-    return entry, call.message
-
-
-async def _run_and_keep_result(run: TurnState, call: PendingToolCall) -> OperationResult:
-    """The call between its events. When a person must be asked about its result, it is kept, and not run again."""
+    call = ToolCallRun(state, asked, tools)
     try:
-        return await run_operation(run, _operation(run, call))
+        entry = await run_operation(call)
     except Pause:
-        if call.ran:
-            step = ToolFinished(turn_id=run.ports.turn_id, call_id=call.asked.id, entry=call.ran, judged=False)
-            await run.record(step)
+        if call.own_result:  # a person is asked about the result: it is kept, and the tool is not run again
+            step = ToolFinished(turn_id=state.ports.turn_id, call_id=asked.id, entry=call.own_result, judged=False)
+            await state.record(step)
         raise
+    await state.record(ToolFinished(turn_id=state.ports.turn_id, call_id=asked.id, entry=entry))
+    return entry, call.message
 
 
 def make_failed_result(asked: ToolCall, text: str) -> Entry:
@@ -93,57 +122,15 @@ def make_failed_result(asked: ToolCall, text: str) -> Entry:
     return Entry("tool", text, call_id=asked.id, name=asked.name, error=True)
 
 
-def _operation(run: TurnState, call: PendingToolCall) -> Operation:
-    tool = find_tool(call.tools, call.name)
-
-    def ask() -> dict[str, Any]:
-        fields = {"tool": call.name, "args": call.args, "impl": tool, "result": None}
-        return fields | {"call_id": call.asked.id, "hop": run.hop}
-
-    async def act(event: Fields | None) -> Any:
-        if run.finish is not None:
-            raise AgentError(ENDED_TEXT)
-        chosen = tool
-        if event is not None:
-            call.name, call.args = str(event.get("tool")), event.get("args") or {}
-            impl = event.get("impl")
-            chosen = impl if impl is not tool else find_tool(call.tools, call.name)
-        return await _run_or_recall(run, call, chosen)
-
-    def tell(done: OperationResult) -> dict[str, Any]:
-        call.denied = _denial_text_of(done)
-        fields: dict[str, Any] = {"tool": call.name, "args": call.args, "result": done.value, "duration": call.duration}
-        fields |= {"denied": call.denied or None, "call_id": call.asked.id, "hop": run.hop}
-        return fields | ({"stop": done.left} if done.left else {})
-
-    return Operation("tool:before", "tool:after", ask, act, tell)
-
-
-async def _run_or_recall(run: TurnState, call: PendingToolCall, chosen: Any) -> Any:
-    """What the tool gives; what it gave in an earlier life of the turn, if that is all that is known of it."""
-    if known := run.replay.unjudged.pop(call.asked.id, None):
-        call.ran = known.entry
-        if known.entry.error:
-            raise AgentError(known.entry.content)
-        return known.entry.content
-    try:
-        value = await _run_tool(run, call, _resolve_tool(call, chosen))
-    except Exception as error:
-        call.ran = make_failed_result(call.asked, str(error) or type(error).__name__)
-        raise
-    call.ran = Entry("tool", as_text(value), call_id=call.asked.id, name=call.asked.name)
-    return value
-
-
-def _denial_text_of(done: OperationResult) -> str:
-    if isinstance(done.outcome, Deny):
-        return done.outcome.text or "A hook did not allow this call."
-    if isinstance(done.outcome, End):
+def _denial_text_of(result: OperationResult) -> str:
+    if isinstance(result.outcome, Deny):
+        return result.outcome.text or "A hook did not allow this call."
+    if isinstance(result.outcome, End):
         return ENDED_TEXT
-    return str(done.error) if isinstance(done.error, ApprovalDenied) else ""
+    return str(result.error) if isinstance(result.error, ApprovalDenied) else ""
 
 
-def _resolve_tool(call: PendingToolCall, chosen: Any) -> Tool:
+def _resolve_tool(call: ToolCallRun, chosen: Any) -> Tool:
     if isinstance(chosen, Tool):
         return chosen
     if callable(chosen):
@@ -162,48 +149,51 @@ def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolCont
     return call
 
 
-async def _run_tool(run: TurnState, call: PendingToolCall, tool: Tool) -> Any:
+async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
+    state = call.state
     args = check_args(tool, call.args)
-    turn_id, call_id = run.ports.turn_id, call.asked.id
-    before = run.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
+    turn_id, call_id = state.ports.turn_id, call.asked.id
+    before = state.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
     if before is not None and not (tool.repeatable or before.repeatable):
         raise AgentError(UNKNOWN_OUTCOME)
     if tool.asks(args) if callable(tool.asks) else tool.asks:
-        _check_approval(run, call, tool, args)
+        _check_approval(call, tool, args)
+    # Written before it acts: after a crash in the tool, the next life of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
-    await run.record(started)
-    ports = run.ports
+    await state.record(started)
+    ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
-    context = ToolContext(call_id, run.agent.name, *bags, _make_ask(run, call), ports.chat)
+    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call), ports.chat)
     began = time.perf_counter()
     try:
         return await tool.call(args, context)
     except Pause:  # who asks has not acted yet, and starts again with the answer
-        await run.record(msgspec.structs.replace(started, repeatable=True))
+        await state.record(msgspec.structs.replace(started, repeatable=True))
         raise
     finally:
         call.duration = time.perf_counter() - began
 
 
-def _check_approval(run: TurnState, call: PendingToolCall, tool: Tool, args: dict[str, Any]) -> None:
+def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None:
     """Go on when a person agreed: now, for this session, or for ever. Whatever is not clearly a yes refuses."""
+    approvals = call.state.ports.approvals
     subject = tool.subject(args) if tool.subject else ""
     keys = (tool.name, f"{tool.name}:{subject}")
-    if any(run.ports.approvals.get(key) in ("session", "always") for key in keys):
+    if any(approvals.get(key) in ("session", "always") for key in keys):
         return
-    answer = _make_ask(run, call, can_last=True)(f"May I run {tool.name}: {subject or _shorten(args)}", "approve")
+    answer = _make_ask(call, can_last=True)(f"May I run {tool.name}: {subject or _shorten(args)}", "approve")
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
-        run.ports.approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
+        approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
         return
     if not is_yes(answer):
         raise ApprovalDenied(f"The person did not allow {tool.name} to run.")
 
 
-def _make_ask(run: TurnState, call: PendingToolCall, can_last: bool = False) -> Callable[[str, str], Any]:
+def _make_ask(call: ToolCallRun, can_last: bool = False) -> AskPerson:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
-        if key in run.ports.answers:
-            return run.ports.answers[key]  # None: nobody answered in time
+        if key in call.state.ports.answers:
+            return call.state.ports.answers[key]  # None: nobody answered in time
         raise Pause((Question(key, prompt, call.name, key, can_last),))
 
     return ask
@@ -212,17 +202,6 @@ def _make_ask(run: TurnState, call: PendingToolCall, can_last: bool = False) -> 
 def _shorten(args: dict[str, Any]) -> str:
     text = as_text(args)
     return text if len(text) <= 300 else text[:300] + "..."
-
-
-def _entry_of(call: PendingToolCall, done: OperationResult) -> Entry:
-    """What the model is told: a result that a hook left, the denial, or the error in words."""
-    result = done.after.get("result") if done.after is not None else done.value
-    denied = _denial_text_of(done)
-    text = as_text(result) if result is not None else denied
-    if done.error is not None and result is None:
-        text = denied or str(done.error) or type(done.error).__name__
-    unhandled = done.error is not None or bool(denied and result is None)
-    return Entry("tool", text, call_id=call.asked.id, name=call.asked.name, error=unhandled)
 
 
 def as_text(value: Any) -> str:

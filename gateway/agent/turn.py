@@ -8,41 +8,57 @@
       tools:after  node:after  message:add  agent:step                  their results; then the model again
     agent:end                                                           the reply
 
-It is a function of agent, history, message and ports; it knows no session, no platform and no database. It never
-raises for what a model, a tool or a hook did wrong: that is a status of the result. A cancellation of `ports.stop` is
-an interruption, and a result too; any other cancellation passes through, as does a journal that refuses a step.
+The names stand as they happen: each `:before` with its `:after`, what is within further in. A loaded skill (`skill:*`),
+a sub-agent (`handoff:*`) and a person's answer (`interrupt:*`) are pairs of the same kind, with a node of their own.
+
+Theory of operation
+-------------------
+A turn is a function of agent, history, message and ports; it knows no session, no platform and no database. What it
+needs of the world are the functions in `Ports`, and what it leaves is a `TurnResult`. It never raises for what a model,
+a tool or a hook did wrong: that is a status of the result. A cancellation of `ports.stop` is an interruption, and a
+result too; any other cancellation passes through, as does a journal that refuses a step.
+
+It can be run again at any time with the steps that it recorded before (`Ports.steps`): finished answers and tools are
+taken from there instead of being done and told again. That is how it goes on after a crash, and it is also how it
+waits. Who must ask a person raises Pause, which unwinds the whole turn; once there is an answer, the turn starts from
+its beginning, runs through its own steps, and comes to the same place, now with the answer in `Ports.answers`.
+
+So a turn is run in rounds. A round that pauses hands its questions to the hooks of `interrupt:before` first; those that
+a hook answers are answered at once, in the next round, and only what is left is for the person.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
 
 from gateway.agent.agent import Agent
 from gateway.agent.invocation import invoke
 from gateway.agent.model_call import apply_summary
-from gateway.agent.ports import Ports, TurnResult
-from gateway.agent.questions import prepare_question, process_answer
-from gateway.agent.replay import build_replay
-from gateway.agent.turn_state import StepNotRecorded, TurnState
-from gateway.events import Pause, Question
+from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.ports import EventEmitter, Ports, TurnResult
+from gateway.agent.tool_call import call_tool
+from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
+from gateway.events import Deny, Pause, Question
 from gateway.steps import Step
-from gateway.transcript import Entry
+from gateway.transcript import Entry, ToolCall
 
 ROUNDS = 10  # so often may hooks answer the questions of other hooks, before a person is asked after all
 
 
 async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports: Ports) -> TurnResult:
     """Let the agent answer the message. With the records of an interrupted run, go on where that one stopped."""
-    runs: list[TurnState] = []
+    states: list[TurnState] = []
     with ports.stop:
-        return await _run_rounds(agent, tuple(history), message, ports, runs)
-    reply = runs[-1].finish.reply if runs and runs[-1].finish else ""
-    entries = tuple(runs[-1].entries) if runs else ()
-    usage = runs[-1].usage if runs else TurnResult().usage
+        return await _run_rounds(agent, tuple(history), message, ports, states)
+    reply = states[-1].finish.reply if states and states[-1].finish else ""
+    entries = tuple(states[-1].entries) if states else ()
+    usage = states[-1].usage if states else TurnResult().usage
     return TurnResult(reply, entries or (message,), usage, "interrupted", stop="interrupted")
 
 
 async def _run_rounds(
-    agent: Agent, history: tuple[Entry, ...], message: Entry, ports: Ports, runs: list[TurnState]
+    agent: Agent, history: tuple[Entry, ...], message: Entry, ports: Ports, states: list[TurnState]
 ) -> TurnResult:
     """Run the turn; when it pauses and hooks know the answers themselves, run it again with them."""
     steps = list(ports.steps)
@@ -55,34 +71,134 @@ async def _run_rounds(
     for round_ in range(ROUNDS):
         known = build_replay(steps, ports.turn_id)
         inner = replace(ports, record=record, steps=tuple(steps))
-        view, summed = apply_summary(history, ports.session)
-        run = TurnState(agent, inner, view, known, summed=summed, resumed=resumed or round_ > 0)
-        runs.append(run)
+        view, summarized = apply_summary(history, ports.session)
+        state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)
+        states.append(state)
         try:
             if round_ == 0:
-                await _process_answers(run)
-            return await invoke(run, message)
+                await _process_answers(state)
+            return await invoke(state, message)
         except StepNotRecorded as refusal:
             raise refusal.error from None
         except Pause as pause:
-            questions = await _prepare_questions(run, pause.questions)
+            questions = await _prepare_questions(state, pause.questions)
         if questions:
-            return TurnResult("", (), run.usage, "paused", questions=questions, stop="paused")
-    return TurnResult("", (message,), run.usage, "failed", f"hooks answered each other's questions {ROUNDS} times")
+            return TurnResult("", (), state.usage, "paused", questions=questions, stop="paused")
+    return TurnResult("", (message,), state.usage, "failed", f"hooks answered each other's questions {ROUNDS} times")
 
 
-async def _process_answers(run: TurnState) -> None:
-    for name, response in list(run.ports.answers.items()):
-        run.ports.answers[name] = await process_answer(run, name, run.ports.asked.get(name, ""), response)
+async def _process_answers(state: TurnState) -> None:
+    """Each answer as the interceptors leave it. The node of its question runs from its start again, now with it."""
+    answers, asked = state.ports.answers, state.ports.asked
+    for name, response in list(answers.items()):
+        with suppress(Pause):  # an interceptor that asks about an answer changes nothing
+            answers[name] = await run_operation(AnswerVisit(state, name, asked.get(name, ""), response))
 
 
-async def _prepare_questions(run: TurnState, questions: tuple[Question, ...]) -> tuple[Question, ...]:
+async def _prepare_questions(state: TurnState, questions: tuple[Question, ...]) -> tuple[Question, ...]:
     """The questions that are left for a person, as interceptors want them put."""
     left = []
     for question in questions:
-        shown, answer = await prepare_question(run, question)
+        shown, answer = question, None
+        with suppress(Pause):  # an interceptor that asks about the asking changes nothing
+            shown, answer = await run_operation(QuestionVisit(state, question))
         if answer is None:
             left.append(shown)
         else:
-            run.ports.answers[question.id] = answer
+            state.ports.answers[question.id] = answer
     return tuple(left)
+
+
+@dataclass(slots=True)
+class QuestionVisit(Operation[tuple[Question, Any]]):
+    """A question on its way to a person: as the interceptors leave it, and an answer where one of them has it."""
+
+    question: Question
+    before = "interrupt:before"
+    after = ""  # comes with the answer: see `AnswerVisit`
+    node_type = "interrupt"
+
+    @property
+    def node_name(self) -> str:
+        return self.question.name
+
+    def before_fields(self) -> dict[str, Any]:
+        return {"name": self.question.name, "value": self.question.prompt}
+
+    async def act(self, event: Fields | None) -> None:
+        """The turn waits outside of this: it is run again with the answer."""
+
+    def after_fields(self, _result: OperationResult) -> dict[str, Any]:
+        return {}
+
+    def conclude(self, result: OperationResult) -> tuple[Question, Any]:
+        if result.error is not None:
+            raise result.error
+        if isinstance(result.outcome, Deny):
+            return self.denied(result.outcome.text)
+        prompt = str(result.before_event.get("value") or self.question.prompt)
+        return replace(self.question, prompt=prompt), None
+
+    def to_fields(self, value: tuple[Question, Any]) -> Any:
+        return value[1]
+
+    def from_fields(self, left: Any) -> tuple[Question, Any]:
+        return self.question, left
+
+    def denied(self, _text: str) -> tuple[Question, Any]:
+        return self.question, False
+
+
+@dataclass(slots=True)
+class AnswerVisit(Operation[Any]):
+    """A person's answer, as the interceptors leave it."""
+
+    name: str
+    prompt: str
+    response: Any
+    before = "interrupt:before"
+    after = "interrupt:after"
+    result_field = "response"
+    node_type = "interrupt"
+
+    @property
+    def node_name(self) -> str:
+        return self.name
+
+    def before_fields(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.prompt}
+
+    async def act(self, _event: Fields | None) -> Any:
+        return self.response
+
+    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+        response = False if isinstance(result.outcome, Deny) else result.value
+        return self.before_fields() | {"response": response}
+
+    def conclude(self, result: OperationResult) -> Any:
+        if result.error is not None:
+            raise result.error
+        return (result.after_event or self.after_fields(result)).get("response")
+
+    def denied(self, _text: str) -> bool:
+        return False
+
+
+def emit_agent_init(agent: Agent, emit: EventEmitter) -> None:
+    """Tell that an agent has been made, and its sub-agents with it."""
+    emit("agent:init", agent=agent.name, kind="main")
+    for below in agent.agents:
+        emit("agent:init", agent=below.name, kind="sub-agent")
+
+
+async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
+    """Use one of the agent's tools without its model: with the same events, checks and questions.
+
+    Raises:
+        Pause: a person has to be asked first.
+    """
+    try:
+        entry, _ = await call_tool(TurnState(agent, ports, (), Replay()), call, agent.tools)
+    except StepNotRecorded as refusal:
+        raise refusal.error from None
+    return entry

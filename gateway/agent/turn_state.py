@@ -1,28 +1,20 @@
-"""One run of an agent: its state, and how an operation stands between its two events.
-
-The promise of pairing is kept here alone: whatever happens to an operation or to the interceptors before it (an error,
-an outcome, a pause, a cancellation), the event after it is fired exactly once, and then what happened goes on its way.
-After a cancellation all that is left to fire shares a short grace, shielded from it.
-"""
+"""The state of one run of an agent, and what an interrupted run of the same turn has done already."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
 
 from gateway.agent.agent import Agent, TurnLimits
-from gateway.agent.error_fields import error_as_fields, error_from_fields
 from gateway.agent.ports import Ports, TurnResult, TurnStatus
-from gateway.agent.replay import Replay
-from gateway.events import Deny, End, Outcome, Pause, Retry
-from gateway.steps import Step, ToolFinished
+from gateway.events import Deny, End, Outcome, Pause
+from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted
 from gateway.transcript import Entry, Usage, as_message, entry_from
 
 log = logging.getLogger(__name__)
 
-RETRIES = 5
 EXIT_GRACE = 2.0
 WITHHELD = "[withheld]"
 
@@ -38,6 +30,35 @@ class StepNotRecorded(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """Finished answers by hop, tools by call id. Where there are several records of one thing, the last one counts.
+
+    `unjudged`: tools that have run, and about whose results an interceptor asked a person.
+    """
+
+    answers: dict[int, LlmStep] = field(default_factory=dict)
+    started: dict[str, ToolStarted] = field(default_factory=dict)
+    finished: dict[str, ToolFinished] = field(default_factory=dict)
+    unjudged: dict[str, ToolFinished] = field(default_factory=dict)
+
+
+def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
+    """The records of this turn; those of its sub-agents carry the id of the call behind that of the turn."""
+    known = Replay()
+    for step in steps:
+        if step.turn_id != turn_id:
+            continue
+        match step:
+            case LlmStep():
+                known.answers[step.hop] = step
+            case ToolStarted():
+                known.started[step.call_id] = step
+            case ToolFinished():
+                (known.finished if step.judged else known.unjudged)[step.call_id] = step
+    return known
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnding:
     """How a run ends: its reply, and why there is no more to do."""
 
@@ -45,28 +66,28 @@ class TurnEnding:
     status: TurnStatus = "ok"
     stop: str = "end_turn"
     hook_ended: str = ""
-    said: bool = False  # the reply stands in the transcript already
+    is_in_transcript: bool = False
 
 
 @dataclass(slots=True)
 class TurnState:
-    """The mutable state of one run, for the functions of this package."""
+    """The mutable state of one agent's part in a turn, for the functions of this package."""
 
     agent: Agent
     ports: Ports
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
-    note: str = ""  # what a sub-agent is told besides its instructions
+    handoff_note: str = ""  # what a sub-agent is told besides its instructions
     context_text: str = ""  # what the context files say
     missing: tuple[str, ...] = ()  # what the model is told of tools that cannot be had
     resumed: bool = False
     streams: bool = True
     prefix: str = ""
-    summed: int | None = None  # so many entries of the history a summary stands for; None: hooks changed the history
+    summarized: int | None = None  # so much of the history a summary stands for; None: hooks changed it
     entries: list[Entry] = field(default_factory=list)
-    base: int = 0  # how many of the entries are in the view already
+    base: int = 0  # so many of the entries are part of the view: an invocation before this one made them
     context: list[str] = field(default_factory=list)
-    state: dict[str, Any] = field(default_factory=dict)
+    node_state: dict[str, Any] = field(default_factory=dict)  # the bag that the hooks of nodes share
     usage: Usage = field(default_factory=Usage)
     hop: int = 0
     limits: TurnLimits = field(default_factory=TurnLimits)
@@ -74,7 +95,7 @@ class TurnState:
     model_name: str = ""
     partial: str = ""  # what was streamed of the present answer
     offered: frozenset[str] | None = None  # the tools that the last request named
-    recorded: dict[str, Entry] = field(default_factory=dict)  # tool results by call id, as they stand in the journal
+    recorded_results: dict[str, Entry] = field(default_factory=dict)  # by call id, as they were handed over as steps
     transferred: TurnResult | None = None  # what the agent made of it to whom the conversation was handed
     finish: TurnEnding | None = None
     exit_deadline: float | None = None
@@ -83,6 +104,11 @@ class TurnState:
     def is_behind(self) -> bool:
         """Did an earlier life of the turn get beyond this hop? Then all that the hop did is done, its events too."""
         return self.hop + 1 in self.replay.answers
+
+    @property
+    def new_entries(self) -> list[Entry]:
+        """What this invocation has added so far, and the view does not show."""
+        return self.entries[self.base :]
 
     async def fire(self, name: str, fields: dict[str, Any]) -> tuple[Fields, Outcome | None]:
         """The event as its hooks leave it; without hooks, the fields as they are."""
@@ -105,7 +131,7 @@ class TurnState:
                 log.exception("%s failed while the turn was being left", name)
 
     def grace(self) -> float:
-        """What is left of the time in which a run that is being left may still tell its hooks."""
+        """Seconds that are left for hooks to hear of a turn that is being left."""
         now = anyio.current_time()
         if self.exit_deadline is None:
             self.exit_deadline = now + EXIT_GRACE
@@ -122,7 +148,7 @@ class TurnState:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
         kept = withhold(entry, WITHHELD)
         try:
-            kept = await self._passed(entry)
+            kept = await self._fire_message_add(entry)
         finally:
             self.entries.append(kept)
         return kept
@@ -130,13 +156,13 @@ class TurnState:
     async def record(self, step: Step) -> None:
         """Write down what is done. Whoever cannot, no longer owns the turn and must not act on it."""
         if isinstance(step, ToolFinished) and step.judged:
-            self.recorded[step.call_id] = step.entry
+            self.recorded_results[step.call_id] = step.entry
         try:
             await self.ports.record(step)
         except Exception as error:
             raise StepNotRecorded(error) from error
 
-    async def _passed(self, entry: Entry) -> Entry:
+    async def _fire_message_add(self, entry: Entry) -> Entry:
         if not self.ports.wants("message:add"):
             return entry
         fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
@@ -156,82 +182,3 @@ def withhold(entry: Entry, text: str) -> Entry:
 def _keep_identity(old: Entry, new: Entry) -> Entry:
     """Interceptors change what is said, not what a message is: a result without its call would break the transcript."""
     return Entry(old.role, new.content, old.tool_calls, old.call_id, old.name, new.error)
-
-
-@dataclass(slots=True)
-class OperationResult:
-    """What became of an operation: its value or error, the outcome that prevented it, and its event afterwards.
-
-    `after` is None when nobody wanted to be told. `given`: a hook gave the value. `left`: why the run is being left.
-    """
-
-    before: Fields = field(default_factory=dict)
-    value: Any = None
-    error: Exception | None = None
-    outcome: Outcome | None = None
-    given: bool = False
-    left: str = ""
-    after: Fields | None = None
-    verdict: Outcome | None = None
-
-    @property
-    def retry(self) -> Retry | None:
-        return self.verdict if isinstance(self.verdict, Retry) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Something that happens between two events.
-
-    `ask` and `tell` give their fields, and are not called when nobody wants them. `act` gets the event as the hooks
-    left it, or None when there were none.
-    """
-
-    before: str
-    after: str
-    ask: Callable[[], dict[str, Any]]
-    act: Callable[[Fields | None], Awaitable[Any]]
-    tell: Callable[[OperationResult], dict[str, Any]]
-    instead: Callable[[OperationResult], Awaitable[None]] | None = None  # what is done when hooks prevent it
-
-
-async def run_operation(run: TurnState, operation: Operation) -> OperationResult:
-    """Carry out an operation between its events. What the hooks made of its error is in `error`; it is not raised."""
-    done = OperationResult()
-    try:
-        event = await _fire_before(run, operation, done)
-        if done.given or done.outcome or done.error:
-            if operation.instead:
-                await operation.instead(done)
-        else:
-            done.value = await operation.act(event)
-    except Exception as error:  # noqa: BLE001 - whatever a tool, a model or a hook raises, the event after it says so
-        done.error = error
-    except BaseException as leaving:
-        done.left = "paused" if isinstance(leaving, Pause) else "interrupted"
-        if run.ports.wants(operation.after):
-            await run.fire_on_exit(operation.after, {"error": None, **operation.tell(done)})
-        raise
-    if run.ports.wants(operation.after):
-        told = error_as_fields(done.error)
-        done.after, done.verdict = await run.fire(operation.after, {"error": told, **operation.tell(done)})
-        done.error = error_from_fields(done.after.get("error"), done.error, told)
-    return done
-
-
-async def _fire_before(run: TurnState, operation: Operation, done: OperationResult) -> Fields | None:
-    """The event before the operation, as the hooks leave it; what they decided stands in `done`."""
-    if not run.ports.wants(operation.before):
-        return None
-    try:
-        done.before, done.outcome = await run.fire(operation.before, operation.ask())
-    except Exception as error:  # noqa: BLE001 - a hook with `on_error: raise` makes the operation fail
-        done.error = error
-    if done.outcome is None and (given := done.before.get("result")) is not None:
-        done.value, done.given = given, True
-    return done.before
-
-
-async def wait_before_retry(retry: Retry) -> None:
-    if retry.delay > 0:
-        await anyio.sleep(retry.delay)

@@ -10,9 +10,8 @@ import anyio
 import msgspec
 
 from gateway.access import INTERNAL
-from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext
+from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
 from gateway.agent.skills import read_skill
-from gateway.agent.tool_runner import run_tool
 from gateway.commands import Command
 from gateway.errors import AgentError, HookError, ModelError
 from gateway.events import Pause

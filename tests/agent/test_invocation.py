@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.agent.error_fields import error_as_fields, error_from_fields
+from gateway.agent.operation import error_as_fields, error_from_fields
 from gateway.errors import ModelError
 from gateway.events import Deny, End, Retry
 from gateway.transcript import Entry
