@@ -10,7 +10,7 @@ from gateway.agent.libraries import is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
 from gateway.agent.models.fallback import RetryPolicy
-from gateway.agent.models.openai import TokenPrice
+from gateway.agent.models.provider import TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools

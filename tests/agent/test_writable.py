@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from gateway.agent import Agent, tool
-from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
+from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.script import script
+from gateway.backoff import Backoff
 from gateway.events import Deny, Retry, on
 from gateway.hooks import HookRegistry
 from gateway.transcript import Entry
@@ -60,8 +61,8 @@ async def test_storage_retry_and_trimming_are_hooks(stage, tmp_path):
 @pytest.mark.row("STR-81")
 async def test_hooks_stand_outside_of_what_wraps_a_model(stage):
     """What tries again and falls back is between one `llm:before` and one `llm:after`, which sees what came of it."""
-    model = make_fallback_model(
-        [script(THROTTLED, THROTTLED), script("from the second")], RetryPolicy(tries=2, first=0.001)
+    model = FallbackModel(
+        (script(THROTTLED, THROTTLED), script("from the second")), RetryPolicy(2, Backoff(0.001, 0.01))
     )
     result = await stage.play(stage.agent(model=model))
     assert result.reply == stage.fields("llm:after")["content"] == "from the second"

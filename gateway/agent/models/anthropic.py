@@ -1,8 +1,4 @@
-"""Models of Anthropic in their own language, through the official library; an extra, since it is large.
-
-As with OpenAI's: the library gives keys, headers, connections and typed errors, and does not retry; the request is
-encoded and the stream is read by us.
-"""
+"""Models of Anthropic in their own language; the library is an extra, since it is large."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +7,15 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest, ToolSpec
-from gateway.agent.models.openai import TokenPrice
-from gateway.agent.models.provider import SseDecoder, as_model_error
-from gateway.agent.tools import RAW_ARGS
+from gateway.agent.models.provider import (
+    HttpModel,
+    PartialToolCall,
+    SseDecoder,
+    TokenPrice,
+    as_model_error,
+    decode_event,
+)
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall, Usage
 
@@ -97,10 +97,7 @@ def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, An
 
 def parse_event(data: bytes) -> MessageStreamEvent:
     """One event of the stream. Raises ModelError when it is none, or says that the answer broke off."""
-    try:
-        event = _decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
+    event = decode_event(_decoder, data)
     if event.error is not None:
         kind = ERROR_KINDS.get(event.error.type, "request")
         raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
@@ -116,12 +113,11 @@ class MessageAccumulator:
     is_over: bool = False
     _read: int = 0
     _written: int = 0
-    _calls: dict[int, "_PartialToolUse"] = field(default_factory=dict)
+    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
 
     @property
     def usage(self) -> Usage:
-        cost = (self._read * self.price.input + self._written * self.price.output) / 1_000_000
-        return Usage(self._read, self._written, cost=cost)
+        return self.price.usage_of(self._read, self._written)
 
     def add(self, event: MessageStreamEvent) -> str:
         """The text that came with this event."""
@@ -130,7 +126,7 @@ class MessageAccumulator:
                 self._count(event.message.usage)
             case "content_block_start" if event.content_block:
                 if event.content_block.type == "tool_use":
-                    self._calls[event.index] = _PartialToolUse(event.content_block.id, event.content_block.name)
+                    self._calls[event.index] = PartialToolCall(event.content_block.id, event.content_block.name)
                 return event.content_block.text
             case "content_block_delta" if event.delta:
                 if event.index in self._calls:
@@ -146,7 +142,7 @@ class MessageAccumulator:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, complete, in their order."""
-        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for _, call in sorted(self._calls.items()))
+        return tuple(call.complete() for _, call in sorted(self._calls.items()))
 
     def _count(self, usage: _MessageUsage) -> None:
         """Counts are of the whole answer so far; those of the cache are part of what was read."""
@@ -155,22 +151,15 @@ class MessageAccumulator:
         self._written = max(self._written, usage.output_tokens or 0)
 
 
-@dataclass(slots=True)
-class _PartialToolUse:
-    id: str
-    name: str
-    text: str = ""
-
-
 def _messages(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
-    """People and tools speak with one voice here: what follows each other from them is one message."""
+    """People and tools have one role here: what follows each other from them is one message."""
     role, blocks = "", list[dict[str, Any]]()
     for entry in entries:
-        voice = "assistant" if entry.role == "assistant" else "user"
-        if voice != role and blocks:
+        next_role = "assistant" if entry.role == "assistant" else "user"
+        if next_role != role and blocks:
             yield {"role": role, "content": blocks}
             blocks = []
-        role = voice
+        role = next_role
         blocks += _blocks(entry)
     if blocks:
         yield {"role": role, "content": blocks}
@@ -191,46 +180,17 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
 
 
-def _parse_args(text: str) -> dict[str, Any]:
-    if not text.strip():
-        return {}
-    try:
-        args = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return {RAW_ARGS: text}
-    return args if isinstance(args, dict) else {RAW_ARGS: text}
+class AnthropicModel(HttpModel):
+    """One model, at Anthropic's own endpoint or one that speaks its language."""
 
-
-PATH = "/v1/messages"
-HEADERS = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-
-
-@dataclass(slots=True)
-class AnthropicModel:
-    """One model. `stall` is how long nothing may come; `extra` stands in every request's body."""
-
-    name: str
-    api_key: str = field(default="", repr=False)
-    base_url: str = ""
-    stall: float = 180.0
-    connect: float = 15.0
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    price: TokenPrice = field(default_factory=TokenPrice)
-    _client: Any = field(default=None, init=False, repr=False)
-    _response: Any = field(default=None, init=False, repr=False)
+    library = "anthropic"
+    client_name = "AsyncAnthropic"
+    default_url = "https://api.anthropic.com"
+    path = "/v1/messages"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        body, answer, events = (
-            build_request_body(request, self.name, self.extra),
-            MessageAccumulator(self.price),
-            SseDecoder(),
-        )
-        try:
-            response = await self._post(body)
-        except Exception as error:
-            raise as_model_error(error) from error
+        answer, events = MessageAccumulator(self.price), SseDecoder()
+        response = await self.post(build_request_body(request, self.name, self.extra))
         try:
             async for piece in response.aiter_bytes():
                 for data in events.feed(piece):
@@ -249,33 +209,3 @@ class AnthropicModel:
         if answer.stop == "refusal":
             raise ModelError("the model refused to answer", kind="filter")
         yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=STOP_REASONS.get(answer.stop, answer.stop))
-
-    async def aclose(self) -> None:
-        """Close the connections; the model can be used again afterwards."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    async def _post(self, body: bytes) -> Any:
-        if self._client is None:
-            # A second for the first model of a process: not on the loop, where others wait.
-            modules = await anyio.to_thread.run_sync(load_library, "anthropic")
-            self._client = self._client or self._connected(*modules)
-        return await self._client.post(
-            PATH,
-            cast_to=self._response,  # the bare response: the library then leaves the body to us
-            content=body,
-            options={"headers": HEADERS},
-            stream=True,
-            stream_cls=None,
-        )
-
-    def _connected(self, sdk: Any, http: Any) -> Any:
-        self._response = http.Response
-        return sdk.AsyncAnthropic(
-            api_key=self.api_key or "none",
-            base_url=self.base_url or "https://api.anthropic.com",
-            default_headers=dict(self.headers),
-            timeout=http.Timeout(self.stall, connect=self.connect),
-            max_retries=0,
-        )

@@ -15,8 +15,9 @@ import anyio
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.demo import DemoModel
-from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
-from gateway.agent.models.openai import OpenAIModel, TokenPrice
+from gateway.agent.models.fallback import PATIENCE, FallbackModel, RetryPolicy
+from gateway.agent.models.openai import OpenAIModel
+from gateway.agent.models.provider import HttpModel, TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.ports import EventRunner
 from gateway.errors import ConfigError, ModelError
@@ -98,10 +99,10 @@ class LazyModel:
 
 
 def lazy_model(
-    specs: tuple[ModelSpec, ...], run: EventRunner, wants: Callable[[str], bool], patience: RetryPolicy | None = None
+    specs: tuple[ModelSpec, ...], run: EventRunner, wants: Callable[[str], bool], patience: RetryPolicy = PATIENCE
 ) -> Model:
     """The first of these models that answers; each is made when it is first needed, and tried again with patience."""
-    return make_fallback_model([LazyModel(spec, run, wants) for spec in specs], patience)
+    return FallbackModel(tuple(LazyModel(spec, run, wants) for spec in specs), patience)
 
 
 def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
@@ -119,20 +120,13 @@ def _model_from_hook(spec: ModelSpec, given: Any) -> Model:
     return model
 
 
-def _openai(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-    return OpenAIModel(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
+def _http(kind: type[HttpModel]) -> ModelMaker:
+    return lambda spec, model, kwargs: kind(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
 
 
-def _anthropic(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-    return AnthropicModel(model, **{"api_key": spec.api_key, "price": spec.price, **kwargs})
-
-
-def _demo(_spec: ModelSpec, _model: str, kwargs: dict[str, Any]) -> Model:
-    return DemoModel(**kwargs)
-
-
-def _script(_spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
-    return read_script(Path(kwargs.get("path") or model))
-
-
-MODEL_MAKERS: Mapping[str, ModelMaker] = {"openai": _openai, "anthropic": _anthropic, "demo": _demo, "script": _script}
+MODEL_MAKERS: Mapping[str, ModelMaker] = {
+    "openai": _http(OpenAIModel),
+    "anthropic": _http(AnthropicModel),
+    "demo": lambda _spec, _model, kwargs: DemoModel(**kwargs),
+    "script": lambda _spec, model, kwargs: read_script(Path(kwargs.get("path") or model)),
+}

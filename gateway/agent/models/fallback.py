@@ -5,34 +5,38 @@ which hooks may answer with a Retry.
 """
 
 import logging
-import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
 import anyio
 
 from gateway.agent.model import Chunk, Model, ModelRequest
+from gateway.backoff import Backoff
+from gateway.config.settings import ModelSettings
 from gateway.errors import ModelError
 
 log = logging.getLogger(__name__)
 
 RETRYABLE_KINDS = frozenset({"rate", "overload", "network", "timeout", "response"})
 FINAL_KINDS = frozenset({"filter", "script"})
+DEFAULT_TRIES = ModelSettings().retries + 1
+BACKOFF = Backoff(0.5, 30.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often one model is tried, and how long is waited before the next try: doubling, with jitter."""
+    """How often one model is tried, and how long is waited before the next try."""
 
-    tries: int = 4
-    first: float = 0.5
-    longest: float = 30.0
+    tries: int = DEFAULT_TRIES
+    backoff: Backoff = BACKOFF
 
-    def wait(self, attempt: int, asked: float | None) -> float:
+    def pause_after(self, failures: int, asked: float | None) -> float:
         """Seconds before the next try; what the endpoint asks for counts, as far as it is bearable."""
-        own = min(self.first * 2.0**attempt, self.longest) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
-        return max(own, min(asked or 0.0, self.longest))
+        return max(self.backoff.pause_after(failures), min(asked or 0.0, self.backoff.longest))
+
+
+PATIENCE = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class FallbackModel:
     """The first of these models that answers. Another name for the model holds for the first alone."""
 
     models: tuple[Model, ...]
-    patience: RetryPolicy = RetryPolicy()
+    patience: RetryPolicy = PATIENCE
 
     @property
     def name(self) -> str:
@@ -51,7 +55,7 @@ class FallbackModel:
         failure: ModelError | None = None
         for number, model in enumerate(self.models):
             asked = request if number == 0 else _without_model_name(request)
-            for attempt in range(self.patience.tries):
+            for failures in range(1, self.patience.tries + 1):
                 has_begun = False
                 try:
                     async with aclosing(model.stream(asked)) as chunks:  # type: ignore[type-var]  # async generators
@@ -63,15 +67,15 @@ class FallbackModel:
                     if has_begun or error.kind in FINAL_KINDS:
                         raise
                     failure = error
-                if failure.kind not in RETRYABLE_KINDS or attempt + 1 == self.patience.tries:
+                if failure.kind not in RETRYABLE_KINDS or failures == self.patience.tries:
                     break
-                await self._pause(model, failure, attempt)
+                await self._pause(model, failure, failures)
             self._give_up(failure, number)
         assert failure
         raise failure
 
-    async def _pause(self, model: Model, failure: ModelError, attempt: int) -> None:
-        seconds = self.patience.wait(attempt, failure.retry_after)
+    async def _pause(self, model: Model, failure: ModelError, failures: int) -> None:
+        seconds = self.patience.pause_after(failures, failure.retry_after)
         log.info("the model %s failed (%s: %s); again in %.1f s", model.name, failure.kind, failure, seconds)
         await anyio.sleep(seconds)
 
@@ -79,10 +83,6 @@ class FallbackModel:
         if number + 1 < len(self.models):
             names = self.models[number].name, self.models[number + 1].name
             log.warning("the model %s does not answer (%s); falling back to %s", names[0], failure, names[1])
-
-
-def make_fallback_model(models: Sequence[Model], patience: RetryPolicy | None = None) -> Model:
-    return FallbackModel(tuple(models), patience or RetryPolicy())
 
 
 def _without_model_name(request: ModelRequest) -> ModelRequest:

@@ -1,9 +1,4 @@
-"""Models behind any endpoint that speaks OpenAI's chat completions, through the official library.
-
-The library gives keys, addresses, headers, connections and typed errors. The request is encoded and the stream is read
-by us: its typed objects cost more time than all the rest of a turn. It does not retry: that is done in one place, which
-is `resilient`.
-"""
+"""Models behind any endpoint that speaks OpenAI's chat completions."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
@@ -13,13 +8,20 @@ from typing import Any
 import anyio
 import msgspec
 
-from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest, ToolSpec
-from gateway.agent.models.provider import SseDecoder, as_model_error
-from gateway.agent.tools import RAW_ARGS
+from gateway.agent.models.provider import (
+    HttpModel,
+    PartialToolCall,
+    SseDecoder,
+    TokenPrice,
+    as_model_error,
+    decode_event,
+)
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall, Usage
 
+DONE_MARKER = b"[DONE]"
+DRAIN_SECONDS = 0.5  # for what may still come after the last word
 OPTIONS = frozenset(
     {
         "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "seed",
@@ -66,14 +68,6 @@ class CompletionChunk(msgspec.Struct):
 _decoder = msgspec.json.Decoder(CompletionChunk)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPrice:
-    """What a million tokens cost, in the currency of the person's account."""
-
-    input: float = 0.0
-    output: float = 0.0
-
-
 def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
     """The request as the endpoint wants it."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
@@ -92,10 +86,7 @@ def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, An
 
 def parse_chunk(data: bytes) -> CompletionChunk:
     """One event of the stream. Raises ModelError when it is none."""
-    try:
-        piece = _decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
+    piece = decode_event(_decoder, data)
     if piece.error:
         raise ModelError(f"the model's endpoint broke off: {_error_text(piece.error)}", kind=_error_kind(piece.error))
     return piece
@@ -108,14 +99,12 @@ class CompletionAccumulator:
     price: TokenPrice = field(default_factory=TokenPrice)
     usage: Usage | None = None
     stop: str = ""
-    _calls: dict[int, "_PartialToolCall"] = field(default_factory=dict)
+    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
 
     def add(self, piece: CompletionChunk) -> str:
         """The text that came with this piece."""
         if piece.usage:
-            spent, made = piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0
-            cost = (spent * self.price.input + made * self.price.output) / 1_000_000
-            self.usage = Usage(spent, made, cost=cost)
+            self.usage = self.price.usage_of(piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0)
         text = ""
         for choice in (piece.choices or ())[:1]:
             self.stop = choice.finish_reason or self.stop
@@ -128,12 +117,12 @@ class CompletionAccumulator:
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, complete, in the order in which the model began them."""
-        return tuple(ToolCall(call.id, call.name, _parse_args(call.text)) for call in self._calls.values())
+        return tuple(call.complete() for call in self._calls.values())
 
     def _grow(self, calls: Iterable[_ToolCallDelta]) -> None:
         for call in calls:
             place = call.index if call.index is not None else self._place(call)
-            growing = self._calls.setdefault(place, _PartialToolCall())
+            growing = self._calls.setdefault(place, PartialToolCall())
             growing.id = growing.id or call.id or ""
             if call.function:
                 growing.name = growing.name or call.function.name or ""
@@ -145,13 +134,6 @@ class CompletionAccumulator:
         last = max(self._calls, default=-1)
         begins = bool(call.id and (last < 0 or self._calls[last].id != call.id))
         return last + 1 if begins or last < 0 else last
-
-
-@dataclass(slots=True)
-class _PartialToolCall:
-    id: str = ""
-    name: str = ""
-    text: str = ""
 
 
 def _message(entry: Entry) -> dict[str, Any]:
@@ -171,16 +153,6 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _parse_args(text: str) -> dict[str, Any]:
-    if not text.strip():
-        return {}
-    try:
-        args = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return {RAW_ARGS: text}
-    return args if isinstance(args, dict) else {RAW_ARGS: text}
-
-
 def _encode_arguments(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
@@ -195,34 +167,17 @@ def _error_kind(error: Any) -> str:
     return next((kind for word, kind in words.items() if word in text), "overload")
 
 
-DONE_MARKER = b"[DONE]"
-DRAIN_SECONDS = 0.5  # seconds for what may still come after the last word
-PATH = "/chat/completions"
+class OpenAIModel(HttpModel):
+    """One model, at OpenAI's own endpoint or any other that speaks its language."""
 
-
-@dataclass(slots=True)
-class OpenAIModel:
-    """One model. `stall` is how long nothing may come; `extra` stands in every request's body."""
-
-    name: str
-    api_key: str = field(default="", repr=False)
-    base_url: str = ""
-    stall: float = 180.0
-    connect: float = 15.0
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    price: TokenPrice = field(default_factory=TokenPrice)
-    _client: Any = field(default=None, init=False, repr=False)
-    _response: Any = field(default=None, init=False, repr=False)
+    library = "openai"
+    client_name = "AsyncOpenAI"
+    default_url = "https://api.openai.com/v1"
+    path = "/chat/completions"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        body = build_request_body(request, self.name, self.extra)
         answer = CompletionAccumulator(self.price)
-        try:
-            response = await self._post(body)
-        except Exception as error:
-            raise as_model_error(error) from error
+        response = await self.post(build_request_body(request, self.name, self.extra))
         events, is_done = _read_events(response), False
         try:
             async for data in events:
@@ -241,36 +196,6 @@ class OpenAIModel:
         if answer.stop == "content_filter":
             raise ModelError("the model's provider withheld the answer", kind="filter")
         yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=answer.stop)
-
-    async def aclose(self) -> None:
-        """Close the connections; the model can be used again afterwards."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    async def _post(self, body: bytes) -> Any:
-        if self._client is None:
-            # Half a second for the first model of a process: not on the loop, where others wait.
-            modules = await anyio.to_thread.run_sync(load_library, "openai")
-            self._client = self._client or self._connected(*modules)
-        return await self._client.post(
-            PATH,
-            cast_to=self._response,  # the bare response: the library then leaves the body to us
-            content=body,
-            options={"headers": {"Content-Type": "application/json", "Accept": "text/event-stream"}},
-            stream=True,
-            stream_cls=None,
-        )
-
-    def _connected(self, sdk: Any, http: Any) -> Any:
-        self._response = http.Response
-        return sdk.AsyncOpenAI(
-            api_key=self.api_key or "none",
-            base_url=self.base_url or "https://api.openai.com/v1",
-            default_headers=dict(self.headers),
-            timeout=http.Timeout(self.stall, connect=self.connect),
-            max_retries=0,
-        )
 
 
 async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:

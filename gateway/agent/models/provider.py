@@ -1,13 +1,29 @@
-"""What went wrong with a model, in one taxonomy for all providers: the `kind` of a `ModelError`.
+"""What models behind an HTTP endpoint have in common, whoever the provider is.
 
-auth, quota, rate, overload, context, network, timeout, filter, missing, request, response; `other` for the rest.
+The provider's library gives keys, addresses, headers, connections and typed errors. It is loaded when the model is
+first used, and told not to retry: that is done in one place, `gateway.agent.models.fallback`. The request is encoded
+and the stream is read by us, since the library's typed objects cost more time than all the rest of a turn.
+
+What goes wrong is a `ModelError`, by one taxonomy for all providers: auth, quota, rate, overload, context, network,
+timeout, filter, missing, request, response; `other` for the rest.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway.agent.libraries import load_library
+from gateway.agent.model import Chunk, ModelRequest
+from gateway.agent.tools import RAW_ARGS
+from gateway.config.settings import ModelSettings
 from gateway.errors import ModelError
+from gateway.transcript import ToolCall, Usage
 
 BY_STATUS: Mapping[int, str] = {
     400: "request",
@@ -23,7 +39,108 @@ BY_STATUS: Mapping[int, str] = {
 TOO_LONG = re.compile(r"context.{0,20}(length|window|size)|maximum context|too many tokens|prompt is too long")
 NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|billing")
 FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
-LONGEST = 500
+LONGEST_ERROR = 500
+LONGEST_LINE = 16_000_000
+
+Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrice:
+    """What a million tokens cost, in the currency of the person's account."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def usage_of(self, read: int, written: int) -> Usage:
+        """So many tokens, and what they cost."""
+        return Usage(read, written, cost=(read * self.input + written * self.output) / 1_000_000)
+
+
+@dataclass(slots=True)
+class HttpModel(ABC):
+    """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body."""
+
+    name: str
+    api_key: str = field(default="", repr=False)
+    base_url: str = ""
+    stall: float = ModelSettings().timeout
+    connect: float = 15.0
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    price: TokenPrice = field(default_factory=TokenPrice)
+    _client: Any = field(default=None, init=False, repr=False)
+    _response: Any = field(default=None, init=False, repr=False)
+
+    library: ClassVar[str]
+    client_name: ClassVar[str]  # of the class in the library
+    default_url: ClassVar[str]
+    path: ClassVar[str]
+
+    @abstractmethod
+    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The answer, as it comes. Raises ModelError, whatever goes wrong."""
+
+    async def aclose(self) -> None:
+        """Close the connections; the model can be used again afterwards."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def post(self, body: bytes) -> Any:
+        """The response of the endpoint, whose body is still to be read. Raises ModelError when there is none."""
+        try:
+            if self._client is None:
+                # A second for the first model of a process: not on the loop, where others wait.
+                modules = await anyio.to_thread.run_sync(load_library, self.library)
+                self._client = self._client or self._connect(*modules)
+            return await self._client.post(
+                self.path,
+                cast_to=self._response,  # the bare response: the library then leaves the body to us
+                content=body,
+                options={"headers": {"Content-Type": "application/json", "Accept": "text/event-stream"}},
+                stream=True,
+                stream_cls=None,
+            )
+        except Exception as error:
+            raise as_model_error(error) from error
+
+    def _connect(self, sdk: Any, http: Any) -> Any:
+        self._response = http.Response
+        return getattr(sdk, self.client_name)(
+            api_key=self.api_key or "none",
+            base_url=self.base_url or self.default_url,
+            default_headers=dict(self.headers),
+            timeout=http.Timeout(self.stall, connect=self.connect),
+            max_retries=0,
+        )
+
+
+@dataclass(slots=True)
+class PartialToolCall:
+    """A tool call that is still streaming in; `text` are its arguments so far."""
+
+    id: str = ""
+    name: str = ""
+    text: str = ""
+
+    def complete(self) -> ToolCall:
+        """The call, now that all of it is there. Arguments that are no JSON object are kept as they came."""
+        args: Any = {}
+        if self.text.strip():
+            try:
+                args = msgspec.json.decode(self.text)
+            except msgspec.DecodeError:
+                args = None
+        return ToolCall(self.id, self.name, args if isinstance(args, dict) else {RAW_ARGS: self.text})
+
+
+def decode_event(decoder: "msgspec.json.Decoder[Decoded]", data: bytes) -> Decoded:
+    """One event of a stream. Raises ModelError when it has another shape."""
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
 
 
 def as_model_error(error: Exception) -> ModelError:
@@ -38,10 +155,10 @@ def as_model_error(error: Exception) -> ModelError:
         return ModelError("the model's endpoint took too long to answer", kind="timeout")
     if re.search(r"Connect|Protocol|Network|ReadError|WriteError|Closed", name):
         cause = error.__cause__ or error
-        return ModelError(f"the model's endpoint could not be reached: {cause}"[:LONGEST], kind="network")
+        return ModelError(f"the model's endpoint could not be reached: {cause}"[:LONGEST_ERROR], kind="network")
     if isinstance(error, ValueError):
-        return ModelError(f"the model's endpoint sent what is no answer: {error}"[:LONGEST], kind="response")
-    return ModelError(f"{type(error).__name__}: {error}"[:LONGEST])
+        return ModelError(f"the model's endpoint sent what is no answer: {error}"[:LONGEST_ERROR], kind="response")
+    return ModelError(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
 
 def _kind(status: int, error: Exception) -> str:
@@ -61,8 +178,8 @@ def _text_of(error: Exception) -> str:
     body: Any = getattr(error, "body", None)
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         body = body["error"]
-    said = body.get("message") if isinstance(body, dict) else None
-    return f"HTTP {getattr(error, 'status_code', '?')}: {said or error}"[:LONGEST]
+    words = body.get("message") if isinstance(body, dict) else None
+    return f"HTTP {getattr(error, 'status_code', '?')}: {words or error}"[:LONGEST_ERROR]
 
 
 def _retry_after(error: Exception) -> float | None:
@@ -75,11 +192,8 @@ def _retry_after(error: Exception) -> float | None:
         return None
 
 
-LONGEST_LINE = 16_000_000
-
-
 class SseDecoder:
-    """Feed it bytes; it gives the data of the events that are complete."""
+    """Reads server-sent events: feed it bytes, and it gives the data of the events that are complete."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
-from gateway.agent.models.openai import CompletionAccumulator, TokenPrice, build_request_body, parse_chunk
-from gateway.agent.models.provider import SseDecoder
+from gateway.agent.models.openai import CompletionAccumulator, build_request_body, parse_chunk
+from gateway.agent.models.provider import SseDecoder, TokenPrice
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall
 

@@ -5,6 +5,7 @@ import pytest
 from gateway.agent.models.factory import LazyModel, ModelSpec, lazy_model, make_model
 from gateway.agent.models.fallback import RetryPolicy
 from gateway.agent.models.script import script
+from gateway.backoff import Backoff
 from gateway.errors import ConfigError
 
 DEMO = ModelSpec("main", "demo", "demo", kwargs={"delay": 0})
@@ -98,7 +99,7 @@ def test_a_model_that_cannot_be_made_says_why(spec, words):
 )
 async def test_a_model_is_tried_again_and_then_the_next_before_the_first_word(stage, kinds, reply):
     model = lazy_model(
-        (ModelSpec("a", "demo"), ModelSpec("b", "demo")), stage.run, stage.wants, RetryPolicy(tries=3, first=0.001)
+        (ModelSpec("a", "demo"), ModelSpec("b", "demo")), stage.run, stage.wants, RetryPolicy(3, Backoff(0.001, 0.01))
     )
     models = iter([script(*({"error": {"kind": kind}} for kind in kinds), "here"), script("the other")])
     stage.on("model:create")(lambda event: {"result": next(models)})
@@ -115,7 +116,7 @@ async def test_after_the_first_word_nothing_is_begun_anew(stage):
 
 
 def test_what_an_endpoint_asks_for_is_waited_for_within_reason():
-    patience = RetryPolicy(first=0.5, longest=30)
-    assert 0.25 <= patience.wait(0, None) <= 0.5
-    assert patience.wait(0, 7) == 7
-    assert patience.wait(0, 3600) == 30
+    patience = RetryPolicy(backoff=Backoff(0.5, 30.0, 0.5, 1.0))
+    assert 0.25 <= patience.pause_after(1, None) <= 0.5
+    assert patience.pause_after(1, 7) == 7
+    assert patience.pause_after(1, 3600) == 30

@@ -7,8 +7,9 @@ import time
 import anyio
 import pytest
 
-from gateway.agent.models.fallback import RetryPolicy, make_fallback_model
+from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
+from gateway.backoff import Backoff
 from gateway.transcript import Usage
 
 
@@ -189,7 +190,7 @@ async def test_a_passing_refusal_is_tried_again_once_in_one_layer(stage, endpoin
     """The library itself does not retry, or the waits would multiply."""
     endpoint.answer(429, b"{}", retry_after_ms="20")
     endpoint.stream(said("ok", "stop"), "[DONE]")
-    result = await stage.play(stage.agent(model=make_fallback_model([model], RetryPolicy(tries=2, first=0.001))))
+    result = await stage.play(stage.agent(model=FallbackModel((model,), RetryPolicy(2, Backoff(0.001, 0.01)))))
     assert (result.reply, len(endpoint.requests)) == ("ok", 2)
 
 
