@@ -22,6 +22,7 @@ from pathlib import Path
 
 import anyio
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import build_verbs
@@ -127,8 +128,9 @@ async def soak_all(seconds: float, pause: float, names: Sequence[str]) -> Soak:
             allowed = ",".join(wire.known_as(one) for one in (ANN, BEN))
             environ |= {**wire.environ, f"{wire.network.upper()}_ALLOWED_USERS": allowed}
         prepare_home(started.home)
+        configuration = load_configuration(load_settings_schema(), started.home, environ)
         gateway = await stack.enter_async_context(
-            open_gateway(started.home, load_configuration(started.home, environ), Shutdown(10.0), build_verbs)
+            open_gateway(started.home, configuration, Shutdown(10.0), build_verbs)
         )
         while not all(one.presence.facts.up for one in gateway.platforms):  # noqa: ASYNC110 - there is no event for all
             await anyio.sleep(0.05)

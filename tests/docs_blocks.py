@@ -24,6 +24,7 @@ from sybil import Document, Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
 from gateway.hooks.folders.manifest_reader import read_manifest
@@ -223,6 +224,6 @@ def read_as_config(place: Path, text: str) -> None:
     home.own_folder.mkdir(parents=True, mode=0o700)
     home.config.touch(0o600)
     home.config.write_text(text)
-    configuration = load_configuration(home, {"HOME": str(place)})
+    configuration = load_configuration(load_settings_schema(), home, {"HOME": str(place)})
     wrong = [finding for finding in configuration.warnings if "has no key" not in finding.what]  # nor has a page
     assert not wrong, wrong

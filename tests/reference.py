@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import COMMANDS, PROGRAM, build_command_parser
 from gateway.commands import BUILT_IN, Command
 from gateway.config.reference import SettingRow, list_settings
@@ -69,7 +70,7 @@ def sentence(text: str) -> str:
 
 def configuration() -> Iterator[str]:
     yield CONFIGURATION
-    for section, settings in groupby(list_settings(), lambda row: row.name.partition(".")[0]):
+    for section, settings in groupby(list_settings(load_settings_schema()), lambda row: row.name.partition(".")[0]):
         yield f"## {section}\n"
         for row in settings:
             yield from setting(row)

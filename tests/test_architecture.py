@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.folder import load_settings_schema
+
 ROOT = Path(__file__).parent.parent
 HOOK_FOLDERS = ("hooks_builtin/", "sample_hooks/")
 BUILT = ("gateway/", *HOOK_FOLDERS)
@@ -23,37 +26,23 @@ MOST_METHODS = 15
 MOST_ARGUMENTS = 7
 EMPTY_FILE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "core"}
 EMPTY_CLASS_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Mixin)$|^Base[A-Z]")
-PLATFORM_NAMES = re.compile(r"telegram|discord|slack", re.IGNORECASE)
+PLATFORM_NAMES = re.compile("|".join(ADAPTERS), re.IGNORECASE)
 HERMES_SHAPES = "gateway/hermes/shim/"  # has Hermes's own list of networks, as handlers import it
-# `logs` knows the shapes of their tokens, and how talkative their libraries are.
-KNOW_PLATFORMS = (
-    "gateway/adapters/",
-    "gateway/config/",
-    "gateway/cli/",
-    "gateway/testing",
-    "gateway/logs/",
-    HERMES_SHAPES,
-)
+KNOW_PLATFORMS = ("gateway/adapters/", HERMES_SHAPES)
 
 # Which library for the outside world is known to which modules, by an import or by its name as text.
-LIBRARIES = {
-    "aiohttp": (
-        "gateway/adapters/discord/",
-        "gateway/adapters/slack/",
-        "gateway/agent/libraries.py",
-        "gateway/hooks/remote.py",
-    ),
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "aiohttp": ("gateway/agent/libraries.py", "gateway/hooks/remote.py"),
     "anthropic": ("gateway/agent/libraries.py",),
-    "discord": ("gateway/adapters/discord",),
     "httpx": (),
     "mcp": ("gateway/agent/libraries.py",),
     "nats": (),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": ("gateway/agent/libraries.py",),
-    "slack_bolt": ("gateway/adapters/slack",),
-    "slack_sdk": ("gateway/adapters/slack",),
-    "telegram": ("gateway/adapters/telegram",),
 }
+for network, spec in load_settings_schema().platforms.items():
+    for library in spec.libraries:
+        LIBRARIES[library] = (*LIBRARIES.get(library, ()), f"gateway/adapters/{network}/")
 
 # Classes that do more than fifteen things, and why they are one thing all the same.
 CROWDED = {
@@ -69,8 +58,7 @@ LOADED_BY_NAME = {
     "gateway/agent/libraries.py": "the libraries of models and tools, when the first one is used",
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
-    "gateway/cli/setup/__init__.py": "the one network that is set up",
-    "gateway/daemon/platforms.py": "the chat networks that are switched on",
+    "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules/hooks.py": "Hermes's registry, for the handler that asks for it",

@@ -1,10 +1,11 @@
-"""The chat networks: which there are, each in a module of its own that is imported only where it is switched on.
+"""The chat networks: one row each, with the folder that holds all that is to be known of it.
 
-A module in the table has one function, `adapter(settings, ground)`, which makes an `Adapter` (see
-`gateway.adapters.shared`) from the network's settings and from what the gateway gives to every network.
+Names are text, and a folder's modules are loaded when they are wanted: `settings` (what a person sets for it, and facts
+that need no library), `setup` (the questions of the wizard), `check` (are the tokens good?) and `adapter` (the work).
+`gateway.adapters.shared` holds what is alike in all of them.
 """
 
-NETWORKS = {
+ADAPTERS = {
     "telegram": "gateway.adapters.telegram",
     "discord": "gateway.adapters.discord",
     "slack": "gateway.adapters.slack",

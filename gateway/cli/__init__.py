@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn, TextIO
 
 from gateway import __version__
+from gateway.adapters import ADAPTERS
 from gateway.config.home import find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
@@ -114,10 +115,11 @@ def build_command_parser(command: str, module: Any) -> "CommandParser":
 def render_overview() -> str:
     """What `--help` prints."""
     longest = max(map(len, COMMANDS))
+    networks = ", ".join(name.title() for name in ADAPTERS)
     commands = "\n".join(f"  {name:{longest}}  {does}" for name, (_, does) in COMMANDS.items())
     return (
         f"usage: {PROGRAM} [--home DIR] COMMAND ...\n\n"
-        "A chat gateway for AI agents: Telegram, Discord, Slack and the terminal, extended by hooks.\n\n"
+        f"A chat gateway for AI agents: {networks} and the terminal, extended by hooks.\n\n"
         f"commands:\n{commands}\n\n"
         "options:\n"
         "  --home DIR     the home to work on (default: $HERMES_HOME, else ~/.hermes)\n"

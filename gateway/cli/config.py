@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, read_configuration
@@ -44,13 +45,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
         case "path":
             return show_paths(home, as_json=args.json)
         case _:
-            print(json.dumps(build_json_schema(), indent=2, ensure_ascii=False))
+            print(json.dumps(build_json_schema(load_settings_schema()), indent=2, ensure_ascii=False))
             return int(ExitCode.OK)
 
 
 def check_configuration(home: Home, *, as_json: bool) -> int:
     """All findings; for people the good news too."""
-    configuration, findings = read_configuration(home, get_process_environment())
+    configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if as_json:
         show_json(
             {"ok": configuration is not None, "file": str(home.config), "findings": [*map(_finding_to_json, findings)]}
@@ -91,7 +92,7 @@ def _format_finding(finding: Finding) -> str:
 
 def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
     """What holds: as the file would say it, or each setting with where it was set."""
-    configuration, findings = read_configuration(home, get_process_environment())
+    configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if configuration is None:
         wrong = (str(finding) for finding in findings if finding.severity == "error")
         raise ConfigError("\n".join(["the configuration is not right", *wrong]))

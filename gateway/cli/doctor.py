@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from gateway import __version__
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.cli.hooks.check import check_folder
 from gateway.cli.output import apply_style, print_note, show_json, show_table
@@ -109,7 +110,7 @@ DoctorCheck: TypeAlias = Callable[[DoctorTarget], Iterable[Finding]]
 
 
 def read_target(home: Home, environ: Mapping[str, str]) -> DoctorTarget:
-    configuration, findings = read_configuration(home, environ)
+    configuration, findings = read_configuration(load_settings_schema(), home, environ)
     try:
         with ControlClient(home.socket, PATIENCE) as client:
             return DoctorTarget(home, configuration, tuple(findings), client.call("status"))
@@ -215,7 +216,7 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
         networks = found.configuration.settings.platforms
         for name in networks.__struct_fields__:
             network = getattr(networks, name)
-            reason = why_not_served(name, network)
+            reason = why_not_served(network)
             if network.enabled and reason:
                 place = found.configuration.origins.get(f"platforms.{name}.enabled") or SourceLocation(
                     str(found.home.config)
@@ -282,7 +283,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.hermes:
-        rows = check_hermes_home(home, get_process_environment())
+        rows = check_hermes_home(load_settings_schema(), home, get_process_environment())
         if args.json:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:

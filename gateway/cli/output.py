@@ -94,6 +94,12 @@ def format_ago(moment: float, now: float | None = None) -> str:
     return "just now" if passed < 1 else f"{format_duration(passed)} ago"
 
 
+def join_choices(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def count_columns(text: str) -> int:
     """How many columns of a terminal the text takes."""
     if text.isascii():

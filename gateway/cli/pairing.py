@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import format_ago, show_json, show_table
+from gateway.adapters import ADAPTERS
+from gateway.cli.output import format_ago, join_choices, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     approve = verbs.add_parser("approve", help="let in whoever has this code, for direct messages")
     approve.add_argument("code", help="as the person was told it")
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
-    revoke.add_argument("platform", help="telegram, discord or slack")
+    revoke.add_argument("platform", help=join_choices(ADAPTERS))
     revoke.add_argument("user", help="their id, as `list` shows it")
     for one in (listed, approve, revoke):
         one.add_argument("--json", action="store_true", help="print one object")

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from gateway.cli.output import format_ago, show_json, show_table
+from gateway.adapters import ADAPTERS
+from gateway.cli.output import format_ago, join_choices, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--json", action="store_true", help="print one object")
     for verb, does in STEERING_VERBS.items():
         one = verbs.add_parser(verb, help=does)
-        one.add_argument("name", help="telegram, discord or slack")
+        one.add_argument("name", help=join_choices(ADAPTERS))
         one.add_argument("--json", action="store_true", help="print one object")
 
 

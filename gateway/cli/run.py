@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 
 from gateway import __version__
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import has_colours, render_box
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
@@ -18,7 +19,6 @@ from gateway.daemon.process import run_daemon as serve
 from gateway.daemon.status import build_status
 from gateway.errors import unwrap_error
 from gateway.logs.pipeline import LogPipeline, choose_formatter
-from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import FileSink, StreamSink
 from gateway.notify import Notifier, read_watchdog
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     environ = get_process_environment()
     chosen = {"logs.level": args.log_level} if args.log_level else {}
-    read = partial(load_configuration, home, environ, chosen)
+    read = partial(load_configuration, load_settings_schema(), home, environ, chosen)
     prepare_home(home)
     configuration = read()
     notifier = Notifier(environ.get("NOTIFY_SOCKET", ""))
@@ -58,7 +58,7 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
-    return LogPipeline(Redactor(configuration.secrets), sinks, wanted.level)
+    return LogPipeline(configuration.make_redactor(), sinks, wanted.level, configuration.schema.noisy_loggers)
 
 
 async def print_banner(gateway: Gateway) -> None:

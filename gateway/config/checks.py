@@ -4,56 +4,45 @@ Each check looks at the settings and at the tree that they came from, so that it
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gateway.config.node_paths import find_node
+from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.config.providers import PROVIDERS
+from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, ModelSettings, Settings
-from gateway.config.variables import PLATFORMS
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
 from gateway.yaml_source.tree import to_printable
 
-_USER_ID_PATTERNS = {"telegram": re.compile(r"[0-9]{1,20}\Z"), "discord": re.compile(r"[0-9]{15,21}\Z")}
-_USER_ID_PATTERNS["slack"] = re.compile(r"[UWB][A-Z0-9]{6,20}\Z")
-_CHAT_ID_PATTERNS = {"telegram": re.compile(r"-?[0-9]{1,20}\Z"), "discord": _USER_ID_PATTERNS["discord"]}
-_CHAT_ID_PATTERNS["slack"] = re.compile(r"[CGD][A-Z0-9]{6,20}\Z")
-_PATTERNS_BY_LIST = {
-    "owners": _USER_ID_PATTERNS,
-    "admins": _USER_ID_PATTERNS,
-    "users": _USER_ID_PATTERNS,
-    "group_users": _USER_ID_PATTERNS,
-    "chats": _CHAT_ID_PATTERNS,
-}
+_ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
 
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
 
-def is_id(kind: str, network: str, text: str) -> bool:
-    """Whether the text is a stable id of a person (for `chats`: of a group) on this network; for `all`, on any."""
-    wanted = _PATTERNS_BY_LIST[kind]
-    return any(wanted[one].match(text) for one in (PLATFORMS if network == "all" else (network,)))
-
-
-def find_invalid_ids(tree: YamlNode) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
+def find_invalid_ids(
+    tree: YamlNode, platforms: Mapping[str, PlatformSpec]
+) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
     """Entries of allow lists that are no ids: the list, what remains of it, and the finding."""
-    for kind in _PATTERNS_BY_LIST:
-        for network in (*PLATFORMS, "all"):
-            path = ("access", kind, network)
+    for kind in _ID_LISTS:
+        patterns = {name: spec.chat_id if kind == "chats" else spec.user_id for name, spec in platforms.items()}
+        patterns["all"] = "|".join(patterns.values())
+        for platform, pattern in patterns.items():
+            path = ("access", kind, platform)
             node = find_node(tree, path)
             if not isinstance(node, YamlSequence):
                 continue
-            good = tuple(item for item in node.items if is_id(kind, network, getattr(item, "text", "")))
+            good = tuple(item for item in node.items if re.fullmatch(pattern, getattr(item, "text", "")))
             for at, item in enumerate(node.items, 1):
                 if item not in good:
                     what = f"entry {at} of `{'.'.join(path)}` is no id"
                     yield path, YamlSequence(node.place, good), Finding(item.place, what, _REMEDY)
 
 
-def check_settings(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
     """What is wrong with settings that are each right by themselves."""
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
-    yield from _check_platforms(settings, tree)
+    yield from _check_platforms(settings, tree, schema)
     for network in settings.access.everybody:
         what = f"everybody on {network} may speak to the gateway"
         remedy = "list ids under `access.users` instead"
@@ -97,23 +86,16 @@ def _check_agents(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
         yield _make_unknown_name_finding(tree, ("routes",), known)
 
 
-def _check_platforms(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
-    platforms = settings.platforms
-    tokens = {
-        "telegram": (("token", platforms.telegram.token, "TELEGRAM_BOT_TOKEN"),),
-        "discord": (("token", platforms.discord.token, "DISCORD_BOT_TOKEN"),),
-        "slack": (
-            ("bot_token", platforms.slack.bot_token, "SLACK_BOT_TOKEN"),
-            ("app_token", platforms.slack.app_token, "SLACK_APP_TOKEN"),
-        ),
-    }
-    for network, needed in tokens.items():
-        enabled = getattr(platforms, network).enabled
-        missing = [variable for _, token, variable in needed if not token]
-        some = len(missing) < len(needed)
-        if enabled is False or not missing or not (enabled or some):
+def _check_platforms(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
+    """A network that is switched on lacks a token, or has one of several."""
+    variables = dict(schema.list_platform_secrets())
+    for network in schema.platforms:
+        section: PlatformSettings = getattr(settings.platforms, network)
+        missing = [variables["platforms", network, token] for token in section.missing_tokens]
+        is_begun = len(missing) < sum(name.endswith("token") for name in section.__struct_fields__)
+        if section.enabled is False or not missing or not (section.enabled or is_begun):
             continue
-        severity: Severity = "error" if enabled else "warning"
+        severity: Severity = "error" if section.enabled else "warning"
         place = _find_nearest_place(tree, ("platforms", network, "enabled"))
         what = f"{network} cannot be used: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
         yield Finding(place, what, f"run: hermes-gateway setup {network}, or write it into .env", severity)

@@ -20,9 +20,10 @@ from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
 from gateway.config.permissions import check_home
+from gateway.config.schema import SettingsSchema
 from gateway.config.settings import Settings
-from gateway.config.variables import list_hermes_variables
 from gateway.errors import ConfigError
+from gateway.logs.redaction import Redactor
 from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlNode, bind, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
@@ -37,24 +38,31 @@ _SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION
 class Configuration:
     """The settings, and what else the sources said.
 
-    environ: all variables that hooks may ask for, from the process, the credentials and `.env`.
-    secrets: every value that must never be shown. origins: by a setting's whole name, where it was set.
+    schema: which settings there are. environ: all variables that hooks may ask for, from the process, the credentials
+    and `.env`. secrets: every value that must never be shown. origins: by a setting's whole name, where it was set.
     """
 
+    schema: SettingsSchema = field(repr=False)
     settings: Settings
     environ: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     origins: Mapping[str, SourceLocation] = field(repr=False)
     warnings: tuple[Finding, ...] = ()
 
+    def make_redactor(self) -> Redactor:
+        """What takes the secrets of this configuration, and all that looks like one of a network's, out of a text."""
+        return Redactor(self.secrets, self.schema.token_shapes)
 
-def load_configuration(home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY) -> Configuration:
+
+def load_configuration(
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
+) -> Configuration:
     """The configuration of a home. `chosen` holds what the command line sets: `logs.level` -> `debug`.
 
     Raises:
         ConfigError: something is wrong; the message has every finding, each in a line of its own.
     """
-    configuration, findings = read_configuration(home, environ, chosen)
+    configuration, findings = read_configuration(schema, home, environ, chosen)
     if configuration is None:
         wrong = [str(finding) for finding in findings if finding.severity == "error"]
         more = [f"and {len(wrong) - MOST_ERRORS_SHOWN} more"] if len(wrong) > MOST_ERRORS_SHOWN else []
@@ -63,7 +71,7 @@ def load_configuration(home: Home, environ: Mapping[str, str], chosen: Mapping[s
 
 
 def read_configuration(
-    home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], chosen: Mapping[str, str] = _EMPTY
 ) -> tuple[Configuration | None, list[Finding]]:
     """The configuration, or None where a finding is an error; and all findings. Nothing is made or changed."""
     findings = list(check_home(home))
@@ -73,14 +81,16 @@ def read_configuration(
     findings += file.findings
     if has_errors(file.findings) and not _has_content(file.root):
         return None, findings
-    settings, tree = _bind_settings(merge_sources(file.root, outside, chosen, findings), outside, findings)
+    settings, tree = _bind_settings(
+        schema, merge_sources(schema, file.root, outside, chosen, findings), outside, findings
+    )
     if settings is not None:
-        findings += check_settings(settings, tree)
+        findings += check_settings(settings, tree, schema)
     if settings is None or has_errors(findings):
         return None, findings
     secrets = frozenset(_list_secrets(settings, outside))
     places = MappingProxyType(dict(list_origins(tree)))
-    configuration = Configuration(settings, MappingProxyType(outside.environ), secrets, places, tuple(findings))
+    configuration = Configuration(schema, settings, MappingProxyType(outside.environ), secrets, places, tuple(findings))
     return configuration, findings
 
 
@@ -102,13 +112,15 @@ def _has_content(root: YamlNode) -> bool:
     return not isinstance(root, Tree) or bool(root.pairs)
 
 
-def _bind_settings(tree: YamlNode, outside: Environment, findings: list[Finding]) -> tuple[Settings | None, YamlNode]:
+def _bind_settings(
+    schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]
+) -> tuple[Settings | None, YamlNode]:
     """The settings in the tree. What Hermes's variables hold may be right for Hermes: where it is not for us, it is
     passed over with a warning.
     """
-    settings, wrong = bind(tree, Settings)
+    settings, wrong = bind(tree, schema.settings)
     foreign = {
-        outside.values[name.variable].place: name for name in list_hermes_variables() if name.variable in outside.values
+        outside.values[name.variable].place: name for name in schema.hermes_variables if name.variable in outside.values
     }
     passed_over = [one for one in wrong if one.place in foreign and one.severity == "error"]
     if passed_over:
@@ -118,7 +130,7 @@ def _bind_settings(tree: YamlNode, outside: Environment, findings: list[Finding]
                 tree = remove_node(tree, name.path)
             what = f"{name.variable} is passed over: {finding.what}"
             findings.append(Finding(finding.place, what, finding.remedy, "warning"))
-        settings, wrong = bind(tree, Settings)
+        settings, wrong = bind(tree, schema.settings)
     findings += wrong
     return settings, tree
 

@@ -12,16 +12,8 @@ from gateway.config.checks import find_invalid_ids
 from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
 from gateway.config.node_paths import find_node, node_of, put_node
 from gateway.config.providers import PROVIDERS, find_provider
+from gateway.config.schema import PREFIX, KeyPath, SettingsSchema
 from gateway.config.settings import HooksSettings
-from gateway.config.variables import (
-    ALLOW_ALL_VARIABLES,
-    PLATFORMS,
-    PREFIX,
-    UNSUPPORTED_VARIABLES,
-    KeyPath,
-    list_hermes_variables,
-    list_own_variables,
-)
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlScalar, YamlSequence
 from gateway.yaml_source import YamlMapping as Tree
 from gateway.yaml_source.tree import as_bool
@@ -29,30 +21,23 @@ from gateway.yaml_source.tree import as_bool
 COMMAND_LINE = SourceLocation("the command line")
 DEFAULT = SourceLocation("default")
 
-_SECRET_VARIABLES: Mapping[KeyPath, str] = {
-    ("platforms", "telegram", "token"): "TELEGRAM_BOT_TOKEN",
-    ("platforms", "telegram", "proxy"): "TELEGRAM_PROXY",
-    ("platforms", "discord", "token"): "DISCORD_BOT_TOKEN",
-    ("platforms", "slack", "bot_token"): "SLACK_BOT_TOKEN",
-    ("platforms", "slack", "app_token"): "SLACK_APP_TOKEN",
-    ("model", "api_key"): "GATEWAY_MODEL_API_KEY",
-}
 
-
-def merge_sources(root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]) -> YamlNode:
+def merge_sources(
+    schema: SettingsSchema, root: YamlNode, outside: Environment, chosen: Mapping[str, str], findings: list[Finding]
+) -> YamlNode:
     """The file's tree with everything laid over it that counts more."""
     tree = _expand_hook_shorthand(root)
-    tree = _expand_secrets(tree, outside, findings)
-    shapes = {".".join(name.path): name.shape for name in list_own_variables()}
-    for name in (*list_hermes_variables(), *list_own_variables()):
+    tree = _expand_secrets(schema, tree, outside, findings)
+    shapes = {".".join(name.path): name.shape for name in schema.own_variables}
+    for name in (*schema.hermes_variables, *schema.own_variables):
         if name.variable in outside.values:
             tree = put_node(tree, name.path, node_of(outside.values[name.variable], name.shape))
-    tree = _apply_allow_all(tree, outside, findings)
+    tree = _apply_allow_all(schema, tree, outside, findings)
     for dotted, text in chosen.items():
         node = node_of(SourcedValue(text, COMMAND_LINE), shapes.get(dotted, "text"))
         tree = put_node(tree, tuple(dotted.split(".")), node)
-    findings += _check_unused_variables(outside)
-    return _fill_in_models(_clean_ids(tree, root.place.source, findings), outside, findings)
+    findings += _check_unused_variables(schema, outside)
+    return _fill_in_models(_clean_ids(schema, tree, root.place.source, findings), outside, findings)
 
 
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
@@ -69,10 +54,10 @@ def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
     return tree
 
 
-def _expand_secrets(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
     """Where a secret is wanted, `${NAME}` stands for a variable; a secret that is written out is found fault with."""
     environ = outside.environ
-    for path, variable in _list_secret_paths(tree):
+    for path, variable in _list_secret_paths(schema, tree):
         node = find_node(tree, path)
         if not isinstance(node, YamlScalar):
             continue
@@ -88,9 +73,10 @@ def _expand_secrets(tree: YamlNode, outside: Environment, findings: list[Finding
     return tree
 
 
-def _list_secret_paths(tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
+def _list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
     """Where secrets may stand, each with the variable that it should be in; none where the value may be no secret."""
-    yield from _SECRET_VARIABLES.items()
+    yield from schema.list_platform_secrets()
+    yield ("model", "api_key"), "GATEWAY_MODEL_API_KEY"
     for name in _list_keys(tree, "models"):
         yield ("models", name, "api_key"), "MODEL_API_KEY"
     for name in _list_keys(tree, "mcp_servers"):
@@ -104,9 +90,9 @@ def _list_keys(tree: YamlNode, *path: str) -> tuple[str, ...]:
     return tuple(node) if isinstance(node, Tree) else ()
 
 
-def _apply_allow_all(tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
+def _apply_allow_all(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:
     opened: dict[str, SourceLocation] = {}
-    for variable, networks in ALLOW_ALL_VARIABLES.items():
+    for variable, networks in schema.allow_all_variables.items():
         value = outside.values.get(variable)
         if value and (value.text == "1" or as_bool(value.text)):
             opened |= dict.fromkeys(networks, value.place)
@@ -120,16 +106,16 @@ def _apply_allow_all(tree: YamlNode, outside: Environment, findings: list[Findin
     return put_node(tree, ("access", "everybody"), YamlSequence(items[0].place, (*kept, *items)))
 
 
-def _clean_ids(tree: YamlNode, file: str, findings: list[Finding]) -> YamlNode:
+def _clean_ids(schema: SettingsSchema, tree: YamlNode, file: str, findings: list[Finding]) -> YamlNode:
     """What is no id is refused in our file, and passed over where it is Hermes's; `all` is added to each network."""
-    for path, kept, finding in find_invalid_ids(tree):
+    for path, kept, finding in find_invalid_ids(tree, schema.platforms):
         severity: Severity = "error" if finding.place.source == file else "warning"
         findings.append(replace(finding, severity=severity))
         tree = put_node(tree, path, kept)
     for kind in _list_keys(tree, "access"):
         everywhere = find_node(tree, ("access", kind, "all"))
         if isinstance(everywhere, YamlSequence):
-            for network in PLATFORMS:
+            for network in schema.platforms:
                 own = find_node(tree, ("access", kind, network))
                 items = own.items if isinstance(own, YamlSequence) else ()
                 tree = put_node(
@@ -176,12 +162,14 @@ def _make_demo_finding(place: SourceLocation, because: str) -> Finding:
     return Finding(place, f"the built-in demo model answers: {because}", remedy, "warning")
 
 
-def _check_unused_variables(outside: Environment) -> Iterator[Finding]:
+def _check_unused_variables(schema: SettingsSchema, outside: Environment) -> Iterator[Finding]:
     """Variables that somebody set for us, and that do nothing."""
-    for variable, reason in UNSUPPORTED_VARIABLES.items():
+    for variable, reason in schema.unsupported_variables.items():
         if variable in outside.values:
             yield Finding(outside.values[variable].place, reason, "remove it, if nothing else needs it", "warning")
-    known = {name.variable for name in (*list_own_variables(), *list_hermes_variables())} | set(ALLOW_ALL_VARIABLES)
+    known = {name.variable for name in (*schema.own_variables, *schema.hermes_variables)} | {
+        *schema.allow_all_variables
+    }
     for variable in outside.values:
         close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85) if variable.startswith(PREFIX) else []
         if close and variable not in known:

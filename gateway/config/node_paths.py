@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gateway.config.environment import SourcedValue
-from gateway.config.variables import KeyPath, Shape
+from gateway.config.schema import KeyPath, Shape
 from gateway.yaml_source import SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 

@@ -1,10 +1,14 @@
-"""The settings of the chat networks."""
+"""What the configuration has to know of a chat network. Each says it in a module of its own, and they are handed in."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
+from gateway.config.fields import Secret, describe
+from gateway.logs.redaction import TokenShape
 
 
 class PlatformSettings(Struct, frozen=True, kw_only=True):
@@ -23,45 +27,33 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
         "auto"
     )
 
-
-class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
-    """Telegram, by long polling."""
-
-    token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
-    base_url: Annotated[str, describe("a Bot API server of one's own", pattern=HTTP_PATTERN)] = ""
-    base_file_url: Annotated[str, describe("where that server keeps files", pattern=HTTP_PATTERN)] = ""
-    proxy: Annotated[Secret, describe("a proxy for all that goes to Telegram; its address may hold a password")] = (
-        Secret()
-    )
+    @property
+    def missing_tokens(self) -> list[str]:
+        """The names of the tokens that the network needs and that are not set."""
+        return [name for name, value in asdict(self).items() if name.endswith("token") and not value]
 
 
-class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
-    """Discord, by its gateway."""
+@dataclass(frozen=True, slots=True)
+class PlatformSpec:
+    """One chat network, as the configuration, `setup` and the logs know it.
 
-    token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
-    allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()
-    allowed_channels: Annotated[
-        tuple[str, ...], describe("ids of the channels that are listened to; by default all")
-    ] = ()
-    auto_thread: Annotated[bool, describe("answer a mention in a channel in a thread of its own")] = True
-    api_url: Annotated[str, describe("another address of the HTTP API", pattern=HTTP_PATTERN)] = ""
-    gateway_url: Annotated[str, describe("another address of the gateway", pattern=WEBSOCKET_PATTERN)] = ""
+    settings: the shape of its section. ids: what its ids look like, for people; the two patterns say so exactly.
+    variables: Hermes's names, and the settings they mean, beside those that every network has; unsupported_variables:
+    those that would make a difference and make none here, each with the reason. token_shapes: what its secrets look
+    like in a text. noisy_loggers: those that log whole addresses, or every request. libraries: what it imports.
+    """
 
+    settings: type[PlatformSettings]
+    ids: str
+    user_id: str
+    chat_id: str
+    variables: Mapping[str, str]
+    unsupported_variables: Mapping[str, str] = field(default_factory=dict)
+    token_shapes: tuple[TokenShape, ...] = ()
+    noisy_loggers: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
-class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
-    """Slack, by Socket Mode."""
-
-    bot_token: Annotated[Secret, describe("the bot's token, `xoxb-...`")] = Secret()
-    app_token: Annotated[Secret, describe("the app's token for Socket Mode, `xapp-...`")] = Secret()
-    allow_bots: Annotated[Literal["none", "mentions", "all"], describe("which messages of other bots are answered")] = (
-        "none"
-    )
-    base_url: Annotated[str, describe("another address of the Web API", pattern=HTTP_PATTERN)] = ""
-
-
-class AllPlatformSettings(Struct, frozen=True, kw_only=True):
-    """The chat networks."""
-
-    telegram: TelegramSettings = TelegramSettings()
-    discord: DiscordSettings = DiscordSettings()
-    slack: SlackSettings = SlackSettings()
+    @property
+    def secrets(self) -> list[str]:
+        """The names of the settings that must never be shown."""
+        return [name for name, value in asdict(self.settings()).items() if isinstance(value, Secret)]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from msgspec import NODEFAULT, Struct, inspect
 
 from gateway.config.fields import Secret
-from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds, Settings
-from gateway.config.variables import ALLOW_ALL_VARIABLES, list_hermes_variables, list_own_variables
+from gateway.config.schema import SettingsSchema
+from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
 from gateway.yaml_source.scalars import format_value
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
 
@@ -24,13 +24,13 @@ class SettingRow(NamedTuple):
     variables: tuple[str, ...]
 
 
-def list_settings() -> Iterator[SettingRow]:
+def list_settings(schema: SettingsSchema) -> Iterator[SettingRow]:
     """Every setting, in the order of the file."""
     variables: dict[str, list[str]] = {}
-    for name in (*list_hermes_variables(), *list_own_variables()):
+    for name in (*schema.hermes_variables, *schema.own_variables):
         variables.setdefault(".".join(name.path), []).append(name.variable)
-    variables["access.everybody"] += ALLOW_ALL_VARIABLES
-    for row in _list_settings(_struct_of(Settings), "", ""):
+    variables["access.everybody"] += schema.allow_all_variables
+    for row in _list_settings(_struct_of(schema.settings), "", ""):
         yield row._replace(variables=tuple(variables.get(row.name, ())))
 
 
@@ -39,7 +39,9 @@ def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Itera
         name, bare = f"{prefix}{field.encode_name}", _unwrap_metadata(field.type)
         does = f"{about}{_description_of(field.type)}"
         if isinstance(bare, inspect.StructType):
-            yield from _list_settings(bare, f"{name}.", f"{does}: " if does and bare.cls is PlatformIds else "")
+            yield from _list_settings(
+                bare, f"{name}.", f"{does}: " if does and issubclass(bare.cls, PlatformIds) else ""
+            )
             continue
         yield SettingRow(name, _describe_type(field.type), _format_default(field), does, ())
         inner = _unwrap_metadata(
@@ -53,10 +55,10 @@ def _list_settings(struct: inspect.StructType, prefix: str, about: str) -> Itera
             )
 
 
-def build_json_schema() -> dict[str, Any]:
+def build_json_schema(schema: SettingsSchema) -> dict[str, Any]:
     """The schema of `config.yaml`, for editors that complete and check while one types."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hermes-gateway"}
-    return schema | _schema_of(_struct_of(Settings), None)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hermes-gateway"}
+    return head | _schema_of(_struct_of(schema.settings), None)
 
 
 def values_of(settings: Struct) -> dict[str, Any]:

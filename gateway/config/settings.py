@@ -1,7 +1,7 @@
 """The shape of the configuration: every setting, its type, its bounds, its default and what it does.
 
 This is the one description: the file is checked against it, `config schema` and the reference in the documentation are
-made from it.
+made from it. What each chat network adds to it, `gateway.config.schema` puts in.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from gateway.config.fields import HTTP_PATTERN, Secret, describe
-from gateway.config.platform_settings import AllPlatformSettings
 from gateway.yaml_source import Duration, Size
 
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
@@ -162,13 +161,12 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
     ] = {}
 
 
+class AllPlatformSettings(Struct, frozen=True, kw_only=True):
+    """The chat networks."""
+
+
 class PlatformIds(Struct, frozen=True, kw_only=True):
     """Stable ids, for each network; `all` counts on every one. Names are refused: they can be taken over."""
-
-    telegram: Annotated[tuple[str, ...], describe("numbers")] = ()
-    discord: Annotated[tuple[str, ...], describe("numbers of 15 digits or more")] = ()
-    slack: Annotated[tuple[str, ...], describe("such as U012ABCDEF; channels such as C012ABCDEF")] = ()
-    all: Annotated[tuple[str, ...], describe("ids of any network")] = ()
 
 
 class AccessSettings(Struct, frozen=True, kw_only=True):
@@ -181,10 +179,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     users: Annotated[PlatformIds, describe("who may speak")] = PlatformIds()
     group_users: Annotated[PlatformIds, describe("who may speak in groups alone")] = PlatformIds()
     chats: Annotated[PlatformIds, describe("groups in which everybody may speak")] = PlatformIds()
-    everybody: Annotated[
-        tuple[Literal["telegram", "discord", "slack"], ...],
-        describe("networks on which everybody may speak; dangerous"),
-    ] = ()
+    everybody: Annotated[tuple[str, ...], describe("networks on which everybody may speak; dangerous")] = ()
     strangers: Annotated[
         Literal["pair", "ignore"], describe("`pair`: who writes to the bot gets a code that you can approve")
     ] = "pair"

@@ -6,8 +6,7 @@ import msgspec
 
 from gateway.access import AccessRules
 from gateway.adapters.terminal import OWNER, PLATFORM
-from gateway.config.platform_settings import AllPlatformSettings
-from gateway.config.settings import AccessSettings, PlatformIds
+from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds
 
 
 def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:

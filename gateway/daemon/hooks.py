@@ -13,7 +13,6 @@ import hooks_builtin
 from gateway import records
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.config.variables import list_hermes_variables
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
@@ -23,7 +22,6 @@ from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.logs.redaction import Redactor
 from gateway.schedule import HookPresence, ScheduledHook
 from gateway.worker.protocol import ForkServerSettings
 
@@ -63,14 +61,14 @@ def build_hook_environment(home: Home, configuration: Configuration, platforms: 
         state=home.hook_state,
         platforms=platforms,
         packages=[place for place in sys.path if place],
-        redactor=Redactor(configuration.secrets),
+        redactor=configuration.make_redactor(),
     )
 
 
 def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
     """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
     found = dict(configuration.environ)
-    for name in list_hermes_variables():
+    for name in configuration.schema.hermes_variables:
         value: Any = configuration.settings
         for key in name.path:
             value = getattr(value, key)

@@ -4,14 +4,13 @@ A network's library is imported when it is needed, in a thread, so that the rest
 """
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
 from anyio import to_thread
 
-from gateway.adapters import NETWORKS
 from gateway.adapters.shared import Adapter, AdapterContext, Presence
-from gateway.config.platform_settings import AllPlatformSettings, PlatformSettings
+from gateway.adapters.shared.folder import load_part
+from gateway.config.platform_settings import PlatformSettings
+from gateway.config.settings import AllPlatformSettings
 from gateway.daemon.parts import Part
 from gateway.errors import AdapterError, unwrap_error
 
@@ -29,8 +28,8 @@ class PlatformPart:
         self._ground = ground
 
     async def _serve(self, _part: Part) -> None:
-        module: Any = await to_thread.run_sync(import_module, NETWORKS[self.name])
-        adapter: Adapter = module.adapter(self.settings, self._ground)
+        module = await to_thread.run_sync(load_part, self.name, "adapter")
+        adapter: Adapter = module.ADAPTER(self.settings, self._ground)
         try:
             await adapter.serve(self.presence)
         except Exception as error:
@@ -48,17 +47,15 @@ def build_platforms(platforms: AllPlatformSettings, ground: AdapterContext) -> l
 
 def list_enabled(platforms: AllPlatformSettings) -> list[str]:
     """The names of the networks that are switched on."""
-    return [name for name in platforms.__struct_fields__ if not why_not_served(name, getattr(platforms, name))]
+    return [name for name in platforms.__struct_fields__ if not why_not_served(getattr(platforms, name))]
 
 
-def why_not_served(name: str, network: PlatformSettings) -> str:
+def why_not_served(network: PlatformSettings) -> str:
     """Why a network is not served; empty: it is."""
     if network.enabled is False:
         return "switched off"
-    tokens = [name for name in network.__struct_fields__ if name.endswith("token") and not getattr(network, name)]
-    if tokens:
-        return f"no {' and no '.join(tokens)}".replace("_", " ")
-    return "" if name in NETWORKS else "not offered by this version"
+    missing = network.missing_tokens
+    return f"no {' and no '.join(missing)}".replace("_", " ") if missing else ""
 
 
 def steer_platform(networks: Sequence[PlatformPart], verb: str, name: str) -> str:

@@ -1,7 +1,7 @@
 """What hooks may know of how the gateway is set up, and what they find in their environment of it."""
 
 from gateway.config.home import Home
-from gateway.config.platform_settings import PlatformSettings as NetworkSettings
+from gateway.config.platform_settings import PlatformSettings
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import Settings
 from gateway.daemon.platforms import why_not_served
@@ -24,5 +24,5 @@ def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
     )
 
 
-def _build_platform_info(name: str, network: NetworkSettings) -> PlatformInfo:
-    return PlatformInfo(name, not why_not_served(name, network), network.home_channel, network.home_channel_name)
+def _build_platform_info(name: str, network: PlatformSettings) -> PlatformInfo:
+    return PlatformInfo(name, not why_not_served(network), network.home_channel, network.home_channel_name)

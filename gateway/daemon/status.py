@@ -56,7 +56,7 @@ async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
 def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
     """The networks that are not served, and why."""
     platforms = gateway.settings.platforms
-    reasons = {name: why_not_served(name, getattr(platforms, name)) for name in platforms.__struct_fields__}
+    reasons = {name: why_not_served(getattr(platforms, name)) for name in platforms.__struct_fields__}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

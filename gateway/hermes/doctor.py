@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
-from gateway.config.variables import ALLOW_ALL_VARIABLES, UNSUPPORTED_VARIABLES, list_hermes_variables
+from gateway.config.schema import SettingsSchema
 from gateway.hermes.config import HermesHooks, read_hermes_config
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.unsupported_imports import find_unsupported_imports
@@ -56,13 +56,13 @@ class CompatibilityRow(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-def check_hermes_home(home: Home, environ: Mapping[str, str]) -> list[CompatibilityRow]:
+def check_hermes_home(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> list[CompatibilityRow]:
     """All that there is of Hermes in this home, in the order in which it is shown."""
     return [
         *check_hooks(home, environ),
         *check_plugins(home, environ),
         *check_settings(home),
-        *check_variables(home, environ),
+        *check_variables(schema, home, environ),
         *check_files(home),
     ]
 
@@ -138,20 +138,20 @@ def _read_hermes_hooks(home: Home) -> HermesHooks:
     return read_hermes_config(home.hermes_config) if home.hermes_config.exists() else HermesHooks()
 
 
-def check_variables(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
+def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
     """Of `.env` alone: names, never values."""
     outside = read_environment({}, home.env)
-    taken = {name.variable: ".".join(name.path) for name in list_hermes_variables()}
+    taken = {name.variable: ".".join(name.path) for name in schema.hermes_variables}
     keys = {variable: provider for provider, offer in PROVIDERS.items() for variable in offer[1:] if variable}
     for name in outside.values:
         if name in taken:
             yield CompatibilityRow(".env", name, WORKS, (f"is {taken[name]}",))
-        elif name in ALLOW_ALL_VARIABLES:
-            yield CompatibilityRow(".env", name, WORKS, (f"opens {', '.join(ALLOW_ALL_VARIABLES[name])} to everybody",))
+        elif opened := schema.allow_all_variables.get(name):
+            yield CompatibilityRow(".env", name, WORKS, (f"opens {', '.join(opened)} to everybody",))
         elif name in keys:
             yield CompatibilityRow(".env", name, WORKS, (f"reaches models of {keys[name]}",))
-        elif name in UNSUPPORTED_VARIABLES:
-            yield CompatibilityRow(".env", name, DEGRADES, (UNSUPPORTED_VARIABLES[name],))
+        elif reason := schema.unsupported_variables.get(name):
+            yield CompatibilityRow(".env", name, DEGRADES, (reason,))
         else:
             yield CompatibilityRow(".env", name, WORKS, ("hooks that name it get it; nothing else reads it",))
     for finding in outside.findings:

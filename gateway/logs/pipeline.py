@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -43,9 +43,6 @@ NOISY_LOGGERS = (
     "httpcore",
     "httpcore2",
     "aiohttp",
-    "telegram",
-    "slack_bolt",
-    "slack_sdk",
     "openai",
     "asyncio",
 )
@@ -73,12 +70,15 @@ def _is_journald(stream: TextIO, named: str) -> bool:
 class LogPipeline:
     """The log of this process while it is entered; before and after, logging is as it was."""
 
-    def __init__(self, redactor: Redactor, sinks: Sequence[Sink], level: str = "info") -> None:
+    def __init__(
+        self, redactor: Redactor, sinks: Sequence[Sink], level: str = "info", noisy: Iterable[str] = ()
+    ) -> None:
         self.redactor = redactor
         self._sinks = tuple(sinks)
         self._intake = LogQueueHandler()
         self._thread = threading.Thread(target=self._carry, name="logs", daemon=True)
         self._level = level
+        self._noisy = (*NOISY_LOGGERS, *noisy)
         self._handlers: list[logging.Handler] = []
         self._levels: dict[str, int] = {}
         self._hooks = (sys.excepthook, threading.excepthook)
@@ -93,11 +93,11 @@ class LogPipeline:
         ours = logging.getLevelNamesMapping()[level.upper()]
         logging.getLogger().setLevel(max(ours, logging.INFO))
         logging.getLogger("gateway").setLevel(ours)
-        for name in NOISY_LOGGERS:
+        for name in self._noisy:
             logging.getLogger(name).setLevel(max(ours, logging.WARNING))
 
     def __enter__(self) -> Self:
-        self._levels = {name: logging.getLogger(name).level for name in ("", "gateway", *NOISY_LOGGERS)}
+        self._levels = {name: logging.getLogger(name).level for name in ("", "gateway", *self._noisy)}
         root = logging.getLogger()
         self._handlers, root.handlers[:] = root.handlers[:], [self._intake]
         self.set_level(self._level)

@@ -33,6 +33,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import ScriptModel, read_script, script
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
@@ -223,7 +224,8 @@ async def gateway_in(
         files.configure(settings)
     for name, folder in (hooks or {}).items():
         files.add_hook(name, folder)
-    configuration = await anyio.to_thread.run_sync(partial(load_configuration, files.home, files.environ))
+    load = partial(load_configuration, load_settings_schema(), files.home, files.environ)
+    configuration = await anyio.to_thread.run_sync(load)
     shutdown = Shutdown(configuration.settings.gateway.shutdown_timeout)
     async with open_gateway(files.home, configuration, shutdown, build_verbs) as gateway:
         await gateway.folder_hooks.settled()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.adapters import NETWORKS
+from gateway.adapters import ADAPTERS
 from gateway.adapters.shared import PresenceFacts
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.daemon.control_verbs import build_verbs
@@ -56,7 +57,7 @@ class House:
         return [one for one in self.wire.shown if text in one.text]
 
     async def is_up(self) -> None:
-        if self.wire.network in NETWORKS:
+        if self.wire.network in ADAPTERS:
             await until(lambda: self.presence.up, "the network")
 
     def _is_ours(self, fields: Mapping[str, Any]) -> bool:
@@ -71,7 +72,9 @@ async def housed(
     started = GatewayProcess(root)
     started.script(*(script or SCRIPT), settings=settings)
     people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(wire.known_as(one) for one in (ANN, BEN))}
-    configuration = load_configuration(started.home, {**started.environ, **people, **wire.environ, **(environ or {})})
+    configuration = load_configuration(
+        load_settings_schema(), started.home, {**started.environ, **people, **wire.environ, **(environ or {})}
+    )
     prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
     async with open_gateway(started.home, configuration, Shutdown(5.0), build_verbs) as gateway:

@@ -249,11 +249,9 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
     """Heartbeats that nobody answers prove nothing, however open the connection looks."""
     wire.heartbeat = 20
     gateway = home.gateway
-    adapter = DiscordAdapter(
-        gateway.settings.platforms.discord,
-        gateway.adapter_context,
-        DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60),
-    )
+    platforms: Any = gateway.settings.platforms
+    quick = DiscordTimings(look=0.02, broken=0.1, silence=0.3, alive=60)
+    adapter = DiscordAdapter(platforms.discord, gateway.adapter_context, quick)
     seen: list[str] = []
     presence = Presence("other", gateway.registry, seen.append)
 
@@ -270,7 +268,8 @@ async def test_a_line_that_is_silent_is_given_up(home: House, wire: DiscordWire)
 
 
 async def test_setup_learns_who_the_bot_is_and_what_is_to_be_switched(home: House, wire: DiscordWire) -> None:
-    settings = home.gateway.settings.platforms.discord
+    platforms: Any = home.gateway.settings.platforms
+    settings = platforms.discord
     checked = await check.check(settings)
     assert "@gate" in checked.who
     assert "permissions=" in checked.link

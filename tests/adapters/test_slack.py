@@ -14,7 +14,7 @@ import pytest
 from gateway.adapters.shared import AdapterContext, Presence
 from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
-from gateway.adapters.slack.manifest import manifest
+from gateway.adapters.slack.manifest import build_manifest
 from gateway.commands import CommandTable
 from gateway.daemon.gateway import Gateway
 from gateway.engine import NewRecord
@@ -62,7 +62,8 @@ async def connected(home: House, ground: AdapterContext) -> AsyncIterator[Presen
     up: list[str] = []
     presence = Presence("other", home.gateway.registry, up.append)
     quick = SlackTimings(look=0.05, ping=0.1, broken=0.2, given_up=5.0)
-    adapter = SlackAdapter(home.gateway.settings.platforms.slack, ground, quick)
+    settings: Any = home.gateway.settings.platforms
+    adapter = SlackAdapter(settings.slack, ground, quick)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(adapter.serve, presence)
         await until(lambda: bool(up), "the second line")
@@ -245,7 +246,8 @@ async def test_rights_and_rivals_are_said_with_the_remedy(wire: SlackWire, tmp_p
 
 async def test_an_app_token_that_is_no_good_is_told_from_the_bots(home: House, wire: SlackWire) -> None:
     wire.tokens = wire.tokens[:1]
-    settings = home.gateway.settings.platforms.slack
+    platforms: Any = home.gateway.settings.platforms
+    settings = platforms.slack
     with pytest.raises(AdapterError, match="SLACK_APP_TOKEN"):
         await SlackAdapter(settings, home.gateway.adapter_context).serve(home.gateway.platforms[0].presence)
 
@@ -259,7 +261,7 @@ async def test_a_line_that_is_silent_is_built_anew(home: House, wire: SlackWire)
 
 
 def test_the_manifest_has_all_that_slack_must_know() -> None:
-    about = manifest(CommandTable())
+    about = build_manifest(CommandTable())
     names = [one["command"] for one in about["features"]["slash_commands"]]
     assert {"/new", "/stop", "/gateway-status", "/hooks"} <= set(names)
     assert "/status" not in names
@@ -269,7 +271,8 @@ def test_the_manifest_has_all_that_slack_must_know() -> None:
 
 
 async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: SlackWire) -> None:
-    settings = home.gateway.settings.platforms.slack
+    platforms: Any = home.gateway.settings.platforms
+    settings = platforms.slack
     wire.scopes = wire.scopes.replace("im:history,", "")
     checked = await check.check(settings)
     assert checked.who == "@gate in a team"
@@ -283,4 +286,4 @@ async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: 
 
 def test_setup_prints_the_manifest_without_a_token(tmp_path: Path) -> None:
     printed = GatewayProcess(tmp_path / "home").cli("setup", "slack", "--manifest")
-    assert json.loads(printed.stdout) == manifest(CommandTable())
+    assert json.loads(printed.stdout) == build_manifest(CommandTable())

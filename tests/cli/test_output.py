@@ -72,7 +72,7 @@ def test_colours_can_be_refused(environ: dict[str, str]) -> None:
 
 
 def test_colours_can_be_forced() -> None:
-    code = "from gateway.cli.output import styled; print(styled('x', 'red'))"
+    code = "from gateway.cli.output import apply_style; print(apply_style('x', 'red'))"
     told = subprocess.run([sys.executable, "-c", code], env={"FORCE_COLOR": "1"}, capture_output=True, text=True)
     assert told.stdout == "\x1b[31mx\x1b[0m\n"
     assert apply_style("x", "red") == "x"

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import Configuration, read_configuration
 from gateway.yaml_source import Finding
 
+SCHEMA = load_settings_schema()
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -26,7 +28,7 @@ def look(
     home.config.chmod(0o600)
     home.env.write_text(env)
     home.env.chmod(0o600)
-    return read_configuration(home, environ, chosen)
+    return read_configuration(SCHEMA, home, environ, chosen)
 
 
 def said(home: Home, text: str = "", env: str = "", /, **environ: str) -> list[str]:

@@ -1,16 +1,16 @@
 """Who may speak: by default nobody, and only ids count."""
 
+from typing import Any
+
 import pytest
 
 from gateway.config.home import Home
-from gateway.config.settings import Settings
-from gateway.config.variables import ALLOW_ALL_VARIABLES
-from tests.config.sources import right, said
+from tests.config.sources import SCHEMA, right, said
 
 
 @pytest.mark.row("T16")
 def test_nobody_may_speak_by_default() -> None:
-    access = Settings().access
+    access = SCHEMA.settings().access
     assert access.everybody == ()
     assert not any(
         getattr(ids, network) for ids in (access.users, access.admins, access.owners) for network in ("all",)
@@ -36,20 +36,23 @@ def test_names_are_refused_in_our_file(home: Home, network: str, good: list[str]
 @pytest.mark.row("T16")
 def test_names_in_hermess_variables_let_nobody_in(home: Home) -> None:
     got = right(home, "", "TELEGRAM_ALLOWED_USERS=@alice,77\n")
-    assert got.settings.access.users.telegram == ("77",)
+    users: Any = got.settings.access.users
+    assert users.telegram == ("77",)
     assert [finding.severity for finding in got.warnings] == ["warning"]
 
 
 def test_ids_for_all_networks_count_on_each(home: Home) -> None:
-    got = right(home, "access: {users: {telegram: [1]}}", GATEWAY_ALLOWED_USERS="2,U012ABCDEF").settings.access.users
+    got: Any = right(
+        home, "access: {users: {telegram: [1]}}", GATEWAY_ALLOWED_USERS="2,U012ABCDEF"
+    ).settings.access.users
     assert got.telegram == ("1", "2", "U012ABCDEF")
     assert got.slack == ("2", "U012ABCDEF")
 
 
-@pytest.mark.parametrize("variable", ALLOW_ALL_VARIABLES)
+@pytest.mark.parametrize("variable", SCHEMA.allow_all_variables)
 def test_opening_a_network_is_done_and_warned_about(home: Home, variable: str) -> None:
     got = right(home, **{variable: "true"})
-    assert got.settings.access.everybody == tuple(ALLOW_ALL_VARIABLES[variable])
+    assert got.settings.access.everybody == SCHEMA.allow_all_variables[variable]
     assert "may speak to the gateway" in str(got.warnings[0])
     assert right(home, **{variable: "false"}).settings.access.everybody == ()
     assert right(home, **{variable: "perhaps"}).settings.access.everybody == ()

@@ -48,7 +48,7 @@ def test_our_directory_is_closed_to_others(home: Home) -> None:
     assert home.own_folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("name", ["root", "ours", "config", "env"])
+@pytest.mark.parametrize("name", ["root", "own_folder", "config", "env"])
 def test_what_everybody_can_change_is_refused(home: Home, name: str) -> None:
     path = getattr(home, name)
     if not path.exists():
@@ -61,7 +61,7 @@ def test_what_everybody_can_change_is_refused(home: Home, name: str) -> None:
         prepare_home(home)
 
 
-@pytest.mark.parametrize("name", ["root", "ours", "config", "env"])
+@pytest.mark.parametrize("name", ["root", "own_folder", "config", "env"])
 def test_what_the_group_can_change_is_warned_about(home: Home, name: str) -> None:
     path = getattr(home, name)
     if not path.exists():

@@ -1,6 +1,7 @@
 """From all sources to one configuration: what counts most, what is refused, and how a mistake is told."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,26 +10,24 @@ from hypothesis import strategies as st
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration, read_configuration
 from gateway.config.permissions import prepare_home
-from gateway.config.settings import Settings
-from gateway.config.variables import list_hermes_variables, list_own_variables
 from gateway.errors import ConfigError, ExitCode
-from tests.config.sources import look, right, said
+from tests.config.sources import SCHEMA, look, right, said
 
 CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
-    configuration, findings = read_configuration(Home(tmp_path / "none"), {})
+    configuration, findings = read_configuration(SCHEMA, Home(tmp_path / "none"), {})
     assert findings == []
     assert configuration is not None
-    assert configuration.settings == Settings()
+    assert configuration.settings == SCHEMA.settings()
     assert configuration.settings.model.provider == "demo"
     assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "~\n", "gateway:\nmodel:\nhooks:\naccess: {users: }\n"])
 def test_an_empty_file_or_section_changes_nothing(home: Home, text: str) -> None:
-    assert right(home, text).settings == Settings()
+    assert right(home, text).settings == SCHEMA.settings()
 
 
 def test_each_source_counts_more_than_the_next(home: Home) -> None:
@@ -45,7 +44,7 @@ def test_each_source_counts_more_than_the_next(home: Home) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [*list_hermes_variables(), *list_own_variables()], ids=lambda name: name.variable)
+@pytest.mark.parametrize("name", [*SCHEMA.hermes_variables, *SCHEMA.own_variables], ids=lambda name: name.variable)
 def test_every_variable_means_its_setting(home: Home, name: object) -> None:
     """A value that is right for no setting: so each variable shows which one it is read for."""
     path = ".".join(name.path)  # type: ignore[attr-defined]
@@ -55,20 +54,21 @@ def test_every_variable_means_its_setting(home: Home, name: object) -> None:
 
 
 def test_lists_are_separated_by_commas(home: Home) -> None:
-    got = right(home, TELEGRAM_ALLOWED_USERS="12, 34,,", SLACK_FREE_RESPONSE_CHANNELS="[C1,C2]").settings
+    got: Any = right(home, TELEGRAM_ALLOWED_USERS="12, 34,,", SLACK_FREE_RESPONSE_CHANNELS="[C1,C2]").settings
     assert got.access.users.telegram == ("12", "34")
     assert got.platforms.slack.free_response_channels == ("C1", "C2")
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("0", False), ("true", True), ("No", False), ("on", True)])
 def test_flags_of_the_environment_may_be_numbers(home: Home, text: str, value: bool) -> None:
-    assert right(home, DISCORD_AUTO_THREAD=text).settings.platforms.discord.auto_thread is value
+    platforms: Any = right(home, DISCORD_AUTO_THREAD=text).settings.platforms
+    assert platforms.discord.auto_thread is value
 
 
 def test_what_hermes_may_mean_otherwise_is_passed_over_with_a_warning(home: Home) -> None:
     configuration, findings = look(home, DISCORD_AUTO_THREAD="sometimes", SLACK_ALLOW_BOTS="some")
     assert configuration is not None
-    assert configuration.settings == Settings()
+    assert configuration.settings == SCHEMA.settings()
     assert [(finding.severity, str(finding.place)) for finding in findings] == [
         ("warning", "the variable DISCORD_AUTO_THREAD"),
         ("warning", "the variable SLACK_ALLOW_BOTS"),
@@ -92,7 +92,7 @@ def test_a_variable_of_ours_that_is_misspelt_is_warned_about(home: Home) -> None
 def test_all_mistakes_are_told_together(home: Home) -> None:
     home.config.write_text("logs: {levl: debug}\ngateway: {shutdown_timeout: 1h}\nmodell: {}\n")
     with pytest.raises(ConfigError) as refused:
-        load_configuration(home, {})
+        load_configuration(SCHEMA, home, {})
     assert refused.value.exit == ExitCode.CONFIG
     assert str(refused.value).replace(f"{home.own_folder}/", "").splitlines() == [
         "the configuration is not right",
@@ -119,13 +119,13 @@ def test_all_mistakes_are_told_together(home: Home) -> None:
 def test_a_file_that_is_no_configuration_is_refused(home: Home, data: bytes, said_of_it: str) -> None:
     home.config.write_bytes(data)
     with pytest.raises(ConfigError, match=said_of_it):
-        load_configuration(home, {})
+        load_configuration(SCHEMA, home, {})
 
 
 def test_a_directory_in_the_files_place_is_refused(home: Home) -> None:
     home.config.mkdir(mode=0o700)
     with pytest.raises(ConfigError, match=r"config\.yaml: error: cannot be read: Is a directory"):
-        load_configuration(home, {})
+        load_configuration(SCHEMA, home, {})
 
 
 @pytest.mark.row("T33")
@@ -133,7 +133,7 @@ def test_an_unsafe_file_is_refused(home: Home) -> None:
     home.config.write_text("logs: {level: debug}")
     home.config.chmod(0o666)
     with pytest.raises(ConfigError, match="everybody on this machine can change it"):
-        load_configuration(home, {})
+        load_configuration(SCHEMA, home, {})
 
 
 @pytest.mark.row("T24")
@@ -143,7 +143,7 @@ def test_nothing_is_read_from_the_working_directory(
     (tmp_path / ".env").write_text("TELEGRAM_BOT_TOKEN=stranger\n")
     (tmp_path / "config.yaml").write_text("logs: {level: debug}\n")
     monkeypatch.chdir(tmp_path)
-    assert right(home).settings == Settings()
+    assert right(home).settings == SCHEMA.settings()
 
 
 @settings(max_examples=60, deadline=None)

@@ -12,7 +12,7 @@ from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
 from gateway.config.reference import build_json_schema, list_settings, values_of
 from gateway.config.settings import Settings
-from gateway.config.variables import list_own_variables
+from tests.config.sources import SCHEMA
 
 FULL = """
 gateway: {shutdown_timeout: 45s}
@@ -35,19 +35,19 @@ def full(tmp_path: Path) -> Settings:
     home = Home(tmp_path / "home")
     prepare_home(home)
     home.config.write_text(FULL)
-    return load_configuration(home, {}).settings
+    return load_configuration(SCHEMA, home, {}).settings
 
 
 def test_every_setting_is_explained_and_has_a_kind() -> None:
-    listed = list(list_settings())
+    listed = list(list_settings(SCHEMA))
     assert [row.name for row in listed if not (row.kind and row.does)] == []
     names = [row.name for row in listed]
     assert len(names) == len(set(names))
 
 
 def test_every_variable_stands_at_its_setting() -> None:
-    listed = {variable for row in list_settings() for variable in row.variables}
-    assert {name.variable for name in list_own_variables()} <= listed
+    listed = {variable for row in list_settings(SCHEMA) for variable in row.variables}
+    assert {name.variable for name in SCHEMA.own_variables} <= listed
 
 
 def test_the_values_in_force_are_a_configuration_again(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_values_in_force_are_a_configuration_again(tmp_path: Path) -> None:
     home = Home(tmp_path / "again")
     prepare_home(home)
     home.config.write_text(yaml.safe_dump(values_of(settings)))
-    assert load_configuration(home, {}).settings == settings
+    assert load_configuration(SCHEMA, home, {}).settings == settings
 
 
 def test_durations_and_sizes_are_shown_as_they_are_written(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_durations_and_sizes_are_shown_as_they_are_written(tmp_path: Path) -> No
 
 
 def test_the_schema_knows_every_setting_and_nothing_else() -> None:
-    schema = build_json_schema()
-    assert same_shape(schema, Settings)
+    schema = build_json_schema(SCHEMA)
+    assert same_shape(schema, SCHEMA.settings)
     assert schema["properties"]["logs"]["properties"]["level"] == {
         "description": "the least that is said",
         "enum": ["debug", "error", "info", "warning"],
@@ -87,7 +87,7 @@ def same_shape(schema: dict[str, Any], struct: type[Struct]) -> bool:
 
 
 def test_the_schema_takes_what_the_gateway_takes() -> None:
-    assert not list(wrong(yaml.safe_load(FULL), build_json_schema(), ""))
+    assert not list(wrong(yaml.safe_load(FULL), build_json_schema(SCHEMA), ""))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_schema_takes_what_the_gateway_takes() -> None:
     ],
 )
 def test_the_schema_refuses_what_the_gateway_refuses(text: str, place: str) -> None:
-    assert list(wrong(yaml.safe_load(text), build_json_schema(), "")) == [place]
+    assert list(wrong(yaml.safe_load(text), build_json_schema(SCHEMA), "")) == [place]
 
 
 KINDS: dict[str, Any] = {

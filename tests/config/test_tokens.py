@@ -1,20 +1,20 @@
 """Tokens come from the environment, credentials and .env, and are seen by nobody."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.config.fields import Secret
 from gateway.config.home import Home
-from gateway.config.variables import list_own_variables
-from tests.config.sources import right, said
+from tests.config.sources import SCHEMA, right, said
 
 CANARY = "123456789:AAE-canary-canary-canary-canary-can"
 
 
 def test_tokens_are_found_by_their_usual_names(home: Home, tmp_path: Path) -> None:
     (tmp_path / "slack_app_token").write_text("xapp-1\n")
-    got = right(
+    got: Any = right(
         home,
         "",
         "DISCORD_BOT_TOKEN=discord\n",
@@ -35,8 +35,8 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(home: Home) -> None:
 
 
 def test_another_variable_can_be_named(home: Home) -> None:
-    got = right(home, "platforms: {telegram: {token: '${MY_BOT}'}}", "MY_BOT=abc").settings
-    assert got.platforms.telegram.token == Secret("abc")
+    got: Any = right(home, "platforms: {telegram: {token: '${MY_BOT}'}}", "MY_BOT=abc").settings.platforms
+    assert got.telegram.token == Secret("abc")
     assert "needs the variable MY_BOT, which is not set; write MY_BOT=... into .env" in "".join(
         said(home, "platforms: {telegram: {token: '${MY_BOT}', enabled: false}}")
     )
@@ -65,6 +65,6 @@ def test_what_only_sounds_like_a_secret_is_none(home: Home) -> None:
 
 
 @pytest.mark.row("T28")
-@pytest.mark.parametrize("variable", [name.variable for name in list_own_variables()])
+@pytest.mark.parametrize("variable", [name.variable for name in SCHEMA.own_variables])
 def test_a_value_that_is_wrong_is_not_repeated(home: Home, variable: str) -> None:
     assert "canary" not in "".join(said(home, **{variable: CANARY}))

@@ -20,13 +20,13 @@ from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_ada
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.receiver import DiscordReceiver
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
 from gateway.adapters.shared import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.error_groups import find_first_error
 from gateway.adapters.shared.recent_messages import RecentMessages
 from gateway.adapters.shared.typing_indicator import TypingIndicator
-from gateway.config.platform_settings import DiscordSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address
 
@@ -138,3 +138,6 @@ def is_open(line: DiscordClient) -> bool:
 def detail_of(line: discord.Client) -> str:
     count = len(line.guilds)
     return f"{line.user}, on {count} server{'' if count == 1 else 's'}, by the gateway"
+
+
+ADAPTER = DiscordAdapter

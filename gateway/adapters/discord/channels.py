@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import discord
 
 from gateway.adapters.discord.connection import PLATFORM
-from gateway.config.platform_settings import DiscordSettings
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ import discord
 from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import LIBRARY_ERRORS, PORTAL, as_adapter_error, configure_library
-from gateway.adapters.shared.check import PlatformReport
-from gateway.config.platform_settings import DiscordSettings
+from gateway.adapters.discord.settings import DiscordSettings
+from gateway.adapters.shared.folder import PlatformReport
 from gateway.messages import Address
 
 INTENT = f"at {PORTAL}, Bot, Privileged Gateway Intents, switch on Message Content Intent: without it nothing works"

@@ -8,7 +8,7 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from gateway.config.platform_settings import DiscordSettings
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "discord"

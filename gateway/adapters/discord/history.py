@@ -9,8 +9,8 @@ import discord
 from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
 from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.read_marks import MarksSnapshot, ReadMark, ReadMarks
-from gateway.config.platform_settings import DiscordSettings
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
 from gateway.adapters.discord.menu import text_from
 from gateway.adapters.discord.pending_commands import PendingCommands, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared import AdapterContext
 from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)

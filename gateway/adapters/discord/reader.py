@@ -14,10 +14,10 @@ import discord
 from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context, to_plain_name
 from gateway.commands import parse_command
-from gateway.config.platform_settings import DiscordSettings
 from gateway.messages import Address, MessageKind
 
 PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)

@@ -20,10 +20,10 @@ from gateway.adapters.discord.history import DiscordHistory
 from gateway.adapters.discord.inbox import DiscordInbox
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, roles_of
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared import AdapterContext, Presence, reactions
 from gateway.adapters.shared.read_marks import ReadMarks
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platform_settings import DiscordSettings
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, 
 from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.format import render_messages
 from gateway.adapters.discord.pending_commands import PendingCommands
+from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared import Presence
 from gateway.adapters.shared.outgoing_files import read_attachment
 from gateway.adapters.shared.recent_messages import RecentMessages
-from gateway.config.platform_settings import DiscordSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy

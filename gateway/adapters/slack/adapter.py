@@ -34,9 +34,9 @@ from gateway.adapters.slack.inbox import SlackInbox
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.reader import SlackReader
 from gateway.adapters.slack.receiver import SlackReceiver
+from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.config.platform_settings import SlackSettings
 from gateway.errors import AdapterError
 
 log = logging.getLogger(__name__)
@@ -154,3 +154,6 @@ class Complaints:
             "stop the others, or give this gateway an app of its own"
         )
         self._presence.complain(*self._lacks, *([others] if count > 1 else []))
+
+
+ADAPTER = SlackAdapter

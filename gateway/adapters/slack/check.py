@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared.check import PlatformReport
+from gateway.adapters.shared.folder import PlatformReport
 from gateway.adapters.slack.connection import (
     LIBRARY_ERRORS,
     as_adapter_error,
@@ -15,7 +15,7 @@ from gateway.adapters.slack.connection import (
     fetch_socket_url,
     make_client,
 )
-from gateway.config.platform_settings import SlackSettings
+from gateway.adapters.slack.settings import SlackSettings
 
 INVITE = "in a channel where it shall answer, type /invite and its name"
 

@@ -11,7 +11,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.slack.manifest import SCOPES
-from gateway.config.platform_settings import SlackSettings
+from gateway.adapters.slack.settings import SlackSettings
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "slack"

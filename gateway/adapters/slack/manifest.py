@@ -41,7 +41,7 @@ PREFIX: Final = "gateway-"
 MOST: Final = 50
 
 
-def manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any]:
+def build_manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any]:
     """To be pasted at https://api.slack.com/apps, Create New App, From a manifest."""
     return {
         "display_information": {"name": name, "description": "An agent in your workspace"},

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
+from gateway.adapters.slack.settings import SlackSettings
 from gateway.commands import parse_command
-from gateway.config.platform_settings import SlackSettings
 from gateway.messages import Address, Message, MessageKind
 
 Event: TypeAlias = Mapping[str, Any]

@@ -19,8 +19,8 @@ from gateway.adapters.shared.recent_messages import RecentMessages
 from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error, code_of
 from gateway.adapters.slack.format import build_body, render_messages
 from gateway.adapters.slack.interactions import SlackInteractions
+from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.config.platform_settings import SlackSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy

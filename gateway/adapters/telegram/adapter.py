@@ -18,8 +18,8 @@ from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
-from gateway.config.platform_settings import TelegramSettings
 from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
@@ -84,3 +84,6 @@ async def show_typing(bot: Bot, address: Address) -> None:
         await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
     except TelegramError as error:
         log.debug("no typing sign in %s: %s", address.chat_id, as_adapter_error(error))
+
+
+ADAPTER = TelegramAdapter

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from telegram import Bot, LinkPreviewOptions
 from telegram.error import TelegramError
 
-from gateway.adapters.shared.check import PlatformReport
+from gateway.adapters.shared.folder import PlatformReport
 from gateway.adapters.telegram.connection import as_adapter_error, make_bot
-from gateway.config.platform_settings import TelegramSettings
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 
 GROUPS = "it may not be added to groups: @BotFather, /setjoingroups, if you want it there"

@@ -20,7 +20,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
 
-from gateway.config.platform_settings import TelegramSettings
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 
 PLATFORM = "telegram"

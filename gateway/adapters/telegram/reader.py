@@ -15,7 +15,7 @@ from gateway.adapters.shared.groups import is_for_us
 from gateway.adapters.shared.message_context import add_context
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
-from gateway.config.platform_settings import TelegramSettings
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.messages import Address, ChatType
 
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)

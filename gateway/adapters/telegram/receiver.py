@@ -22,8 +22,8 @@ from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
-from gateway.config.platform_settings import TelegramSettings
 from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
 from gateway.adapters.telegram.format import TelegramText, render_messages
-from gateway.config.platform_settings import TelegramSettings
+from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Reply
 from gateway.outbox import DoubtPolicy

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.options import is_path
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
@@ -32,7 +33,7 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     Raises:
         HookError: there is no such hook, or it does not start.
     """
-    configuration = load_configuration(home, get_process_environment())
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     folder = find_folder(name, home, configuration)
     try:
         trials = anyio.run(partial(_run_trials, folder, home, configuration, event, fields))

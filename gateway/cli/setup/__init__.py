@@ -8,15 +8,21 @@ import json
 import sys
 from collections.abc import Mapping
 from getpass import getpass
-from importlib import import_module
 from typing import Any
 
 import anyio
 
-from gateway.adapters import NETWORKS
+from gateway.adapters import ADAPTERS
+from gateway.adapters.shared.folder import (
+    PlatformCheck,
+    PlatformSetup,
+    SetupQuestion,
+    load_check,
+    load_settings_schema,
+    load_setup,
+)
 from gateway.cli.output import apply_style, print_note
 from gateway.cli.setup.env_file import add_variables, check_value
-from gateway.cli.setup.platforms import SETUPS, PlatformSetup, SetupQuestion
 from gateway.commands import CommandTable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
@@ -29,29 +35,30 @@ HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     networks = parser.add_subparsers(dest="network", metavar="NETWORK", required=True)
-    for name, setup in SETUPS.items():
+    for name in ADAPTERS:
+        setup = load_setup(name)
         one = networks.add_parser(name, help=setup.summary, description=setup.summary)
-        for ask in setup.asks:
+        for ask in setup.questions:
             one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
         one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
         one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
-        if name == "slack":
-            one.add_argument("--manifest", action="store_true", help="print the app's manifest, for Slack, and end")
+        if setup.manifest:
+            manifest_help = f"print the app's manifest, for {name.title()}, and end"
+            one.add_argument("--manifest", action="store_true", help=manifest_help)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    if getattr(args, "manifest", False):
-        described: Any = import_module(f"{NETWORKS[args.network]}.manifest")
-        print(json.dumps(described.manifest(CommandTable()), indent=2))
+    setup, schema = load_setup(args.network), load_settings_schema()
+    if setup.manifest and args.manifest:
+        print(json.dumps(setup.manifest(CommandTable()), indent=2))
         return int(ExitCode.OK)
-    setup = SETUPS[args.network]
-    known = dict(load_configuration(home, get_process_environment()).environ)
+    known = dict(load_configuration(schema, home, get_process_environment()).environ)
     values = collect_answers(setup, args, known)
-    configuration = load_configuration(home, {**get_process_environment(), **values})
+    configuration = load_configuration(schema, home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
-    check: Any = import_module(f"{NETWORKS[args.network]}.check")
+    check = load_check(args.network)
     if not args.no_check:
-        check_tokens(setup, check, settings)
+        check_tokens(check, settings)
     kept = read_environment({}, home.env).environ
     changed = {name: value for name, value in values.items() if kept.get(name) != value.replace(" ", "")}
     write_variables(home, changed)
@@ -70,7 +77,7 @@ def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mappi
     values: dict[str, str] = {}
     if sys.stdin.isatty():
         print(setup.before)
-    for ask in setup.asks:
+    for ask in setup.questions:
         value = getattr(args, ask.variable) or ""
         if not value and sys.stdin.isatty():
             value = prompt_for(ask, known.get(ask.variable, ""))
@@ -92,7 +99,7 @@ def prompt_for(ask: SetupQuestion, now: str) -> str:
     return (getpass(prompt) if ask.is_secret else input(prompt)).strip()
 
 
-def check_tokens(setup: PlatformSetup, check: Any, settings: Any) -> None:
+def check_tokens(check: PlatformCheck, settings: Any) -> None:
     """Try the tokens.
 
     Raises:
@@ -105,7 +112,7 @@ def check_tokens(setup: PlatformSetup, check: Any, settings: Any) -> None:
     print(f"{apply_style('ok', 'green')}  {checked.who}")
     if checked.link:
         print(f"    {checked.link}")
-    for what in (*setup.switches, *checked.todo):
+    for what in checked.todo:
         print(f"{apply_style('->', 'yellow')}  {what}")
 
 
@@ -117,7 +124,7 @@ def write_variables(home: Home, changed: Mapping[str, str]) -> None:
     print(f"written to {home.env}: {', '.join(changed)}")
 
 
-def send_hello(check: Any, settings: Any) -> None:
+def send_hello(check: PlatformCheck, settings: Any) -> None:
     """Show that the home channel can be written to; what is set up stays, whether or not it can."""
     try:
         anyio.run(check.say, settings, settings.home_channel, HELLO)

@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.errors import GatewayError
 from gateway.logs.lines import LogLine, as_json, bind_context, format_for_journald, format_for_pipe, format_for_terminal
 from gateway.logs.pipeline import LogPipeline, choose_formatter
@@ -40,7 +41,9 @@ def logged(
     path: Path, write: Callable[[], object], secrets: tuple[str, ...] = (), level: str = "info"
 ) -> list[dict[str, Any]]:
     """What stands in the file after something was logged."""
-    with LogPipeline(Redactor(secrets), [FileSink(path, 10_000_000, 2)], level):
+    schema = load_settings_schema()
+    redactor = Redactor(secrets, schema.token_shapes)
+    with LogPipeline(redactor, [FileSink(path, 10_000_000, 2)], level, schema.noisy_loggers):
         write()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -242,11 +245,11 @@ async def test_a_flood_never_holds_the_loop(tmp_path: Path) -> None:
 def test_a_standard_error_that_closed_does_not_end_the_process() -> None:
     program = """
 import logging, os, sys
-from gateway.logs.lines import for_pipe
+from gateway.logs.lines import format_for_pipe
 from gateway.logs.redaction import Redactor
-from gateway.logs.service import Logs
+from gateway.logs.pipeline import LogPipeline
 from gateway.logs.sinks import StreamSink
-with Logs(Redactor(), [StreamSink(sys.stderr, for_pipe)]) as logs:
+with LogPipeline(Redactor(), [StreamSink(sys.stderr, format_for_pipe)]) as logs:
     for number in range(100):
         logging.getLogger("gateway.x").info("line %d", number)
 print("still here")
@@ -274,11 +277,13 @@ def test_a_line_looks_as_its_reader_needs_it(tmp_path: Path) -> None:
 def test_a_crash_is_told_once_and_without_secrets() -> None:
     program = f"""
 import sys
-from gateway.logs.lines import for_pipe
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.logs.lines import format_for_pipe
 from gateway.logs.redaction import Redactor
-from gateway.logs.service import Logs
+from gateway.logs.pipeline import LogPipeline
 from gateway.logs.sinks import StreamSink
-with Logs(Redactor(["{SECRET}"]), [StreamSink(sys.stderr, for_pipe)]):
+redactor = Redactor(["{SECRET}"], load_settings_schema().token_shapes)
+with LogPipeline(redactor, [StreamSink(sys.stderr, format_for_pipe)]):
     raise RuntimeError("{SECRET} and {BOT} are wrong")
 """
     told = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)

@@ -1,0 +1,44 @@
+"""What a person sets for Discord, and what is to be known of it without its library."""
+
+from typing import Annotated
+
+from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, describe
+from gateway.config.platform_settings import PlatformSettings, PlatformSpec
+from gateway.logs.redaction import TokenShape
+
+SNOWFLAKE = r"[0-9]{15,20}"  # 64 bits, the upper ones of which are a time
+
+
+class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
+    """Discord, by its gateway."""
+
+    token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
+    allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak")] = ()
+    allowed_channels: Annotated[
+        tuple[str, ...], describe("ids of the channels that are listened to; by default all")
+    ] = ()
+    auto_thread: Annotated[bool, describe("answer a mention in a channel in a thread of its own")] = True
+    api_url: Annotated[str, describe("another address of the HTTP API", pattern=HTTP_PATTERN)] = ""
+    gateway_url: Annotated[str, describe("another address of the gateway", pattern=WEBSOCKET_PATTERN)] = ""
+
+
+SPEC = PlatformSpec(
+    settings=DiscordSettings,
+    ids="numbers of 15 digits or more",
+    user_id=SNOWFLAKE,
+    chat_id=SNOWFLAKE,
+    variables={
+        "DISCORD_BOT_TOKEN": "platforms.discord.token",
+        "DISCORD_ALLOWED_ROLES": "platforms.discord.allowed_roles",
+        "DISCORD_ALLOWED_CHANNELS": "platforms.discord.allowed_channels",
+        "DISCORD_FREE_RESPONSE_CHANNELS": "platforms.discord.free_response_channels",
+        "DISCORD_AUTO_THREAD": "platforms.discord.auto_thread",
+        "DISCORD_API_URL": "platforms.discord.api_url",
+        "DISCORD_GATEWAY_URL": "platforms.discord.gateway_url",
+    },
+    token_shapes=(
+        TokenShape(("/api/webhooks/",), r"(/api/webhooks/[0-9]+/)[A-Za-z0-9_-]+"),
+        TokenShape((".",), r"(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}"),
+    ),
+    libraries=("discord", "aiohttp"),
+)

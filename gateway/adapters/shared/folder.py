@@ -1,0 +1,106 @@
+"""What the folder of a network holds, and how it is loaded: without the network's library, but for `check`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol
+
+from gateway.adapters import ADAPTERS
+from gateway.commands import CommandTable
+from gateway.config.platform_settings import PlatformSpec
+from gateway.config.schema import SettingsSchema
+
+
+@dataclass(frozen=True, slots=True)
+class SetupQuestion:
+    """One thing to ask for, and the variable in which it is kept."""
+
+    variable: str
+    flag: str
+    what: str
+    where: str
+    pattern: str = r"\S+"
+    is_needed: bool = False
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSetup:
+    """What `setup` says and asks. `before` is said first; `manifest` describes our app, where a network wants that."""
+
+    summary: str
+    before: str
+    questions: tuple[SetupQuestion, ...]
+    manifest: Callable[[CommandTable], dict[str, Any]] | None = None
+
+
+def make_access_questions(network: str, ids: str, example: str, pattern: str) -> tuple[SetupQuestion, SetupQuestion]:
+    """Who may speak, and the home channel: alike everywhere, but for what an id is."""
+    name = network.upper()
+    return (
+        SetupQuestion(
+            f"{name}_ALLOWED_USERS",
+            "--allow",
+            "who may speak, as ids",
+            f"{ids}, several with commas; without any, whoever writes first can be paired",
+            rf"{pattern}(,\s*{pattern})*",
+        ),
+        SetupQuestion(
+            f"{name}_HOME_CHANNEL",
+            "--home-channel",
+            "the chat for reports and alerts, as an id",
+            f"for instance {example}",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformReport:
+    """What a network says of our tokens: who we are there, where people find us, what is to be switched there."""
+
+    who: str
+    link: str = ""
+    todo: tuple[str, ...] = ()
+
+
+class PlatformCheck(Protocol):
+    """A module that fills this; `settings` are those of its network."""
+
+    async def check(self, settings: Any) -> PlatformReport:
+        """Who we are with these tokens.
+
+        Raises:
+            AdapterError: they are not good, or the network cannot be reached; with the remedy.
+        """
+        ...
+
+    async def say(self, settings: Any, chat: str, text: str) -> None:
+        """One text into a chat.
+
+        Raises:
+            AdapterError: it was refused; with the reason.
+        """
+        ...
+
+
+@cache
+def load_settings_schema() -> SettingsSchema:
+    """The settings that there are, with those of every network."""
+    specs: dict[str, PlatformSpec] = {name: load_part(name, "settings").SPEC for name in ADAPTERS}
+    return SettingsSchema(specs)
+
+
+def load_setup(network: str) -> PlatformSetup:
+    setup: PlatformSetup = load_part(network, "setup").SETUP
+    return setup
+
+
+def load_check(network: str) -> PlatformCheck:
+    check: PlatformCheck = load_part(network, "check")
+    return check
+
+
+def load_part(network: str, part: str) -> Any:
+    """A module of the network's folder."""
+    return import_module(f"{ADAPTERS[network]}.{part}")

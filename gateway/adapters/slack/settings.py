@@ -1,0 +1,39 @@
+"""What a person sets for Slack, and what is to be known of it without its library."""
+
+from typing import Annotated, Literal
+
+from gateway.config.fields import HTTP_PATTERN, Secret, describe
+from gateway.config.platform_settings import PlatformSettings, PlatformSpec
+from gateway.logs.redaction import TokenShape
+
+
+class SlackSettings(PlatformSettings, frozen=True, kw_only=True):
+    """Slack, by Socket Mode."""
+
+    bot_token: Annotated[Secret, describe("the bot's token, `xoxb-...`")] = Secret()
+    app_token: Annotated[Secret, describe("the app's token for Socket Mode, `xapp-...`")] = Secret()
+    allow_bots: Annotated[Literal["none", "mentions", "all"], describe("which messages of other bots are answered")] = (
+        "none"
+    )
+    base_url: Annotated[str, describe("another address of the Web API", pattern=HTTP_PATTERN)] = ""
+
+
+SPEC = PlatformSpec(
+    settings=SlackSettings,
+    ids="such as U012ABCDEF; channels such as C012ABCDEF",
+    user_id=r"[UWB][A-Z0-9]{6,}",  # B: a bot; how long an id is, Slack does not promise
+    chat_id=r"[CGD][A-Z0-9]{6,}",
+    variables={
+        "SLACK_BOT_TOKEN": "platforms.slack.bot_token",
+        "SLACK_APP_TOKEN": "platforms.slack.app_token",
+        "SLACK_FREE_RESPONSE_CHANNELS": "platforms.slack.free_response_channels",
+        "SLACK_ALLOW_BOTS": "platforms.slack.allow_bots",
+        "SLACK_API_URL": "platforms.slack.base_url",
+    },
+    token_shapes=(
+        TokenShape(("xox", "xapp-"), r"\bxox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{8,}|\bxapp-[A-Za-z0-9-]{8,}"),
+        TokenShape(("hooks.slack.com/",), r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]+"),
+    ),
+    noisy_loggers=("slack_bolt", "slack_sdk"),
+    libraries=("slack_bolt", "slack_sdk", "aiohttp"),
+)

@@ -1,0 +1,36 @@
+"""What `setup slack` asks for and says."""
+
+from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions
+from gateway.adapters.slack.manifest import build_manifest
+from gateway.adapters.slack.settings import SPEC
+
+SETUP = PlatformSetup(
+    "connect a Slack app",
+    "At https://api.slack.com/apps: Create New App, From a manifest, and paste what `hermes-gateway setup slack "
+    "--manifest` prints. Then Install to Workspace, and copy the bot's token; under Basic Information, App-Level "
+    "Tokens, make a token with the scope connections:write.",
+    (
+        SetupQuestion(
+            "SLACK_BOT_TOKEN",
+            "--bot-token",
+            "the bot's token",
+            "xoxb-..., from OAuth & Permissions",
+            r"xoxb-[\w-]{10,}",
+            is_needed=True,
+            is_secret=True,
+        ),
+        SetupQuestion(
+            "SLACK_APP_TOKEN",
+            "--app-token",
+            "the app's token",
+            "xapp-..., from Basic Information, App-Level Tokens",
+            r"xapp-[\w-]{10,}",
+            is_needed=True,
+            is_secret=True,
+        ),
+        *make_access_questions(
+            "slack", "such as U012ABCDEF, from a person's profile, Copy member ID", "C012ABCDEF", SPEC.user_id
+        ),
+    ),
+    manifest=build_manifest,
+)

@@ -1,0 +1,41 @@
+"""What a person sets for Telegram, and what is to be known of it without its library."""
+
+from typing import Annotated
+
+from gateway.config.fields import HTTP_PATTERN, Secret, describe
+from gateway.config.platform_settings import PlatformSettings, PlatformSpec
+from gateway.logs.redaction import TokenShape
+
+
+class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
+    """Telegram, by long polling."""
+
+    token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
+    base_url: Annotated[str, describe("a Bot API server of one's own", pattern=HTTP_PATTERN)] = ""
+    base_file_url: Annotated[str, describe("where that server keeps files", pattern=HTTP_PATTERN)] = ""
+    proxy: Annotated[Secret, describe("a proxy for all that goes to Telegram; its address may hold a password")] = (
+        Secret()
+    )
+
+
+SPEC = PlatformSpec(
+    settings=TelegramSettings,
+    ids="numbers",
+    user_id=r"[0-9]{1,20}",
+    chat_id=r"-?[0-9]{1,20}",
+    variables={
+        "TELEGRAM_BOT_TOKEN": "platforms.telegram.token",
+        "TELEGRAM_GROUP_ALLOWED_USERS": "access.group_users.telegram",
+        "TELEGRAM_GROUP_ALLOWED_CHATS": "access.chats.telegram",
+        "TELEGRAM_FREE_RESPONSE_CHATS": "platforms.telegram.free_response_channels",
+        "TELEGRAM_PROXY": "platforms.telegram.proxy",
+        "TELEGRAM_BASE_URL": "platforms.telegram.base_url",
+        "TELEGRAM_BASE_FILE_URL": "platforms.telegram.base_file_url",
+    },
+    unsupported_variables={
+        "TELEGRAM_WEBHOOK_URL": "webhooks are not offered: Telegram is read by long polling, which needs no address",
+    },
+    token_shapes=(TokenShape((":", "%3A", "%3a"), r"(?<![0-9])[0-9]{6,12}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"),),
+    noisy_loggers=("telegram",),
+    libraries=("telegram", "telegramify_markdown", "pyromark"),
+)

@@ -1,0 +1,21 @@
+"""What `setup telegram` asks for and says."""
+
+from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions
+from gateway.adapters.telegram.settings import SPEC
+
+SETUP = PlatformSetup(
+    "connect a Telegram bot",
+    "In Telegram, write /newbot to @BotFather, choose a name and a username, and copy the token that it answers.",
+    (
+        SetupQuestion(
+            "TELEGRAM_BOT_TOKEN",
+            "--token",
+            "the bot's token",
+            "from @BotFather, /newbot or /token",
+            r"\d{3,}:[A-Za-z0-9_-]{30,}",
+            is_needed=True,
+            is_secret=True,
+        ),
+        *make_access_questions("telegram", "numbers, which @userinfobot tells", "your own id", SPEC.user_id),
+    ),
+)

@@ -1,0 +1,152 @@
+"""The whole shape of a configuration: the settings of the gateway, and of the chat networks that there are.
+
+The networks are handed in from above; from them come their sections, the lists of their ids, and the names by which
+the environment knows all settings: those that Hermes's users have, and ours, `GATEWAY_...`.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+import msgspec
+from msgspec import inspect
+
+from gateway.config.fields import describe
+from gateway.config.platform_settings import PlatformSpec
+from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
+from gateway.logs.redaction import TokenShape
+
+KeyPath: TypeAlias = tuple[str, ...]
+Shape: TypeAlias = Literal["text", "list", "flag"]
+S = TypeVar("S", bound=msgspec.Struct)
+
+PREFIX = "GATEWAY_"
+
+
+class SettingVariable(NamedTuple):
+    """A variable, the setting that it means, and how its text is read; a list is separated by commas."""
+
+    variable: str
+    path: KeyPath
+    shape: Shape
+
+
+class SettingsSchema:
+    """The settings that there are with these networks, and the variables that mean them."""
+
+    def __init__(self, platforms: Mapping[str, PlatformSpec]) -> None:
+        self.platforms = platforms
+        self.settings = build_settings_type(platforms)
+
+    @cached_property
+    def own_variables(self) -> tuple[SettingVariable, ...]:
+        """Ours: one for each setting that one text can hold. Where Hermes has a name for it too, ours counts more."""
+        root = inspect.type_info(self.settings)
+        assert isinstance(root, inspect.StructType)
+        return tuple(_list_variables(root, ()))
+
+    @cached_property
+    def hermes_variables(self) -> tuple[SettingVariable, ...]:
+        """Those that Hermes knows too: what is wrong with them may be right for Hermes, and does not stop us."""
+        named = {"GATEWAY_ALLOWED_USERS": "access.users.all", "HERMES_MODEL": "model.name"}
+        for platform, spec in self.platforms.items():
+            named |= {
+                **spec.variables,
+                f"{platform.upper()}_ALLOWED_USERS": f"access.users.{platform}",
+                f"{platform.upper()}_HOME_CHANNEL": f"platforms.{platform}.home_channel",
+                f"{platform.upper()}_HOME_CHANNEL_NAME": f"platforms.{platform}.home_channel_name",
+                f"{platform.upper()}_REQUIRE_MENTION": f"platforms.{platform}.require_mention",
+            }
+        shapes = {".".join(name.path): name for name in self.own_variables}
+        return tuple(shapes[dotted]._replace(variable=variable) for variable, dotted in named.items())
+
+    @cached_property
+    def allow_all_variables(self) -> Mapping[str, tuple[str, ...]]:
+        """Variables that, when true, open networks to everybody."""
+        each = {f"{platform.upper()}_ALLOW_ALL_USERS": (platform,) for platform in self.platforms}
+        return {"GATEWAY_ALLOW_ALL_USERS": tuple(self.platforms), **each}
+
+    @cached_property
+    def unsupported_variables(self) -> Mapping[str, str]:
+        """Variables of Hermes's that would make a difference and make none here, each with the reason."""
+        return {name: why for spec in self.platforms.values() for name, why in spec.unsupported_variables.items()}
+
+    @property
+    def token_shapes(self) -> list[TokenShape]:
+        """What the secrets of the networks look like."""
+        return [shape for spec in self.platforms.values() for shape in spec.token_shapes]
+
+    @property
+    def noisy_loggers(self) -> list[str]:
+        """The loggers of the networks' libraries that say too much."""
+        return [name for spec in self.platforms.values() for name in spec.noisy_loggers]
+
+    def list_platform_secrets(self) -> Iterator[tuple[KeyPath, str]]:
+        """Where the networks' secrets stand, each with the variable that it should be in."""
+        variables = {name.path: name.variable for name in (*self.own_variables, *self.hermes_variables)}
+        for platform, spec in self.platforms.items():
+            for secret in spec.secrets:
+                path = ("platforms", platform, secret)
+                yield path, variables[path]
+
+
+def build_settings_type(platforms: Mapping[str, PlatformSpec]) -> type[Settings]:
+    """`Settings`, with a section and a list of ids for each network."""
+    annotated: Any = Annotated  # the type checker wants to see what stands within it
+    literal: Any = Literal
+    sections = _extend(
+        AllPlatformSettings, {name: (spec.settings, spec.settings()) for name, spec in platforms.items()}
+    )
+    looks = {name: spec.ids for name, spec in platforms.items()} | {"all": "ids of any network"}
+    ids = _extend(PlatformIds, {name: (annotated[tuple[str, ...], describe(text)], ()) for name, text in looks.items()})
+    choices: Any = tuple[literal[tuple(platforms)], ...]  # type: ignore[misc]
+    lists: dict[str, tuple[Any, Any]] = {}
+    for field in msgspec.structs.fields(AccessSettings):
+        kind, *described = get_args(field.type) or (field.type,)
+        if kind is PlatformIds:
+            lists[field.name] = (annotated[(ids, *described)], ids())
+        elif field.name == "everybody":
+            lists[field.name] = (annotated[(choices, *described)], ())
+    access = _extend(AccessSettings, lists)
+    return _extend(Settings, {"platforms": (sections, sections()), "access": (access, access())})
+
+
+def _extend(struct: type[S], fields: Mapping[str, tuple[Any, Any]]) -> type[S]:
+    """A struct like this one, with these types and defaults for fields that it has, and further fields behind them."""
+    return msgspec.defstruct(  # type: ignore[return-value] # a subclass, which its signature does not say
+        struct.__name__,
+        [(name, kind, default) for name, (kind, default) in fields.items()],
+        bases=(struct,),
+        namespace={"__doc__": struct.__doc__},
+        module=struct.__module__,
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def _list_variables(struct: inspect.StructType, path: KeyPath) -> Iterator[SettingVariable]:
+    for field in struct.fields:
+        here, kind = (*path, field.encode_name), _unwrap_type(field.type)
+        if isinstance(kind, inspect.StructType):
+            yield from _list_variables(kind, here)
+        elif isinstance(kind, inspect.VarTupleType) and not isinstance(
+            _unwrap_type(kind.item_type), inspect.StructType
+        ):
+            yield SettingVariable(_variable_of(here), here, "list")
+        elif not isinstance(kind, inspect.VarTupleType | inspect.DictType):
+            yield SettingVariable(_variable_of(here), here, "flag" if isinstance(kind, inspect.BoolType) else "text")
+
+
+def _variable_of(path: KeyPath) -> str:
+    """`logs.level` -> GATEWAY_LOGS_LEVEL, `gateway.shutdown_timeout` -> GATEWAY_SHUTDOWN_TIMEOUT."""
+    return PREFIX + "_".join(path[1:] if path[0] == "gateway" else path).upper()
+
+
+def _unwrap_type(kind: inspect.Type) -> inspect.Type:
+    """The type without its description, and without the possibility of None."""
+    while isinstance(kind, inspect.Metadata | inspect.UnionType):
+        if isinstance(kind, inspect.Metadata):
+            kind = kind.type
+        else:
+            kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+    return kind
