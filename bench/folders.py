@@ -27,9 +27,9 @@ from bench.workers import FORK_SERVER, Row
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.inspection import SETTLE_TIME
 from gateway.hooks.folders.services import HookEnvironment
-from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 
 COUNTS = (10, 100, 1000)
@@ -90,7 +90,7 @@ class Place:
     async def serving(self, registry: HookRegistry, eager: int) -> AsyncIterator[FolderHooks]:
         state = self.root / "state"
         around = HookEnvironment(os.environ, self.root, self.root / "logs", state, packages=sys.path)
-        sources = [Source(self.hooks, "home")]
+        sources = [FolderSource(self.hooks, "home")]
         async with (
             ForkServerClient(FORK_SERVER) as fork_server,
             registry,
@@ -114,7 +114,7 @@ async def found(place: Place) -> float:
         service = FolderHooks(registry, fork_server, None, HooksSettings(eager=0), around)
         gc.collect()  # a start has no life before it to clear away
         begun = time.perf_counter()
-        async with service.running([Source(place.hooks, "home")], grant):
+        async with service.running([FolderSource(place.hooks, "home")], grant):
             took = time.perf_counter() - begun
             assert registry.wants("agent:start")
             await service.settled()

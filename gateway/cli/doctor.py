@@ -29,7 +29,7 @@ from gateway.daemon.platforms import why_not_served
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WORKS, CompatibilityRow, check_hermes_home
-from gateway.hooks.folders.sources import Source, list_hook_folders
+from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding, SourceLocation
 
@@ -239,7 +239,7 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
             if said.startswith("hook "):
                 yield Finding(GATEWAY_PLACE, said, f"see: hermes-gateway hooks info {said.split()[1]}")
         return
-    for folder in list_hook_folders(Source(found.home.hooks, "home")):
+    for folder in HermesFolderSource(found.home.hooks, "home").list():
         one = check_folder(folder, found.home)
         yield from one.findings
         for lack in one.lacks:

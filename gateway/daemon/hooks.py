@@ -16,7 +16,7 @@ from gateway.config.loading import Configuration
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
-from gateway.hermes.config import HermesConfig
+from gateway.hermes.sources import SAFE_MODE_VARIABLE, HermesFolderSource, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
@@ -26,31 +26,20 @@ from gateway.schedule import HookPresence, ScheduledHook
 from gateway.worker.protocol import ForkServerSettings
 
 BUILT_IN_FOLDER = Path(hooks_builtin.__file__).parent
-SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
-OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending", "shadowed"})
+OFF_STATES: frozenset[HookState] = frozenset({"disabled", "refused", "pending"})
 UNAVAILABLE_STATES: frozenset[HookState] = frozenset({"broken", "missing"})
 PAGE_SIZE = 200  # records that are read at once
 
 
 def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
-    further = (Source(home.path(written), written) for written in configuration.settings.hooks.dirs)
-    hermes = HermesConfig(
-        home.hermes_config, configuration.environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
+    is_safe = configuration.environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
+    return (
+        HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
+        *list_hermes_sources(home, is_safe),
+        HermesFolderSource(home.hooks, "home"),
+        *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),
     )
-    plugins = (
-        Source(path, "plugins", is_opt_in=True, kind="plugin", hermes=hermes) for path in _list_plugin_folders(home)
-    )
-    shell = Source(home.hermes_config, "config.yaml", kind="shell", hermes=hermes)
-    outbound = Source(home.hermes_config, "config.yaml", kind="outbound", hermes=hermes)
-    built_in = Source(BUILT_IN_FOLDER, "built-in", is_opt_in=True)
-    return (built_in, *plugins, shell, outbound, Source(home.hooks, "home"), *further)
-
-
-def _list_plugin_folders(home: Home) -> list[Path]:
-    """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
-    categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
-    return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
 
 
 def build_hook_environment(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> HookEnvironment:

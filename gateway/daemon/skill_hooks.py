@@ -15,6 +15,7 @@ import anyio
 from gateway import records
 from gateway.agent import Skill
 from gateway.engine import Engine, NewRecord
+from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.sources import Source
 
@@ -38,7 +39,7 @@ class SkillHooks:
     def sources(self) -> tuple[Source, ...]:
         """The places of their hooks, each for the conversations that have the skill."""
         return tuple(
-            Source(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
+            HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
             for folder, sessions in sorted(self._having.items())
         )
 

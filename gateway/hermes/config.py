@@ -59,18 +59,18 @@ class HermesHooks:
         return not (self.enabled or self.disabled or self.shell or self.outbound)
 
 
+@dataclass(slots=True)
 class HermesConfig:
     """The file. `is_safe`: Hermes's safe mode, in which none of this counts."""
 
-    def __init__(self, path: Path, is_safe: bool = False) -> None:
-        self.path = path
-        self._is_safe = is_safe
-        self._stamp: tuple[int, int] | None = None
-        self._read = HermesHooks()
+    path: Path
+    is_safe: bool = False
+    _stamp: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
+    _read: HermesHooks = field(default_factory=HermesHooks, init=False, compare=False, repr=False)
 
     def read(self) -> HermesHooks:
         """As it is now."""
-        if self._is_safe:
+        if self.is_safe:
             return HermesHooks()
         try:
             found = self.path.stat()

@@ -12,14 +12,13 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
-from gateway.hermes.config import HermesHooks, read_hermes_config
+from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.sources import HermesFolderSource, PluginSource, list_plugin_folders
 from gateway.hermes.unsupported_imports import find_unsupported_imports
-from gateway.hooks.folders.code import read_code
-from gateway.hooks.folders.inspection import inspect_folder
-from gateway.hooks.folders.manifest import HookKind
+from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.requirements import find_missing_needs
-from gateway.hooks.folders.sources import FoundHook, Source, list_hook_folders
+from gateway.hooks.folders.sources import HookVersion
 from gateway.yaml_source import Finding, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
 
@@ -68,15 +67,14 @@ def check_hermes_home(schema: SettingsSchema, home: Home, environ: Mapping[str, 
 
 
 def check_hooks(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    for folder in list_hook_folders(Source(home.hooks, "home")):
+    for folder in HermesFolderSource(home.hooks, "home").list():
         yield _check_folder("hook", folder, home, environ, ())
 
 
 def check_plugins(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
     hermes = _read_hermes_hooks(home)
-    categories = sorted({path.parent.parent for path in home.plugins.glob("*/*/plugin.y*ml")})
-    for place in (home.plugins, *categories):
-        for folder in list_hook_folders(Source(place, "plugins", kind="plugin")):
+    for place in list_plugin_folders(home):
+        for folder in PluginSource(place, "plugins", config=HermesConfig(home.hermes_config)).list():
             row = _check_folder("plugin", folder, home, environ, tuple(_list_unsupported(folder)))
             is_on = folder.name in hermes.enabled and folder.name not in hermes.disabled
             off = "is not in plugins.enabled; to switch it on here: hermes-gateway hooks enable " + folder.name
@@ -84,14 +82,14 @@ def check_plugins(home: Home, environ: Mapping[str, str]) -> Iterator[Compatibil
 
 
 def _check_folder(
-    what: HookKind, folder: FoundHook, home: Home, environ: Mapping[str, str], known: tuple[str, ...]
+    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], known: tuple[str, ...]
 ) -> CompatibilityRow:
     """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told."""
     try:
-        studied = inspect_folder(folder)
+        studied = folder.source.inspect(folder)
     except OSError as error:
         return CompatibilityRow(what, folder.name, FAILS, (f"cannot be read: {error.strerror}",))
-    findings = (*folder.findings, *studied.findings)
+    findings = studied.findings
     if wrong := [finding for finding in findings if finding.severity == "error"]:
         return CompatibilityRow(what, folder.name, FAILS, tuple(map(_format_finding, wrong)))
     lacking: tuple[str, ...] = ()
@@ -111,7 +109,7 @@ def _format_finding(finding: Finding) -> str:
     return f"{finding.place}: {finding.what}; {finding.remedy}"
 
 
-def _list_unsupported(folder: FoundHook) -> Iterator[str]:
+def _list_unsupported(folder: HookVersion) -> Iterator[str]:
     """What a plugin registers that is nothing here."""
     source = b"\n".join(text for name, text in read_code(folder).files.items() if name.endswith(".py"))
     for name in dict.fromkeys(found.decode() for found in _HOOK_NAME.findall(source)):

@@ -11,8 +11,14 @@ from pathlib import Path
 import msgspec
 
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
-from gateway.hooks.folders.manifest import MAX_MANIFEST_BYTES, Guard, Manifest, ParsedManifest, PluginRight
-from gateway.hooks.folders.sources import label_of
+from gateway.hooks.folders.manifest import (
+    MAX_MANIFEST_BYTES,
+    REMOTE_TIMEOUT,
+    Manifest,
+    ParsedManifest,
+    PluginRight,
+    label_of,
+)
 from gateway.worker.protocol import LoadedHandlers
 from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
 from gateway.yaml_source import YamlMapping as Tree
@@ -50,7 +56,8 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         env=env,
         uses=PLUGIN_RIGHTS,
         hermes=True,
-        kind="plugin",
+        entry=PLUGIN_ENTRY_FILE,
+        decide_limit=REMOTE_TIMEOUT,
     )
     return ParsedManifest(manifest, tuple(findings))
 
@@ -77,11 +84,6 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     found = tuple(dict.fromkeys(name for name in env if name not in manifest.env))
     manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
     return _subscribe_rows(manifest, rows, is_guard)
-
-
-def guard_of(manifest: Manifest) -> Guard | None:
-    """What must not happen while it cannot answer."""
-    return Guard(manifest.guards) if manifest.guards else None
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:

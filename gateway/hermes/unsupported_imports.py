@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.hooks.folders.sources import label_of
+from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import Finding, SourceLocation
 
 

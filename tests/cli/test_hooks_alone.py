@@ -184,3 +184,9 @@ def test_the_name_of_a_folder_cannot_act_on_the_terminal(gateway: GatewayProcess
     shown = gateway.cli("hooks", "check").stdout
     assert r"red\x1b[31m:" in shown
     assert "\x1b" not in shown
+
+
+def test_a_hook_that_comes_with_the_gateway_is_found_beside_a_configuration_of_hermes(gateway: GatewayProcess) -> None:
+    gateway.home.hermes_config.write_text("model: {default: other}\n")
+    tried = gateway.cli("hooks", "test", "audit-log", "--event", "agent:end", "--json")
+    assert [trial["event"] for trial in json.loads(tried.stdout)["trials"]] == ["agent:end"], tried.stderr

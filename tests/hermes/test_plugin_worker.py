@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from gateway.events import Event
+from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import apply_registrations
+from gateway.hermes.sources import PluginSource
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers
-from gateway.hooks.folders.inspection import check_folder, inspect_folder
-from gateway.hooks.folders.sources import Source, find_hook_folder
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
@@ -33,6 +34,13 @@ def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
     (folder / "plugin.yaml").write_text(manifest)
     (folder / "__init__.py").write_text(textwrap.dedent(source))
     return folder
+
+
+def inspect(folder: Path) -> HookVersion:
+    source = PluginSource(folder.parent, "plugins", config=HermesConfig(folder.parent / "config.yaml"))
+    found = source.find(folder.name)
+    assert found
+    return source.inspect(found)
 
 
 async def started(fork_server: ForkServerClient, folder: Path) -> WorkerHandle:
@@ -88,12 +96,10 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
             ctx.register_hook(NAMES[2], print)
     """
     folder = plant(tmp_path, source)
-    found = find_hook_folder(Source(tmp_path, "plugins", kind="plugin"), "one")
-    assert found
-    seen = inspect_folder(found)
-    assert seen.guard
+    seen = inspect(folder)
     assert seen.manifest
-    assert (seen.guard.intercepts, seen.manifest.guards) == (("tool:before",), ("tool:before",))
+    assert seen.manifest.guard
+    assert (seen.manifest.guard.intercepts, seen.manifest.guards) == (("tool:before",), ("tool:before",))
     assert "message:add" in seen.manifest.intercepts
     worker = await started(fork_server, folder)
     manifest = apply_registrations(seen.manifest, worker.loaded)
@@ -123,7 +129,7 @@ async def test_what_cannot_be_loaded_says_why_and_hurts_nobody(
 def test_a_plugin_is_checked_without_being_run(tmp_path: Path) -> None:
     manifest = "name: one\nkind: backend\nprovides_hooks: [kanban_task_claimed]\nrequires_env: [{name: KEY}]\n"
     folder = plant(tmp_path, "def broken(:\n", manifest)
-    found = [str(finding) for finding in check_folder(folder)]
+    found = [str(finding) for finding in inspect(folder).findings]
     assert any("__init__.py:1" in one and "invalid syntax" in one for one in found)
     assert any("kanban_task_claimed never fires here" in one for one in found)
     assert any("which only Hermes itself can use" in one for one in found)

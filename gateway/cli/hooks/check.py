@@ -11,10 +11,10 @@ from gateway.cli.output import show_json
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.folders.inspection import inspect_folder
+from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.requirements import find_missing_needs
-from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder, list_hook_folders
+from gateway.hooks.folders.sources import HookVersion
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
@@ -45,12 +45,10 @@ def run(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.FAILED if any(one.is_wrong for one in checked) else ExitCode.OK)
 
 
-def check_folder(folder: FoundHook, home: Home) -> FolderCheck:
-    if folder.is_refused:
-        return FolderCheck(folder.path.name, folder.findings)
-    studied = inspect_folder(folder)
-    lacks = tuple(list_missing(studied.manifest, home)) if studied.manifest else ()
-    return FolderCheck(folder.path.name, (*folder.findings, *studied.findings), lacks)
+def check_folder(version: HookVersion, home: Home) -> FolderCheck:
+    version = version.source.inspect(version)
+    lacks = tuple(list_missing(version.manifest, home)) if version.manifest else ()
+    return FolderCheck(version.name, version.findings, lacks)
 
 
 def list_missing(manifest: Manifest, home: Home) -> Iterator[str]:
@@ -68,12 +66,12 @@ def show_check(one: FolderCheck) -> None:
         print(f"  missing here: {lack}")
 
 
-def find_folders(names: list[str], home: Home) -> Iterator[FoundHook]:
+def find_folders(names: list[str], home: Home) -> Iterator[HookVersion]:
     if not names:
-        yield from list_hook_folders(Source(home.hooks, "home"))
+        yield from HermesFolderSource(home.hooks, "home").list()
     for name in names:
         path = Path(name).absolute() if is_path(name) else home.hooks / name
-        folder = find_hook_folder(Source(path.parent, "home"), path.name) if path.is_dir() else None
+        folder = HermesFolderSource(path.parent, "home").find(path.name) if path.is_dir() else None
         if folder is None:
             raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
         yield folder

@@ -17,11 +17,11 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_fork_server_options, build_hook_environment, list_sources
 from gateway.errors import HookError, unwrap_error
+from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.inspection import inspect_folder
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder
+from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -42,14 +42,14 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
 
 
-def find_folder(name: str, home: Home, configuration: Configuration) -> FoundHook:
+def find_folder(name: str, home: Home, configuration: Configuration) -> HookVersion:
     """Raises HookError when there is no such hook."""
     path = Path(name).resolve()
     if is_path(name):
-        places: Sequence[Source] = (Source(path.parent, "path"),)
+        places: Sequence[Source] = (HermesFolderSource(path.parent, "path"),)
     else:
         places = list_sources(home, configuration)
-    folder = next((found for place in reversed(places) if (found := find_hook_folder(place, path.name))), None)
+    folder = next((found for place in reversed(places) if (found := place.find(path.name))), None)
     if folder is None:
         where = path if is_path(name) else home.hooks / name
         raise HookError(f"{where} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
@@ -57,7 +57,7 @@ def find_folder(name: str, home: Home, configuration: Configuration) -> FoundHoo
 
 
 async def _run_trials(
-    folder: FoundHook, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
+    folder: HookVersion, home: Home, configuration: Configuration, event: str, fields: Mapping[str, Any]
 ) -> Sequence[HookTrial]:
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
@@ -65,11 +65,11 @@ async def _run_trials(
         ForkServerClient(build_fork_server_options(configuration)) as fork_server,
         anyio.create_task_group() as tasks,
     ):
-        house = HookServices(settings, around, registry, fork_server, None, None, _refuse_grant, tasks)
-        assessment = check_readiness(folder, inspect_folder(folder), house, HookSwitches(home.hook_state))
-        if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
-            raise HookError(f"{folder.name} is {assessment.state}: {assessment.reason}")
-        trials = await run_trials(assessment, house, event, fields)
+        services = HookServices(settings, around, registry, fork_server, None, None, _refuse_grant, tasks)
+        version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
+        if version.state not in ("registered", "disabled") or version.manifest is None:
+            raise HookError(f"{folder.name} is {version.state}: {version.reason}")
+        trials = await run_trials(version, services, event, fields)
         tasks.cancel_scope.cancel()
     return trials
 

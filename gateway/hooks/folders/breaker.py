@@ -6,9 +6,8 @@ its success closes the breaker, its failure opens it again, and each time in a r
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
-BreakerState = Literal["closed", "open", "half-open"]
+from gateway.hooks.folders.stats import BreakerState
 
 
 @dataclass(slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.events import Event, Pause, outcome_from
-from gateway.hermes.command_answers import decision_of
 from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.rights import HookRights
 from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookStats, describe_outcome
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.registry import INTERCEPT_LIMIT
@@ -22,27 +22,28 @@ log = logging.getLogger("gateway.hooks")
 
 
 class HookCalls:
-    """`decide` and `observe` are what the registry calls; `manifest` says for which version."""
+    """`decide` and `observe` are what the registry calls; `use` says of which version."""
 
-    def __init__(self, name: str, house: HookServices, runner: HookProcess, rights: HookRights) -> None:
-        self.record = HookStats(house.clean)
+    def __init__(self, name: str, services: HookServices, process: HookProcess, rights: HookRights) -> None:
+        self.record = HookStats(services.clean)
         self.breaker = Breaker(time.monotonic)
         self._name = name
-        self._house = house
-        self._runner = runner
+        self._services = services
+        self._process = process
         self._rights = rights
-        self._manifest: Manifest | None = None
         self._intercepted = patterns_of(())
+        self._version: HookVersion
+        self._manifest: Manifest  # both since `use`, which comes before the first call
 
-    def follow(self, manifest: Manifest) -> None:
-        """From now on this manifest holds."""
-        self._manifest = manifest
-        self._intercepted = patterns_of(manifest.intercepts)
+    def use(self, version: HookVersion) -> None:
+        """From now on this version is called."""
+        assert version.manifest
+        self._version, self._manifest = version, version.manifest
+        self._intercepted = patterns_of(version.manifest.intercepts)
 
     async def decide(self, event: Event) -> Any:
         """What it answers as an interceptor; HookFailed when it cannot."""
         manifest = self._manifest
-        assert manifest
         if not self.breaker.admits():
             self.record.skipped += 1
             if manifest.on_error == "skip" and not manifest.denies(event.name):
@@ -50,11 +51,11 @@ class HookCalls:
             raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
         timeout, begun = min(manifest.decide_timeout, INTERCEPT_LIMIT), time.perf_counter()
         try:
-            wire = await self._runner.ready(timeout)
-            with self._runner.handover.using(wire):
+            wire = await self._process.get_wire(timeout)
+            with self._process.using(wire):
                 self._rights.remember(event)
                 answer = await ask_handlers(wire, self._targets(event.name), event, timeout)
-            answer = decision_of(answer) if manifest.hermes and manifest.kind == "hook" else answer
+            answer = self._version.source.read_answer(manifest, answer)
             outcome_from(answer)  # what means nothing is a failure
         except Pause:
             self._answered(event.name, begun, "ask")
@@ -81,11 +82,10 @@ class HookCalls:
 
     async def deliver(self, name: str, event: Event) -> None:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""
-        assert self._manifest
         begun = time.perf_counter()
         try:
-            wire = await self._runner.alone()
-            with self._runner.handover.using(wire):
+            wire = await self._process.get_wire_alone()
+            with self._process.using(wire):
                 self._rights.remember(event)
                 await notify_handlers(wire, self._targets(name), name, event, self._manifest.observe_timeout)
         except HookFailed as failed:
@@ -99,13 +99,13 @@ class HookCalls:
         self._answered(name, begun, "ok")
 
     def _targets(self, name: str) -> Sequence[HandlerTarget]:
-        return self._runner.targets.of(name) if self._runner.targets else WHOLE_HOOK
+        return self._process.targets.of(name) if self._process.targets else WHOLE_HOOK
 
     def _answered(self, name: str, begun: float, outcome: str) -> None:
         self.record.answered(name, time.perf_counter() - begun, outcome)
         if self.breaker.succeeded():
             log.info("%s works again", self._name)
-        self._runner.replace_if_worn()
+        self._process.replace_if_worn()
 
     def _failed(self, name: str, begun: float, failure: HookFailed) -> HookFailed:
         if self.record.failed(name, time.perf_counter() - begun, failure):
@@ -113,11 +113,11 @@ class HookCalls:
         if self.breaker.failed():
             log.warning("%s failed %d times in a row and is left alone for a while", self._name, self.breaker.failures)
             self.tell("hook:tripped", str(failure))
-        self._runner.replace_if_worn()
+        self._process.replace_if_worn()
         return failure
 
     def tell(self, event: str, reason: str) -> None:
-        self._house.registry.emit(event, hook=self._name, reason=self._house.clean(reason))
+        self._services.registry.emit(event, hook=self._name, reason=self._services.clean(reason))
 
 
 def _failure_from(error: Exception) -> HookFailed:

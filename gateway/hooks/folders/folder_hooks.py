@@ -27,9 +27,8 @@ from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.plugin_tools import PluginTools
-from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
-from gateway.hooks.folders.sources import Source
+from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.hooks.folders.status import build_status
 from gateway.hooks.folders.subjects import subject_token_of
@@ -58,15 +57,17 @@ class FolderHooks:
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
             writer = DurableWriter(registry, engine) if engine else None
-            self._house = HookServices(settings, environment, registry, fork_server, engine, writer, grant, self._tasks)
-            self._roster = FolderSet(sources, self._house)
+            self._services = HookServices(
+                settings, environment, registry, fork_server, engine, writer, grant, self._tasks
+            )
+            self._set = FolderSet(sources, self._services)
             self._letters = DeadLetters(engine) if engine else None
             try:
-                await self._roster.begin()
+                await self._set.begin()
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._roster.end()
+                    await self._set.end()
                 self._tasks.cancel_scope.cancel()
 
     @property
@@ -79,29 +80,29 @@ class FolderHooks:
     @property
     def plugin_tools(self) -> PluginTools:
         """What the plugins among them offer."""
-        return PluginTools(lambda: self._roster.hooks)
+        return PluginTools(lambda: self._set.hooks)
 
     @property
     def trouble(self) -> str:
         """What stands against noticing changes of hooks, if anything does."""
-        return self._roster.watcher.trouble if self._roster.watcher else ""
+        return self._set.watcher.trouble if self._set.watcher else ""
 
     @property
     def scheduled(self) -> list[tuple[Manifest, HookState]]:
         """Those that the clock calls, and how each is."""
-        hooks = [(hook.current.manifest, hook.runner.state) for hook in self._roster.hooks.values() if hook.current]
+        hooks = [(hook.current.manifest, hook.process.state) for hook in self._set.hooks.values() if hook.current]
         return [(manifest, state) for manifest, state in hooks if manifest and manifest.schedule]
 
     async def settled(self) -> None:
         """Until all that was found at the start has been started, or has said why not."""
-        await self._roster.settled.wait()
+        await self._set.settled.wait()
 
     async def status(self) -> list[HookStatus]:
         dead: dict[str, int] = {}
         for letter in await self._letters.list() if self._letters else ():
             dead[letter.hook] = dead.get(letter.hook, 0) + 1
-        called, found = group_by_label(self._roster.hooks), []
-        for name, hook in sorted(self._roster.hooks.items()):
+        called, found = group_by_label(self._set.hooks), []
+        for name, hook in sorted(self._set.hooks.items()):
             found.append(await self._status(hook, dead.get(name, 0), called))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
@@ -110,22 +111,22 @@ class FolderHooks:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(name)) if self._letters else 0
-        return await self._status(hook, dead, group_by_label(self._roster.hooks))
+        return await self._status(hook, dead, group_by_label(self._set.hooks))
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        keys = await self._house.grant(name, "store.keys", {}, "")
-        return {key: await self._house.grant(name, "store.get", {"key": key}, "") for key in keys or ()}
+        keys = await self._services.grant(name, "store.keys", {}, "")
+        return {key: await self._services.grant(name, "store.get", {"key": key}, "") for key in keys or ()}
 
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
         if name:
             self._known(name)
-            await self._roster.refresh(name)
+            await self._set.refresh(name)
             await self._hook(name).restart(afresh=True)
         else:
-            for each in dict.fromkeys([*self._roster.hooks, *self._roster.places.folders()]):
-                await self._roster.refresh(each)
+            for each in dict.fromkeys([*self._set.hooks, *self._set.sources.list()]):
+                await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
         """Its breaker closes; if it is not up, it is started. HookError: no such hook."""
@@ -137,26 +138,26 @@ class FolderHooks:
     async def switch(self, name: str, enabled: bool) -> None:
         """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
         self._known(name)
-        settings, own = self._house.settings, self._house.settings_of(name).enabled
+        settings, own = self._services.settings, self._services.settings_of(name).enabled
         if (own is False or name in settings.disabled) if enabled else (own or name in settings.enabled):
             raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
-        self._roster.places.switches.enable(name, enabled)
-        await self._roster.refresh(name)
+        self._set.sources.switches.enable(name, enabled)
+        await self._set.refresh(name)
 
     async def trust(self, name: str) -> str:
         """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
-        assessment = self._known(name)
-        if not assessment.digest:
-            raise HookError(f"{name} cannot be trusted: it is {assessment.state}: {assessment.reason}")
-        self._roster.places.switches.trust(name, assessment.digest)
-        await self._roster.refresh(name)
-        return assessment.digest
+        version = self._known(name)
+        if not version.digest:
+            raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
+        self._set.sources.switches.trust(name, version.digest)
+        await self._set.refresh(name)
+        return version.digest
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""
         hook = self._hook(name)
-        if hook.current is None or hook.current.manifest is None or hook.runner.state in ("broken", "disabled"):
-            raise HookError(f"{name} is {hook.runner.state}: {hook.runner.reason}")
+        if hook.current is None or hook.current.manifest is None or hook.process.state in ("broken", "disabled"):
+            raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
         told, begun = make_event(event, fields), time.perf_counter()
         before, verb, result, error, traceback = dict(told), verb_of(hook.current.manifest, event), None, "", ""
         try:
@@ -180,37 +181,37 @@ class FolderHooks:
         Raises:
             HookError: there is no such hook, or it does not start.
         """
-        assessment = self._known(name)
-        if assessment.state not in ("registered", "disabled") or assessment.manifest is None:
-            raise HookError(f"{name} is {assessment.state}: {assessment.reason}")
-        return await run_trials(assessment, self._house, event, fields)
+        version = self._known(name)
+        if version.state not in ("registered", "disabled") or version.manifest is None:
+            raise HookError(f"{name} is {version.state}: {version.reason}")
+        return await run_trials(version, self._services, event, fields)
 
     async def follow(self, sources: Sequence[Source], settings: HooksSettings | None = None) -> None:
         """Other places count from now on (a skill that brings hooks was loaded or unloaded), and other settings."""
         if settings is not None:
-            before, self._house.settings = self._house.settings, settings
-            self._roster.touch(self._roster.hooks)
-            for name, hook in self._roster.hooks.items():
+            before, self._services.settings = self._services.settings, settings
+            self._set.touch(self._set.hooks)
+            for name, hook in self._set.hooks.items():
                 isolations = {each.get(name, HookOverrides()).isolation for each in (before.each, settings.each)}
                 if hook.is_up and len(isolations) > 1:
                     self._tasks.start_soon(hook.restart, True)
-        await self._roster.change_sources(sources)
+        await self._set.change_sources(sources)
 
     def _hook(self, name: str) -> FolderHook:
-        if name in self._roster.hooks:
-            return self._roster.hooks[name]
-        near = difflib.get_close_matches(name, self._roster.hooks, n=1)
+        if name in self._set.hooks:
+            return self._set.hooks[name]
+        near = difflib.get_close_matches(name, self._set.hooks, n=1)
         raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
-    def _known(self, name: str) -> Readiness:
-        assessment = self._roster.places.check_readiness(name)
-        if assessment is None:
+    def _known(self, name: str) -> HookVersion:
+        version = self._set.sources.check(name)
+        if version is None:
             self._hook(name)
             raise HookError(f"the folder of {name} is gone")
-        return assessment
+        return version
 
     async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
-        engine = self._house.engine
+        engine = self._services.engine
         manifest = hook.current.manifest if hook.current else None
         owed = (
             await engine.depth(subject_token_of(hook.name))

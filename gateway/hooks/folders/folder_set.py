@@ -2,33 +2,92 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from gateway.hermes.config_hooks import CONFIG_KINDS
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.readiness import Readiness
+from gateway.hooks.folders.inspection import InspectionCache
+from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.source_set import SourceSet
-from gateway.hooks.folders.sources import Source, list_hook_folders
+from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.watcher import FolderWatcher, TouchedFolders
 
+MAX_READS = 3  # of a folder that changes while it is read
 MAX_STARTS = 4  # imports that run side by side while the gateway starts
 
 log = logging.getLogger("gateway.hooks")
 
 
+class SourceSet:
+    """The places of hooks, and one look at a hook. A hook of a later source stands in for one of an earlier one."""
+
+    def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
+        self.sources = list(sources)
+        self.switches = HookSwitches(services.surroundings.state)
+        self._cache = InspectionCache(services.surroundings.state)
+        self._services = services
+
+    def list(self) -> dict[str, HookVersion]:
+        """By name, in the order of the sources and of their names."""
+        found: dict[str, HookVersion] = {}
+        for source in self.sources:
+            for version in source.list():
+                if version.name in found:
+                    there = found[version.name].source.origin
+                    log.info("%s: the folder in %s stands in for that in %s", version.name, source.origin, there)
+                found[version.name] = version
+        return found
+
+    def find(self, name: str) -> HookVersion | None:
+        """The hook of this name; None when there is none. A name that is a path finds nothing."""
+        if not name or "/" in name or "\0" in name or name in (".", ".."):
+            return None
+        return next((version for source in reversed(self.sources) if (version := source.find(name))), None)
+
+    def check(self, name: str) -> HookVersion | None:
+        """The hook as it is now; None when there is none."""
+        version, why = self.find(name), ""
+        for _ in range(MAX_READS):
+            if version is None:
+                return None
+            try:
+                return check_readiness(self._cache.inspect(version), self._services, self.switches)
+            except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
+                version, why = self.find(name), str(error)
+        return replace(version, state="broken", reason=f"cannot be read: {why}") if version else None
+
+    def check_first(self, version: HookVersion, is_whole: bool) -> HookVersion | None:
+        """The first look of many: unless `is_whole`, code is not read that has not been read before."""
+        try:
+            if is_whole:
+                version = self._cache.inspect(version)
+            else:
+                version = self._cache.get(version) or version.source.inspect_manifest(version)
+        except OSError:
+            return None
+        return check_readiness(version, self._services, self.switches)
+
+    def save(self) -> None:
+        """What was read need not be read again at the next start."""
+        try:
+            self._cache.save()
+        except OSError as error:
+            log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
+
+
 class FolderSet:
     """`settled` is set once everything found at the start has been started or looked at to the end."""
 
-    def __init__(self, sources: Sequence[Source], house: HookServices) -> None:
-        self.places = SourceSet(sources, house)
+    def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
+        self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
         self.settled = anyio.Event()
         self.watcher: FolderWatcher | None = None
-        self._house = house
+        self._services = services
         self._scope = anyio.CancelScope()
         self._dirty: dict[str, None] = {}
         self._starting: set[str] = set()
@@ -37,14 +96,13 @@ class FolderSet:
     async def begin(self) -> None:
         """Watch, then find, so that nothing falls between; what is found is subscribed when this returns."""
         await self._watch()
-        folders = self.places.folders()
-        is_small = len(folders) <= self._house.settings.eager
-        for folder in folders.values():
-            assessment = self.places.check_first(folder, is_small)
-            if assessment:
-                await self._hook(folder.name).take(assessment, eager=False)
-        self._house.tasks.start_soon(self._settle)
-        self._house.tasks.start_soon(self._refresh_all)
+        found = self.sources.list()
+        is_small = len(found) <= self._services.settings.eager
+        for version in found.values():
+            if checked := self.sources.check_first(version, is_small):
+                await self._hook(version.name).take(checked, eager=False)
+        self._services.tasks.start_soon(self._settle)
+        self._services.tasks.start_soon(self._refresh_touched)
 
     def touch(self, names: Iterable[str]) -> None:
         """Look at these again, soon."""
@@ -52,27 +110,40 @@ class FolderSet:
         self._woken.set()
 
     async def refresh(self, name: str) -> None:
-        """Look at this one again, now."""
-        assessment = self.places.check_readiness(name)
-        if assessment is not None:
-            await self._take(self._hook(name), assessment)
-        elif hook := self.hooks.pop(name, None):
-            log.info("%s is gone", name)
-            await hook.end()
+        """Look at this one again, now. Many that come at once may not start all at once."""
+        version = self.sources.check(name)
+        if version is None:
+            if hook := self.hooks.pop(name, None):
+                log.info("%s is gone", name)
+                await hook.end()
+            return
+        hook = self._hook(name)
+        up = {each.name for each in self.hooks.values() if each.is_up}
+        eager = len(up | self._starting) < self._services.settings.eager
+        if eager:
+            self._starting.add(name)
+        try:
+            await hook.take(version, eager)
+        finally:
+            self._starting.discard(name)
 
     async def change_sources(self, sources: Sequence[Source]) -> None:
         """Other places count from now on: what is new there is subscribed when this returns, what is not is gone."""
-        before, self.places.sources = self.places.sources, list(sources)
+        before = self.sources.sources
+        # An equal source stays itself, with what it has read.
+        self.sources.sources = [next((old for old in before if old == source), source) for source in sources]
         if {source.path for source in before} != {source.path for source in sources}:
             self._scope.cancel()
             await self._watch()
-            self.touch([*self.hooks, *self.places.folders()])  # what happened while nobody watched
-        for name in {folder.name for source in sources if source not in before for folder in list_hook_folders(source)}:
-            if assessment := self.places.check_readiness(name):
-                await self._hook(name).take(assessment, eager=False)
-        left = [source for source in before if source not in sources]
+            self.touch([*self.hooks, *self.sources.list()])  # what happened while nobody watched
+        # A place that is not watched may have others now, though it is the same place.
+        changed = [source for source in sources if source not in before or not source.is_watched]
+        for name in {version.name for source in changed for version in source.list()}:
+            if checked := self.sources.check(name):
+                await self._hook(name).take(checked, eager=False)
+        left = [source for source in before if source not in sources or not source.is_watched]
         for hook in list(self.hooks.values()):
-            if hook.latest and hook.latest.folder.source in left:
+            if hook.latest and hook.latest.source in left:
                 await self.refresh(hook.name)
 
     async def end(self) -> None:
@@ -80,65 +151,50 @@ class FolderSet:
         async with anyio.create_task_group() as tasks:
             for hook in self.hooks.values():
                 tasks.start_soon(hook.end)
-        await anyio.to_thread.run_sync(self.places.save)
+        await anyio.to_thread.run_sync(self.sources.save)
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(name, self._house, self.places.check_readiness)
+            self.hooks[name] = FolderHook(name, self._services, self.sources.check)
         return self.hooks[name]
-
-    async def _take(self, hook: FolderHook, assessment: Readiness) -> None:
-        """Many that come at once may not start all at once."""
-        up = {each.name for each in self.hooks.values() if each.is_up}
-        eager = len(up | self._starting) < self._house.settings.eager
-        if eager:
-            self._starting.add(hook.name)
-        try:
-            await hook.take(assessment, eager)
-        finally:
-            self._starting.discard(hook.name)
 
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(MAX_STARTS)
         async with anyio.create_task_group() as tasks:
             waiting = [hook for hook in self.hooks.values() if hook.waits]
-            for hook in waiting[: self._house.settings.eager] + [hook for hook in waiting if hook.needs_start]:
+            for hook in waiting[: self._services.settings.eager] + [hook for hook in waiting if hook.needs_start]:
                 tasks.start_soon(_start, hook, limiter)
         for hook in list(self.hooks.values()):
-            if hook.waits and hook.latest and not hook.latest.digest:
-                await self._refresh_registered(hook)
+            if hook.waits and hook.latest and not hook.latest.digest:  # only its manifest was read so far
+                checked = self.sources.check(hook.name)
+                if checked and hook.waits:
+                    await hook.take(checked, eager=False)
                 await anyio.lowlevel.checkpoint()
-        await anyio.to_thread.run_sync(self.places.save)
+        await anyio.to_thread.run_sync(self.sources.save)
         self.settled.set()
 
-    async def _refresh_registered(self, hook: FolderHook) -> None:
-        """Only its manifest was read so far."""
-        assessment = self.places.check_readiness(hook.name)
-        if assessment and hook.waits:
-            await hook.take(assessment, eager=False)
-
     async def _watch(self) -> None:
-        watched = [source.path for source in self.places.sources if source.kind not in CONFIG_KINDS]
+        watched = [source for source in self.sources.sources if source.is_watched]
         self.watcher = FolderWatcher(watched, self._touched)
         self._scope = anyio.CancelScope()
-        self._house.tasks.start_soon(self._follow, self.watcher, self._scope)
+        self._services.tasks.start_soon(self._run_watcher, self.watcher, self._scope)
         await self.watcher.is_watching.wait()
 
-    async def _follow(self, watcher: FolderWatcher, scope: anyio.CancelScope) -> None:
+    async def _run_watcher(self, watcher: FolderWatcher, scope: anyio.CancelScope) -> None:
         with scope:
             await watcher.run()
 
     def _touched(self, folders: TouchedFolders) -> None:
         self.touch(sorted(folder.name for folder in folders))
 
-    async def _refresh_all(self) -> None:
+    async def _refresh_touched(self) -> None:
         """One after the other, so that a thousand that change at once do not hold the loop; they start side by side."""
         while True:
             await self._woken.wait()
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
             for name in dirty:
-                self._house.tasks.start_soon(self.refresh, name)
+                self._services.tasks.start_soon(self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 
 

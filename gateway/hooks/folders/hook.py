@@ -11,17 +11,15 @@ from dataclasses import replace
 import anyio
 
 from gateway.errors import HookError
-from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.folders.durable import DurableConsumer
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.rights import HookRights
 from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.subscription import FolderSubscription, patterns_of, subscription_spec_of
 from gateway.hooks.wires.wire import HookFailed
-from gateway.hooks.wires.worker_handle import WorkerHandle
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
@@ -32,149 +30,131 @@ log = logging.getLogger("gateway.hooks")
 
 
 class FolderHook:
-    """`reassess` looks at the folder anew; it returns None when it is not there any more."""
+    """`look` looks at the folder anew; it returns None when it is not there any more."""
 
-    def __init__(self, name: str, house: HookServices, reassess: Callable[[str], Readiness | None]) -> None:
+    def __init__(self, name: str, services: HookServices, look: Callable[[str], HookVersion | None]) -> None:
         self.name = name
-        self.runner = HookProcess(name, house, self.restart)
-        self._rights = HookRights(name, house)
-        self.calls = HookCalls(name, house, self.runner, self._rights)
-        self.subscription = FolderSubscription(house.registry, name, self.calls.decide, self.calls.observe)
-        self.queue = DurableConsumer(name, house, self.calls)
-        self.current: Readiness | None = None  # what is subscribed, and runs when something does
-        self.latest: Readiness | None = None  # the last look at the folder
-        self._reassess = reassess
+        self.process = HookProcess(name, services, self.restart)
+        self._rights = HookRights(name, services)
+        self.calls = HookCalls(name, services, self.process, self._rights)
+        self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
+        self.queue = DurableConsumer(name, services, self.calls)
+        self.current: HookVersion | None = None  # what is subscribed, and runs when something does
+        self.latest: HookVersion | None = None  # the last look at the folder
+        self._look = look
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
 
     @property
     def is_up(self) -> bool:
-        wire = self.runner.handover.wire
+        wire = self.process.wire
         return wire is not None and not wire.gone
 
     @property
     def label(self) -> str:
         """What it is called, for people; folders may share it."""
-        assessment = self.current or self.latest
-        return assessment.manifest.name if assessment and assessment.manifest else ""
+        version = self.current or self.latest
+        return version.manifest.name if version and version.manifest else ""
 
     @property
     def waits(self) -> bool:
         """Whether it is known, and was not needed yet."""
-        return self.runner.state == "registered" and self.current is not None
+        return self.process.state == "registered" and self.current is not None
 
     @property
     def needs_start(self) -> bool:
-        """A plugin says what it has only when it runs."""
-        return self.current is not None and self.current.manifest is not None and self.current.manifest.kind == "plugin"
+        return self.current is not None and self.current.manifest is not None and self.current.source.needs_start
 
     def remarks(self) -> list[str]:
         """What only its own process could tell."""
-        manifest = self.current.manifest if self.current else None
-        if manifest is None or self.runner.targets is None:
+        manifest, targets = self.current.manifest if self.current else None, self.process.targets
+        if manifest is None or targets is None:
             return []
-        if manifest.kind == "plugin":
-            return [f"{self.name}: {remark}" for remark in self.runner.targets.offers.remarks]
         named = patterns_of(manifest.subscriptions)
-        return [
-            f"{self.name}/handler.py: warning: a function is marked with @on({name!r}), which HOOK.yaml does not name, "
-            "so it is not called; add it to `intercepts` or `events`"
-            for name in self.runner.targets.names
+        return [f"{self.name}: {remark}" for remark in targets.offers.remarks] + [
+            f"{self.name}/{manifest.entry}: warning: a function is marked with @on({name!r}), which HOOK.yaml does not "
+            "name, so it is not called; add it to `intercepts` or `events`"
+            for name in targets.names
             if not any(named.match(name)) and name not in manifest.subscriptions
         ]
 
-    async def take(self, assessment: Readiness, eager: bool) -> None:
+    async def take(self, version: HookVersion, eager: bool) -> None:
         """The folder is like this now; what is being started from what it was before is given up."""
-        if self.latest and assessment.is_same_as(self.latest):
+        if self.latest and version.is_same_as(self.latest):
             return
-        self.latest = assessment
-        if not self._runs_the_same(assessment):
-            self.runner.cancel_start()
+        self.latest = version
+        if not (self.current and version.is_same_code_as(self.current)):
+            self.process.cancel_start()
         async with self._lock:
-            if self._is_over or assessment is not self.latest:
+            if self._is_over or version is not self.latest:
                 return
-            if self.is_up and self._runs_the_same(assessment):
-                self._follow(assessment)
+            if self.is_up and self.current and version.is_same_code_as(self.current):
+                self._use(version)
             else:
-                await self._take(assessment, eager)
+                await self._change_to(version, eager)
 
     async def restart(self, afresh: bool = False) -> None:
         """Start what is registered or has died; `afresh`: also what runs, by a new wire."""
         async with self._lock:
             if self._is_over or (self.is_up and not afresh):
                 return
-            assessment = self._reassess(self.name)
-            if assessment is not None:
-                await self._take(assessment, eager=True)
+            if (version := self._look(self.name)) is not None:
+                self.latest = version
+                await self._change_to(version, eager=True)
 
     async def end(self) -> None:
         """The folder is gone, or the gateway stops."""
         self._is_over = True
         self.subscription.end()
         self.queue.end()
-        await self.runner.end()
+        await self.process.end()
 
-    def _runs_the_same(self, assessment: Readiness) -> bool:
-        return self.current is not None and assessment.is_same_code_as(self.current)
-
-    async def _take(self, assessment: Readiness, eager: bool) -> None:
-        self.latest = assessment
-        if not assessment.is_ready:
-            await self._refuse(assessment)
-        elif eager or self.is_up or self.runner.state == "waiting":
-            await self._start(assessment)
+    async def _change_to(self, version: HookVersion, eager: bool) -> None:
+        if not version.is_ready and self.is_up and version.state in _KEEPS_RUNNING:
+            self._keep_running(version.reason)
+        elif not version.is_ready:
+            self._fail(version, version.state, version.reason)
+            await self.process.stop()
+        elif eager or self.is_up or self.process.state == "waiting":
+            await self._start(version)
         else:
-            self._follow(assessment)
-            self.runner.enter("registered", "it starts at its first event")
+            self._use(version)
+            self.process.enter("registered", "it starts at its first event")
 
-    async def _refuse(self, assessment: Readiness) -> None:
-        if self.is_up and assessment.state in _KEEPS_RUNNING:
-            self._keep(assessment.reason)
-            return
-        self.current = assessment
-        self._fail(assessment.state, assessment.reason)
-        await self.runner.stop()
-
-    async def _start(self, assessment: Readiness) -> None:
-        assert assessment.manifest
+    async def _start(self, version: HookVersion) -> None:
+        assert version.manifest
         was_up, before = self.is_up, self.current
         if not was_up:
-            self._follow(assessment)
-            self.runner.enter("starting")
+            self._use(version)
+            self.process.enter("starting")
         try:
-            if not await self.runner.start(assessment, self._rights.make_capability(assessment.manifest)):
-                return
+            wire = await self.process.start(version, self._rights.make_capability(version.manifest))
         except HookError as error:
             if self.is_up:
-                self._keep(f"it does not start: {error}")
+                self._keep_running(f"it does not start: {error}")
             elif isinstance(error, HookFailed) and error.kind == "orphaned":
-                self.runner.start_again(str(error))
+                self.process.start_again(str(error))
             else:
-                self.current = assessment
-                self._fail("broken", f"it does not start: {error}")
+                self._fail(version, "broken", f"it does not start: {error}")
             return
-        self._follow(self._completed(assessment))
-        if before is None or before.digest != assessment.digest:
+        if wire is None:
+            return
+        self._use(replace(version, manifest=version.source.complete(version.manifest, wire)))
+        if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
 
-    def _completed(self, assessment: Readiness) -> Readiness:
-        """What a plugin subscribes to is known only now."""
-        wire, manifest = self.runner.handover.wire, assessment.manifest
-        if not manifest or manifest.kind != "plugin" or not isinstance(wire, WorkerHandle):
-            return assessment
-        return replace(assessment, manifest=apply_registrations(manifest, wire.loaded))
+    def _use(self, version: HookVersion) -> None:
+        assert version.manifest
+        self.current = version
+        self.calls.use(version)
+        self.subscription.update(subscription_spec_of(version.manifest, self.queue.follow(version.manifest)))
 
-    def _follow(self, assessment: Readiness) -> None:
-        assert assessment.manifest
-        self.current = assessment
-        self.calls.follow(assessment.manifest)
-        self.subscription.update(subscription_spec_of(assessment.manifest, self.queue.follow(assessment.manifest)))
-
-    def _fail(self, state: HookState, reason: str) -> None:
-        self.runner.enter(state, reason)
-        if self.current and (guard := self.current.denied):
-            self.subscription.guard(guard, reason)
+    def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
+        self.current = version
+        self.process.enter(state, reason)
+        if version.denied:
+            self.subscription.guard(version.denied, reason)
         else:
             self.subscription.end()
         if state in _KEEPS_NOTHING:
@@ -185,7 +165,7 @@ class FolderHook:
             log.warning("%s is %s: %s", self.name, state, reason)
             self.calls.tell("hook:failed", reason)
 
-    def _keep(self, why: str) -> None:
-        self.runner.enter(self.runner.state, f"the last change does not count, the version before runs on: {why}")
-        log.warning("%s: %s", self.name, self.runner.reason)
-        self.calls.tell("hook:failed", self.runner.reason)
+    def _keep_running(self, why: str) -> None:
+        self.process.enter(self.process.state, f"the last change does not count, the version before runs on: {why}")
+        log.warning("%s: %s", self.name, self.process.reason)
+        self.calls.tell("hook:failed", self.process.reason)

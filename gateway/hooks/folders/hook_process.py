@@ -6,17 +6,16 @@ told why there is none.
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import anyio
 
 from gateway.hooks.folders.handlers import HandlerTargets
-from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
-from gateway.hooks.folders.wire_factory import open_wire
-from gateway.hooks.folders.wire_handover import WireHandover
 from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
@@ -30,18 +29,72 @@ StartWire = Callable[[bool], Coroutine[Any, Any, None]]
 log = logging.getLogger("gateway.hooks")
 
 
+class WireHandover:
+    """How one wire takes over from another: who is busy on which, and which have something left to hand over.
+
+    The new one stands ready before the old one is left. The old one finishes what it has begun; observers wait for
+    that, so that the new one's first event comes after the old one's last. Interceptors do not wait: a turn waits for
+    them.
+    """
+
+    def __init__(self) -> None:
+        self._busy: dict[Wire, int] = {}
+        self._held: set[Wire] = set()
+        self._eased = anyio.Event()
+
+    @contextmanager
+    def using(self, wire: Wire) -> Iterator[None]:
+        """A call is under way on it."""
+        self._busy[wire] = self._busy.get(wire, 0) + 1
+        try:
+            yield
+        finally:
+            self._busy[wire] -= 1
+            if not self._busy[wire]:
+                del self._busy[wire]
+                self._ease()
+
+    @contextmanager
+    def held(self, wire: Wire) -> Iterator[None]:
+        """Another took over from it, and it is not finished yet."""
+        self._held.add(wire)
+        try:
+            yield
+        finally:
+            self._held.discard(wire)
+            self._ease()
+
+    def is_alone(self, wire: Wire) -> bool:
+        """Whether nothing is under way on any other wire."""
+        return all(other is wire for other in (*self._busy, *self._held))
+
+    async def wait_for_change(self) -> None:
+        """Until something is not under way any more."""
+        await self._eased.wait()
+
+    async def wait_finished(self, wire: Wire) -> None:
+        """Until no call is under way on it."""
+        while wire in self._busy:
+            await self._eased.wait()
+
+    def _ease(self) -> None:
+        self._eased.set()
+        self._eased = anyio.Event()
+
+
 class HookProcess:
     """`revive` makes the next wire: where there is none, or (True) in the place of one that lives."""
 
-    def __init__(self, name: str, house: HookServices, revive: StartWire) -> None:
+    def __init__(self, name: str, services: HookServices, revive: StartWire) -> None:
         self.state: HookState = "registered"
         self.reason = ""
         self.restarts = 0
         self.loaded_at = 0.0
-        self.handover = WireHandover()
+        self.wire: Wire | None = None  # by which it is reached now
         self.targets: HandlerTargets | None = None
+        self._handover = WireHandover()
         self._name = name
-        self._house = house
+        self._services = services
         self._revive = revive
         self._settled = anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -51,7 +104,7 @@ class HookProcess:
         self._is_over = False
 
     def enter(self, state: HookState, reason: str = "") -> None:
-        self.state, self.reason = state, self._house.clean(reason)
+        self.state, self.reason = state, self._services.clean(reason)
         if state not in ("starting", "waiting"):
             self._settled.set()
         elif self._settled.is_set():
@@ -62,28 +115,33 @@ class HookProcess:
         if self._scope:
             self._scope.cancel()
 
-    async def start(self, assessment: Readiness, serve: Capability) -> bool:
-        """A new wire takes over; the old one is left only then. False when the start was given up.
+    def using(self, wire: Wire) -> AbstractContextManager[None]:
+        """A call is under way on this wire."""
+        return self._handover.using(wire)
+
+    async def start(self, version: HookVersion, serve: Capability) -> Wire | None:
+        """A new wire takes over; the old one is left only then. None when the start was given up.
 
         Raises:
             HookError: there is no new wire, and the old one, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
-            wire = await open_wire(assessment, self._house, serve)
+            log_file = self._services.surroundings.log_of(self._name)
+            wire = await version.source.open_wire(version, self._services, serve, log_file)
         if self._scope.cancelled_caught:
-            return False
-        old, self.handover.wire = self.handover.wire, wire
+            return None
+        old, self.wire = self.wire, wire
         self.targets = HandlerTargets(wire)
         self.loaded_at = time.time()
         self.enter("loaded")
         if old:
-            self._house.tasks.start_soon(self._leave, old, wire)
-        self._house.tasks.start_soon(self._attend, wire)
-        return True
+            self._services.tasks.start_soon(self._leave, old, wire)
+        self._services.tasks.start_soon(self._attend, wire)
+        return wire
 
     async def stop(self) -> None:
         """It is not reached any more; what has begun has a moment to end."""
-        wire, self.handover.wire = self.handover.wire, None
+        wire, self.wire = self.wire, None
         if wire:
             await wire.stop(STOP_TIMEOUT)
 
@@ -93,45 +151,45 @@ class HookProcess:
         self._settled.set()
         await self.stop()
 
-    async def ready(self, patience: float | None) -> Wire:
+    async def get_wire(self, patience: float | None) -> Wire:
         """The wire, when need be started now; HookFailed when there is none within this time."""
-        wire = self.handover.wire
+        wire = self.wire
         if wire and not wire.gone:
             return wire
         if wire:
             self._lose(wire)
         if self.state == "registered":
             self.enter("starting")
-            self._house.tasks.start_soon(self._revive, False)
+            self._services.tasks.start_soon(self._revive, False)
         is_near = patience is None or self._due - time.monotonic() < MAX_RESTART_WAIT
         if self.state == "starting" or (self.state == "waiting" and is_near):
             with anyio.move_on_after(patience):
                 await self._settled.wait()
-        if not (wire := self.handover.wire):
+        if not (wire := self.wire):
             raise HookFailed(
                 f"it is {self.state}: {self.reason}" if self.reason else f"it is {self.state}", kind="refused"
             )
         return wire
 
-    async def alone(self) -> Wire:
+    async def get_wire_alone(self) -> Wire:
         """The wire, once nothing is under way on the one before it."""
         while True:
-            wire = await self.ready(None)
-            if self.handover.is_alone(wire):
+            wire = await self.get_wire(None)
+            if self._handover.is_alone(wire):
                 return wire
-            await self.handover.wait_for_change()
+            await self._handover.wait_for_change()
 
     def replace_if_worn(self) -> None:
         """A worker that ran out of memory once is replaced by a fresh one."""
-        wire = self.handover.wire
+        wire = self.wire
         if isinstance(wire, WorkerHandle) and wire.is_worn and wire is not self._worn and not wire.gone:
             self._worn = wire
-            self._house.tasks.start_soon(self._revive, True)
+            self._services.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:
         """What was begun on the old one is finished; what it keeps for turns that go on is handed over."""
-        with self.handover.held(old):
-            await self.handover.finished(old)
+        with self._handover.held(old):
+            await self._handover.wait_finished(old)
             if isinstance(old, WorkerHandle) and isinstance(new, WorkerHandle) and not old.gone and not new.gone:
                 await old.hand_over(new)
         await old.stop(STOP_TIMEOUT)
@@ -142,9 +200,9 @@ class HookProcess:
 
     def _lose(self, wire: Wire) -> None:
         """It died. Told twice it counts once."""
-        if wire is not self.handover.wire or self._is_over:
+        if wire is not self.wire or self._is_over:
             return
-        self.handover.wire = None
+        self.wire = None
         self.restarts += 1
         if time.time() - self.loaded_at > STABLE_AFTER:
             self._falls = 0
@@ -157,7 +215,7 @@ class HookProcess:
         self._due = time.monotonic() + pause
         self.enter("waiting", f"{why}; it is started again")
         log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause)
-        self._house.tasks.start_soon(self._rise, pause)
+        self._services.tasks.start_soon(self._rise, pause)
 
     async def _rise(self, pause: float) -> None:
         await anyio.sleep(pause)

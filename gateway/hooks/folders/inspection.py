@@ -1,96 +1,65 @@
-"""What the contents of a folder say, whoever asks: its manifest, its code's hash, what is wrong with either.
+"""What the contents of a hook say: the hash of its code, what is wrong with it, and what of that is kept.
 
-It depends on the files alone, so it is kept in an index and used again at the next start while `stat` says of every
-file what it said then: with a thousand hooks that is most of the time that a start would take. A file that was changed
-within two seconds of its reading is read again, since its time could not tell two edits apart.
+The hash is over contents, never over times: two edits within one second are two versions. Compiling here only checks;
+the code runs nowhere but in the hook's own process, which reads the file itself.
 
-The first time, a hook that will not start at once is only surveyed, which takes its manifest; the rest follows later.
+What was read depends on the files alone, so it is kept in an index and used again at the next start while `stat` says
+of every file what it said then: with a thousand hooks that is most of the time that a start would take. A file that was
+changed within two seconds of its reading is read again, since its time could not tell two edits apart.
 """
 
+import ast
+import hashlib
 import os
+import shlex
 import time
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from gateway.hermes.plugin_manifest import PLUGIN_MANIFEST_FILES, guard_of, infer_plugin_manifest, read_plugin_manifest
-from gateway.hooks.folders.code import check_code, find_program_files, infer_hermes_manifest, read_code
-from gateway.hooks.folders.manifest import MANIFEST_FILE, Guard, Manifest
-from gateway.hooks.folders.manifest_reader import read_manifest
-from gateway.hooks.folders.sources import CodeFile, FoundHook, Source, find_hook_folder, label_of
+from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
+from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.hooks.folders.switches import write_atomically
 from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
 
+# Compiling holds the interpreter: some 0.2 ms a kilobyte. What is longer is left to the hook's own process.
+MAX_CHECKED_BYTES = 64_000
+MAX_CODE_BYTES = 4_000_000
 INDEX_FILE = "index.json"
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 SETTLE_TIME = 2_000_000_000  # ns
+HANDLE_ARGUMENTS = 2  # handle(event_type, context)
+# Who uses one of these may make a `handle` that no reader sees.
+_DYNAMIC_NAMES = frozenset({"exec", "globals", "setattr", "vars", "__getattr__", "__dict__"})
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`digest` is empty as long as only the manifest was read."""
-
-    manifest: Manifest | None = None
-    guard: Guard | None = None
-    findings: tuple[Finding, ...] = ()
-    digest: str = ""
-
-
-class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A study, and what `stat` said of the files that it was made from: those of the code, and those of the command."""
+class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was read of a hook, when, and what `stat` said of the files: those of the code, and those of the command."""
 
     files: tuple[CodeFile, ...]
-    programs: tuple[CodeFile, ...]
+    programs: tuple[CodeFile, ...] = ()
     at: int
-    study: Inspection
+    manifest: Manifest | None = None
+    guard: Guard | None = None  # of a manifest that cannot be read
+    findings: tuple[Finding, ...] = ()
+    digest: str
 
 
 class InspectionIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The index as a file."""
+    """The index as a file; the entries by the paths of the folders."""
 
     v: int
     entries: dict[str, IndexEntry]
 
 
-def inspect_manifest(folder: FoundHook) -> Inspection:
-    """What the manifest says."""
-    reading = read_plugin_manifest(folder.path) if folder.source.kind == "plugin" else read_manifest(folder.path)
-    return Inspection(manifest=reading.manifest, guard=reading.guard, findings=reading.findings)
-
-
-def inspect_folder(folder: FoundHook) -> Inspection:
-    """What all of the folder says. OSError when a part of it goes meanwhile."""
-    surveyed = inspect_manifest(folder)
-    manifest = surveyed.manifest
-    code = read_code(folder, manifest.command if manifest else ())
-    if manifest is None:
-        return msgspec.structs.replace(surveyed, digest=code.digest)
-    guard = surveyed.guard
-    if manifest.kind == "plugin":
-        manifest = infer_plugin_manifest(manifest, code.files)
-        guard = guard_of(manifest)
-    elif manifest.hermes:
-        manifest = infer_hermes_manifest(manifest, code.files)
-    findings = (*surveyed.findings, *check_code(folder, manifest, code))
-    return Inspection(manifest=manifest, guard=guard, digest=code.digest, findings=findings)
-
-
-def check_folder(path: Path) -> list[Finding]:
-    """All that is wrong or odd with one folder, told without running anything of it: `hooks check`."""
-    path = path.absolute()
-    is_plugin = any((path / name).exists() for name in PLUGIN_MANIFEST_FILES) and not (path / MANIFEST_FILE).exists()
-    folder = find_hook_folder(Source(path.parent, "here", kind="plugin" if is_plugin else "hook"), path.name)
-    if folder is None:
-        what = "is no hook's folder" if path.is_dir() else "is no folder"
-        return [Finding(SourceLocation(label_of(path.name)), what, f"name a folder with a {MANIFEST_FILE} in it")]
-    try:
-        return [*folder.findings, *inspect_folder(folder).findings]
-    except OSError as error:
-        return [Finding(SourceLocation(label_of(path.name)), f"cannot be read: {error.strerror}", "make it readable")]
-
-
 class InspectionCache:
-    """The studies of this run and of those before it."""
+    """What was read of hooks in this run and in those before it."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / INDEX_FILE
@@ -98,27 +67,38 @@ class InspectionCache:
         self._used: dict[str, IndexEntry] = {}
         self._is_changed = False
 
-    def known(self, folder: FoundHook) -> Inspection | None:
-        """The study of the folder as it is now, if one was kept."""
-        entry = self._known.get(str(folder.path))
-        if entry is None or entry.files != folder.files or not _is_settled(entry):
+    def get(self, version: HookVersion) -> HookVersion | None:
+        """The version with all that its contents say, if that was kept and they are still the same."""
+        entry = self._known.get(str(version.path))
+        if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
         programs = tuple(file.name for file in entry.programs)
-        if programs and entry.programs != _stat_files(folder.path, programs):
+        if programs and entry.programs != _stat_files(version.path, programs):
             return None
-        self._used[str(folder.path)] = entry
-        return entry.study
+        self._used[str(version.path)] = entry
+        findings = (*version.findings, *entry.findings)
+        return replace(version, manifest=entry.manifest, denied=entry.guard, findings=findings, digest=entry.digest)
 
-    def of(self, folder: FoundHook) -> Inspection:
-        """OSError when the folder goes meanwhile."""
-        if found := self.known(folder):
+    def inspect(self, version: HookVersion) -> HookVersion:
+        """The version with all that its contents say. OSError when a part of them goes meanwhile."""
+        if version.state == "refused":
+            return version
+        if found := self.get(version):
             return found
         at = time.time_ns()
-        made = inspect_folder(folder)
-        words = find_program_files(folder.path, made.manifest.command) if made.manifest else []
-        entry = IndexEntry(files=folder.files, programs=_stat_files(folder.path, words), at=at, study=made)
-        self._known[str(folder.path)] = self._used[str(folder.path)] = entry
-        self._is_changed = True
+        made = version.source.inspect(version)
+        if version.files:  # else it is no folder, and nothing says that it is still the same
+            words = find_program_files(version.path, made.manifest.command) if made.manifest else []
+            self._known[str(version.path)] = self._used[str(version.path)] = IndexEntry(
+                files=version.files,
+                programs=_stat_files(version.path, words),
+                at=at,
+                manifest=made.manifest,
+                guard=made.denied,
+                findings=made.findings[len(version.findings) :],
+                digest=made.digest,
+            )
+            self._is_changed = True
         return made
 
     def save(self) -> None:
@@ -152,3 +132,148 @@ def _read_index(path: Path) -> dict[str, IndexEntry]:
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return {}
     return kept.entries if kept.v == INDEX_VERSION else {}
+
+
+@dataclass(frozen=True, slots=True)
+class HookCode:
+    """The contents of one version of a hook."""
+
+    digest: str
+    files: Mapping[str, bytes]
+
+
+def read_code(version: HookVersion, command: Iterable[str] = ()) -> HookCode:
+    """Every file that counts as this hook's code; OSError when one is gone meanwhile."""
+    names = dict.fromkeys(file.name for file in version.files)
+    names.update(dict.fromkeys(find_program_files(version.path, command)))
+    total = hashlib.sha256()
+    files: dict[str, bytes] = {}
+    for name in sorted(names):
+        with (version.path / name).open("rb") as file:
+            data = files[name] = file.read(MAX_CODE_BYTES)
+        total.update(b"%d %s %d\n" % (len(name), name.encode("utf-8", "surrogateescape"), len(data)))
+        total.update(data)
+    return HookCode(total.hexdigest(), files)
+
+
+def find_program_files(folder: Path, command: Iterable[str]) -> list[str]:
+    """Those words of a command that are files of the folder: the program itself, or what an interpreter is given."""
+    words = [word.removeprefix("./") for word in command if word and "\0" not in word and not word.startswith("-")]
+    return [word for word in words if (folder / word).is_file() and is_inside_folder(folder, word)]
+
+
+def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list[Finding]:
+    """What is wrong with the code as far as it can be seen without running it."""
+    if manifest.wire == "command":
+        return _check_program(version, manifest.command[0])
+    if manifest.wire == "url":
+        return []
+    if manifest.entry not in code.files:
+        remedy = f"write {manifest.entry}" + (
+            ", or name a `command` or a `url`" if manifest.entry == HANDLER_FILE else ""
+        )
+        return [Finding(SourceLocation(label_of(version.name)), f"has no {manifest.entry}", remedy)]
+    wrong = [
+        finding
+        for name, source in code.files.items()
+        if name.endswith(".py")
+        and len(source) <= MAX_CHECKED_BYTES
+        and (finding := _check_syntax(version.name, name, source))
+    ]
+    entry = code.files[manifest.entry]
+    if not wrong and manifest.entry == HANDLER_FILE and len(entry) <= MAX_CHECKED_BYTES:
+        wrong += check_handler(f"{label_of(version.name)}/{manifest.entry}", entry)
+    return wrong
+
+
+def _check_program(version: HookVersion, program: str) -> list[Finding]:
+    if "/" not in program or program.startswith("/"):
+        return []
+    place = SourceLocation(f"{label_of(version.name)}/{to_printable(program.removeprefix('./'))}")
+    if not is_inside_folder(version.path, program):
+        return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
+    if not (version.path / program).stat().st_mode & 0o111:
+        return [Finding(place, "is not executable", f"run: chmod +x {quote_path(version.path / program)}")]
+    return []
+
+
+def _check_syntax(folder: str, name: str, source: bytes) -> Finding | None:
+    place = f"{label_of(folder)}/{to_printable(name)}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, place, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        where = SourceLocation(place, error.lineno or 1, error.offset or 1)
+        return Finding(where, to_printable(error.msg or "invalid syntax", 200), "correct this line")
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return Finding(
+            SourceLocation(place), f"cannot be compiled: {type(error).__name__}: {error}", "make it plain Python"
+        )
+    return None
+
+
+def is_inside_folder(folder: Path, name: str) -> bool:
+    """Whether this path, all links followed, ends at something inside the folder."""
+    try:
+        return (folder / name).resolve(strict=True).is_relative_to(folder.resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a circle of links; ValueError: a NUL in the name
+        return False
+
+
+def quote_path(path: Path) -> str:
+    """As a shell wants it, wherever the person stands."""
+    return shlex.quote(to_printable(str(path), 4096))
+
+
+def check_handler(place: str, source: bytes) -> Iterator[Finding]:
+    """`source` compiles."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except RecursionError:  # it is nested deeper than can be looked at
+        return
+    handles = [node for node in tree.body if isinstance(node, _Function) and node.name == "handle"]
+    if handles and (wrong := _check_arguments(handles[-1])):
+        where = SourceLocation(place, handles[-1].lineno, handles[-1].col_offset + 1)
+        yield Finding(where, wrong, "write: def handle(event_type, context)")
+    if not handles and not _names_used(tree) & {"handle", "on", "*", *_DYNAMIC_NAMES}:
+        what = "there is nothing to call"
+        yield Finding(
+            SourceLocation(place), what, "write def handle(event_type, context), or mark functions with @on(...)"
+        )
+
+
+def _check_arguments(function: _Function) -> str:
+    """What is wrong with them; a decorator may change them, and is not judged."""
+    given = function.args
+    if function.decorator_list:
+        return ""
+    places = len(given.posonlyargs) + len(given.args)
+    wanted = places - len(given.defaults)
+    missing = [name.arg for name, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    if missing or wanted > HANDLE_ARGUMENTS or (places < HANDLE_ARGUMENTS and not given.vararg):
+        taken = _count_arguments(places + len(missing))
+        return f"`handle` takes {taken}, and is called with an event's name and its context"
+    return ""
+
+
+def _count_arguments(arguments: int) -> str:
+    return f"{arguments or 'no'} argument{'' if arguments == 1 else 's'}"
+
+
+def _names_used(tree: ast.Module) -> set[str]:
+    """All names that the module speaks of."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name():
+                found.add(node.id)
+            case ast.Attribute():
+                found.add(node.attr)
+            case ast.alias():
+                found.add(node.asname or node.name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.add(node.name)
+    return found

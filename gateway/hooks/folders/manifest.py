@@ -5,6 +5,7 @@ remedy; what is only odd is a warning. A folder that was written for Hermes, wit
 Hermes reads it, save that mistakes which there fall silent are told here.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,16 +14,17 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import OnError
 from gateway.yaml_source import Duration, Finding
+from gateway.yaml_source.tree import to_printable
 
 MANIFEST_FILE = "HOOK.yaml"
 HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
+MAX_NAME = 100
 
 ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]
 HookRight = Literal["emit", "send", "store", "submit"]
 PluginRight = HookRight | Literal["tool", "llm"]  # plugins have these too
-HookKind = Literal["hook", "plugin", "shell", "outbound"]
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
 
@@ -101,13 +103,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     secret_env: str = ""
     enabled: bool = True
     hermes: bool = False
-    kind: HookKind = "hook"
+    entry: str = HANDLER_FILE  # the file that its worker runs
+    decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
 
     @property
-    def entry(self) -> str:
-        """The file that its worker runs."""
-        return "__init__.py" if self.kind == "plugin" else HANDLER_FILE
+    def guard(self) -> "Guard | None":
+        """What is denied while the hook cannot answer."""
+        names = self.intercepts if self.on_error == "deny" else self.guards
+        return Guard(names, self.when, self.order) if names else None
 
     def denies(self, event: str) -> bool:
         """Whether this event is denied when the hook fails at it."""
@@ -127,7 +131,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def decide_timeout(self) -> float:
-        return self.timeout or (REMOTE_TIMEOUT if self.url or self.kind != "hook" else DECIDE_TIMEOUT)
+        return self.timeout or (REMOTE_TIMEOUT if self.url else self.decide_limit)
 
 
 class Guard(msgspec.Struct, frozen=True):
@@ -139,7 +143,7 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class ParsedManifest(msgspec.Struct, frozen=True):
-    """A manifest and what was found in it: no manifest where a finding is an error, but its guard as far as legible."""
+    """A manifest and what was found in it: where a finding is an error only `guard`, as far as it can be read."""
 
     manifest: Manifest | None
     findings: tuple[Finding, ...] = ()
@@ -149,13 +153,23 @@ class ParsedManifest(msgspec.Struct, frozen=True):
     def errors(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.severity == "warning")
-
     def required(self, folder: Path) -> Manifest:
         """The manifest, or a HookError that tells all findings at once."""
         if self.manifest is None:
             found = "\n".join(f"  {finding}" for finding in self.errors)
             raise HookError(f"the hook {folder.name} cannot be read:\n{found}")
         return self.manifest
+
+
+def label_of(name: str) -> str:
+    """A folder's name, fit for one line: letters of every script stay, what is not printable is escaped."""
+    return to_printable(name if name.isprintable() else ascii(name)[1:-1], MAX_NAME)
+
+
+def find_misnamed_manifest(path: Path) -> str:
+    """What was probably meant as the manifest: `hook.yml` and the like."""
+    try:
+        with os.scandir(path) as entries:
+            return next((entry.name for entry in entries if entry.name.lower() in ("hook.yaml", "hook.yml")), "")
+    except OSError:
+        return ""

@@ -20,9 +20,10 @@ from gateway.hooks.folders.manifest import (
     Manifest,
     ManifestKeys,
     ParsedManifest,
+    find_misnamed_manifest,
+    label_of,
 )
 from gateway.hooks.folders.requirements import PackageRequirement
-from gateway.hooks.folders.sources import find_misnamed_manifest, label_of
 from gateway.hooks.folders.subjects import can_be_durable
 from gateway.yaml_source import (
     Finding,
@@ -66,7 +67,7 @@ def read_manifest(folder: Path) -> ParsedManifest:
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
     manifest = None if failed or keys is None else _build_manifest(folder.name, keys, is_hermes)
-    return ParsedManifest(manifest, tuple(findings), _read_guard(root))
+    return ParsedManifest(manifest, tuple(findings), None if manifest else _read_guard(root))
 
 
 def _report_missing_manifest(folder: Path) -> ParsedManifest:

@@ -21,8 +21,8 @@ class PluginTools:
     def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
         """Of those that are up, in the order of their names."""
         for _, hook in sorted(self._hooks().items()):
-            if hook.is_up and hook.runner.targets and hook.current and hook.current.manifest:
-                yield hook, hook.runner.targets.offers
+            if hook.is_up and hook.process.targets and hook.current and hook.current.manifest:
+                yield hook, hook.process.targets.offers
 
     async def use(self, name: str, target: str, fields: Mapping[str, Any], timeout: float) -> Any:
         """Call `tool:<name>` or `command:<name>` of this plugin. HookError when it fails or is gone."""
@@ -30,8 +30,8 @@ class PluginTools:
         if hook is None:
             raise HookError(f"the plugin {name} is gone")
         try:
-            wire = await hook.runner.ready(timeout)
-            with hook.runner.handover.using(wire):
+            wire = await hook.process.get_wire(timeout)
+            with hook.process.using(wire):
                 meta = CallMeta(decides=True, target=target, session=_session_from(fields))
                 answer = await wire.call(target, fields, meta, timeout)
         except HookFailed as failed:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.hooks.folders.breaker import BreakerState
 from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
@@ -17,7 +16,7 @@ REPEAT_INTERVAL = 60.0  # seconds for which the same failure again is only count
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
-# · pending: not trusted yet · disabled · refused: not safe to use · shadowed: another folder has its name
+# · pending: not trusted yet · disabled · refused: not safe to use
 HookState = Literal[
     "registered",
     "starting",
@@ -29,8 +28,8 @@ HookState = Literal[
     "pending",
     "disabled",
     "refused",
-    "shadowed",
 ]
+BreakerState = Literal["closed", "open", "half-open"]
 NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused"})
 
 

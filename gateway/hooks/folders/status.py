@@ -21,8 +21,8 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         label=manifest.name,
         description=manifest.description,
         version=manifest.version,
-        origin=latest.folder.source.origin,
-        path=str(latest.folder.path),
+        origin=latest.source.origin,
+        path=str(latest.path),
         state=_state(hook),
         reason=_reason(hook),
         wire=manifest.wire,
@@ -37,8 +37,8 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
         offers=_list_offers(hook),
         digest=current.digest if current else "",
-        loaded_at=hook.runner.loaded_at,
-        restarts=hook.runner.restarts,
+        loaded_at=hook.process.loaded_at,
+        restarts=hook.process.restarts,
         last_fired=record.last_fired,
         calls=record.calls,
         failures=record.failures,
@@ -65,7 +65,7 @@ def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
 
 
 def _list_offers(hook: FolderHook) -> tuple[str, ...]:
-    targets = hook.runner.targets
+    targets = hook.process.targets
     if targets is None:
         return ()
     offers = targets.offers
@@ -77,7 +77,7 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
 
 
 def _state(hook: FolderHook) -> HookState:
-    state = hook.runner.state
+    state = hook.process.state
     tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
     return "tripped" if tripped else state
 
@@ -85,14 +85,14 @@ def _state(hook: FolderHook) -> HookState:
 def _reason(hook: FolderHook) -> str:
     breaker, error = hook.calls.breaker, hook.calls.record.last_error
     if error is None or _state(hook) != "tripped":
-        return hook.runner.reason
+        return hook.process.reason
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
 
 
 def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
     """The process it runs in, its memory in bytes, and where it last hung."""
-    wire = hook.runner.handover.wire
+    wire = hook.process.wire
     if isinstance(wire, WorkerHandle):
         facts = wire.facts()
         return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs

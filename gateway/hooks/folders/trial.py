@@ -11,13 +11,11 @@ import msgspec
 
 from gateway.events import OUTCOMES, Bags, Event, Pause, outcome_from, outcome_to_dict
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample
-from gateway.hermes.command_answers import decision_of
 from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_handlers
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.readiness import Readiness
 from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.subscription import patterns_of
-from gateway.hooks.folders.wire_factory import open_wire
 from gateway.hooks.wires.wire import HookFailed, Wire
 
 OUTPUT_DELAY = 0.03  # seconds that what a hook printed takes to its log
@@ -61,32 +59,36 @@ def verb_of(manifest: Manifest, name: str) -> str:
 
 
 async def run_trials(
-    assessment: Readiness, house: HookServices, name: str = "", fields: Mapping[str, Any] | None = None
+    version: HookVersion, services: HookServices, name: str = "", fields: Mapping[str, Any] | None = None
 ) -> Sequence[HookTrial]:
     """One trial for each event that it subscribes to, or for this one. HookError when the hook does not start."""
-    manifest = assessment.manifest
+    manifest = version.manifest
     assert manifest
     asked: list[dict[str, Any]] = []
 
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
         asked.append({"verb": verb, **params})
         return (
-            await house.grant(manifest.folder, verb, params, "")
+            await services.grant(manifest.folder, verb, params, "")
             if verb in READ_ONLY_VERBS
             else make_answer(verb, params)
         )
 
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "trial.log"
-        wire = await open_wire(assessment, house, serve, log)
+        wire = await version.source.open_wire(version, services, serve, log)
         try:
             names = [name] if name else list_matching_events(manifest.subscriptions)
-            return [await _run_trial(wire, manifest, make_event(each, fields), log, asked) for each in names]
+            return [await _run_trial(wire, version, make_event(each, fields), log, asked) for each in names]
         finally:
             await wire.stop(TRIAL_STOP_TIMEOUT)
 
 
-async def _run_trial(wire: Wire, manifest: Manifest, event: Event, log: Path, asked: list[dict[str, Any]]) -> HookTrial:
+async def _run_trial(
+    wire: Wire, version: HookVersion, event: Event, log: Path, asked: list[dict[str, Any]]
+) -> HookTrial:
+    manifest = version.manifest
+    assert manifest
     before, targets, verb = dict(event), HandlerTargets(wire).of(event.name), verb_of(manifest, event.name)
     heard, begun = len(_read_log(log)), time.perf_counter()
     asked.clear()
@@ -94,7 +96,7 @@ async def _run_trial(wire: Wire, manifest: Manifest, event: Event, log: Path, as
     try:
         if verb == "intercept":
             result = await ask_handlers(wire, targets, event, manifest.decide_timeout)
-            result = decision_of(result) if manifest.hermes and manifest.kind == "hook" else result
+            result = version.source.read_answer(manifest, result)
             outcome_from(result)
         else:
             await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout)

@@ -16,8 +16,8 @@ import anyio
 import anyio.to_thread
 from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
-from gateway.hooks.folders.manifest import HookKind
-from gateway.hooks.folders.sources import Source, is_ignored_name, list_hook_folders
+from gateway.hooks.folders.folder_source import is_ignored_name
+from gateway.hooks.folders.sources import Source
 
 POLL_STEP = 12  # ms between two looks at what the system has noticed
 GATHER_TIME, NO_TIMEOUT = 1, 0  # ms that it gathers changes, ms that it waits for one
@@ -36,8 +36,9 @@ class FolderWatcher:
     Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
     """
 
-    def __init__(self, sources: Sequence[Path], told: Callable[[TouchedFolders], None], polls: bool = False) -> None:
+    def __init__(self, sources: Sequence[Source], told: Callable[[TouchedFolders], None], polls: bool = False) -> None:
         self._sources = tuple(sources)
+        self._paths = tuple(dict.fromkeys(source.path for source in sources))
         self._told = told
         self._dirty: set[Path] = set()
         self._woken = anyio.Event()
@@ -54,8 +55,8 @@ class FolderWatcher:
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""
-        present = [source for source in self._sources if source.is_dir()]
-        missing = [source for source in self._sources if source not in present]
+        present = [path for path in self._paths if path.is_dir()]
+        missing = [path for path in self._paths if path not in present]
         try:
             async with anyio.create_task_group() as tasks:
                 standing = [anyio.Event() for places in (present, missing) if places]
@@ -122,15 +123,15 @@ class FolderWatcher:
     def _touched(self, burst: Iterable[str]) -> set[Path]:
         paths = {Path(path) for path in burst}
         found = {folder for path in paths if (folder := self._folder_of(path))}
-        found |= _folders_of(paths & set(self._sources))  # who may write to a source decides about all that is in it
+        found |= _folders_of(paths & set(self._paths))  # who may write to a source decides about all that is in it
         # A folder that is linked to from two places is watched once: a change in one is a change in both.
         real = {folder.resolve() for folder in found if folder.is_symlink()}
         if real:
-            found |= {folder for folder in _folders_of(self._sources) if folder.resolve() in real}
+            found |= {folder for folder in _folders_of(self._paths) if folder.resolve() in real}
         return found
 
     def _folder_of(self, path: Path) -> Path | None:
-        for source in self._sources:
+        for source in self._paths:
             if path != source and path.is_relative_to(source):
                 name = path.relative_to(source).parts[0]
                 return None if is_ignored_name(name) else source / name
@@ -152,18 +153,15 @@ class FolderWatcher:
             self._told(frozenset(dirty))
 
 
-def _snapshot_of(sources: Iterable[Path]) -> dict[Path, object]:
+def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
     """The folders, and of each what changes when it does."""
     found: dict[Path, object] = {}
-    kinds: tuple[HookKind, ...] = ("hook", "plugin")
-    for folder in (
-        one for source in sources for kind in kinds for one in list_hook_folders(Source(source, "", kind=kind))
-    ):
+    for version in (version for source in sources for version in source.list()):
         try:
-            inside = [(entry.name, *_mtime_and_size_of(entry)) for entry in folder.path.iterdir()]
+            inside = [(entry.name, *_mtime_and_size_of(entry)) for entry in version.path.iterdir()]
         except OSError:
             inside = []
-        found[folder.path] = (folder, sorted(inside))
+        found[version.path] = (version, sorted(inside))
     return found
 
 

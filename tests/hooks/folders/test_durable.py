@@ -101,8 +101,8 @@ async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) 
         await comes(service.dead_letters.list)
         found = await service.dead_letters.list()
         (folder / "handler.py").write_text(source)
-        before = hook_of(service, "keeps").runner.loaded_at
-        await until(lambda: hook_of(service, "keeps").runner.loaded_at != before)
+        before = hook_of(service, "keeps").process.loaded_at
+        await until(lambda: hook_of(service, "keeps").process.loaded_at != before)
         told = len(home.seen("keeps"))
         await service.dead_letters.retry(found[0].number)
         await until(lambda: len(home.seen("keeps")) == told + 1)
@@ -150,12 +150,12 @@ async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(hom
         registry.emit("my:event", n=0)
         await until(lambda: numbers(home) == [0])
         (folder / "handler.py").write_text("import os\ndef handle(e, c): os._exit(1)\n")
-        loaded = hook_of(service, "keeps").runner.loaded_at
-        await until(lambda: hook_of(service, "keeps").runner.loaded_at != loaded)
+        loaded = hook_of(service, "keeps").process.loaded_at
+        await until(lambda: hook_of(service, "keeps").process.loaded_at != loaded)
         (folder / "handler.py").write_text("broken(\n")
-        await until(lambda: "does not count" in hook_of(service, "keeps").runner.reason)
+        await until(lambda: "does not count" in hook_of(service, "keeps").process.reason)
         registry.emit("my:event", n=1)
-        await until(lambda: hook_of(service, "keeps").runner.state == "broken")
+        await until(lambda: hook_of(service, "keeps").process.state == "broken")
         registry.emit("my:event", n=2)
 
         async def are_owed() -> bool:

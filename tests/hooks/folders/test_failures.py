@@ -188,17 +188,17 @@ async def test_a_worker_that_dies_is_started_again_and_what_waited_is_told(yard:
 async def test_one_that_dies_over_and_over_is_started_less_and_less_often(yard: Yard) -> None:
     source = "import asyncio, os\nasyncio.get_event_loop().call_later(0.02, os._exit, 1)\ndef handle(e, c): ...\n"
     yard.plant("again", "events: ['my:*']\n", source)
-    await until(lambda: "again" in yard.service._roster.hooks and yard.hook("again").runner.restarts >= 4)
-    assert yard.hook("again").runner.restarts <= 6
-    await until(lambda: yard.hook("again").runner.state == "waiting")
-    assert yard.hook("again").runner._due - time.monotonic() <= 0.05 * 2**7
+    await until(lambda: "again" in yard.service._set.hooks and yard.hook("again").process.restarts >= 4)
+    assert yard.hook("again").process.restarts <= 6
+    await until(lambda: yard.hook("again").process.state == "waiting")
+    assert yard.hook("again").process._due - time.monotonic() <= 0.05 * 2**7
 
 
 async def test_one_that_died_while_its_files_were_broken_is_broken(yard: Yard) -> None:
     folder = yard.plant("dies", "events: ['my:*']\n", "import os\ndef handle(e, c): os._exit(1)\n")
     await yard.state("dies", "loaded")
     (folder / "handler.py").write_text("def handle(:\n")
-    await until(lambda: "does not count" in yard.hook("dies").runner.reason)
+    await until(lambda: "does not count" in yard.hook("dies").process.reason)
     yard.registry.emit("my:event")
     status = await yard.state("dies", "broken")
     assert "dies/handler.py:1:12" in status.reason
@@ -208,8 +208,8 @@ async def test_a_fork_server_that_dies_costs_a_moment(home: Home) -> None:
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._house.fork_server.pid, signal.SIGKILL)
-        await until(lambda: hook_of(service, "well").runner.restarts == 1)
+        os.kill(service._services.fork_server.pid, signal.SIGKILL)
+        await until(lambda: hook_of(service, "well").process.restarts == 1)
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("well") == [["1", "my:event", 1]])
 
@@ -220,13 +220,13 @@ async def test_a_hook_whose_start_a_dying_fork_server_took_along_is_started_agai
     )
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        fork_server, dead = service._house.fork_server, {service._house.fork_server.pid}
+        fork_server, dead = service._services.fork_server, {service._services.fork_server.pid}
         os.kill(fork_server.pid, signal.SIGKILL)
         for _ in range(3):
-            await until(lambda: hook_of(service, "slow").runner.state == "starting" and fork_server.pid not in dead)
+            await until(lambda: hook_of(service, "slow").process.state == "starting" and fork_server.pid not in dead)
             dead.add(fork_server.pid)
             os.kill(fork_server.pid, signal.SIGKILL)
-        await until(lambda: hook_of(service, "slow").runner.state == "loaded")
+        await until(lambda: hook_of(service, "slow").process.state == "loaded")
         assert (await registry.run("my:event")).outcome is None
 
 
@@ -235,10 +235,10 @@ async def test_a_fork_server_that_hangs_is_replaced_and_holds_nobody_up(home: Ho
     home.note("well")
     registry = HookRegistry()
     async with home.serving(registry) as service:
-        os.kill(service._house.fork_server.pid, signal.SIGSTOP)
+        os.kill(service._services.fork_server.pid, signal.SIGSTOP)
         with anyio.fail_after(20):
             await registry.run("my:event", n=1)
-        await until(lambda: hook_of(service, "well").runner.restarts == 1)
+        await until(lambda: hook_of(service, "well").process.restarts == 1)
         registry.emit("my:event", n=2)
         await until(lambda: ["1", "my:event", 2] in home.seen("well"))
 

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from gateway.errors import HookError
 from gateway.hooks.folders.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestKeys, ParsedManifest
 from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.yaml_source import Finding
 
 SAMPLES = Path(__file__).parents[3] / "sample_hooks"
+
+
+def warnings_in(reading: ParsedManifest) -> list[Finding]:
+    return [finding for finding in reading.findings if finding.severity == "warning"]
 
 
 def read(tmp_path: Path, text: str | bytes, name: str = "weather") -> ParsedManifest:
@@ -199,7 +204,7 @@ def test_names_that_nobody_emits_are_accepted_and_told(tmp_path: Path) -> None:
     reading = read(tmp_path, "events: [agent:strat, my:event, before_message, 'toool:*']\nintercepts: [agent:step]\n")
     assert reading.manifest
     assert reading.manifest.events == ("agent:strat", "my:event", "before_message", "toool:*")
-    told = [(finding.what, finding.remedy) for finding in reading.warnings]
+    told = [(finding.what, finding.remedy) for finding in warnings_in(reading)]
     assert ("nobody emits `agent:strat`", "did you mean `agent:start`?") in told
     assert ("nobody emits `before_message`", "did you mean `message:received`?") in told
     assert ("nobody emits `toool:*`", "did you mean `tool:*`?") in told
@@ -210,13 +215,13 @@ def test_names_that_nobody_emits_are_accepted_and_told(tmp_path: Path) -> None:
 def test_an_unknown_key_is_told_with_a_suggestion(tmp_path: Path) -> None:
     reading = read(tmp_path, "events: [agent:end]\nordr: 5\n")
     assert reading.manifest
-    assert [(str(found.place), found.remedy) for found in reading.warnings] == [
+    assert [(str(found.place), found.remedy) for found in warnings_in(reading)] == [
         ("weather/HOOK.yaml:2:1", "did you mean `order`?")
     ]
 
 
 def test_a_condition_that_can_never_hold_is_told(tmp_path: Path) -> None:
-    (found,) = read(tmp_path, "intercepts: [tool:before]\nwhen: {plattform: telegram}\n").warnings
+    (found,) = warnings_in(read(tmp_path, "intercepts: [tool:before]\nwhen: {plattform: telegram}\n"))
     assert "no event of this hook has a field `plattform`" in found.what
     assert not read(tmp_path, "intercepts: ['tool:*', my:own]\nwhen: {whatever: 1, platform: x}\n").errors
 
@@ -239,8 +244,8 @@ def test_a_folder_written_for_hermes_is_read_as_hermes_reads_it(tmp_path: Path) 
     )
     assert reading.manifest
     assert reading.manifest.hermes
-    assert [finding.place.line for finding in reading.warnings] == [5, 6]
-    assert "write `order: <number>`" in reading.warnings[1].remedy
+    assert [finding.place.line for finding in warnings_in(reading)] == [5, 6]
+    assert "write `order: <number>`" in warnings_in(reading)[1].remedy
     assert not good(tmp_path, "events: [agent:end]\norder: 1\n").hermes
 
 

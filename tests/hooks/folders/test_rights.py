@@ -95,7 +95,7 @@ async def test_where_trust_is_pinned_only_what_was_trusted_runs(home: Home) -> N
         await service.trust("one")
         assert (await service.info("one")).state == "loaded"
         (home.hooks / "one" / "handler.py").write_text(home.noting("one", "2"))
-        await until(lambda: "not trusted" in hook_of(service, "one").runner.reason)
+        await until(lambda: "not trusted" in hook_of(service, "one").process.reason)
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("one") == [["1", "my:event", 1]])
     async with home.serving(HookRegistry(), settings=HooksSettings(trust="pinned")) as service:

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.watcher import FolderWatcher
 
 
@@ -38,7 +39,7 @@ class Seen:
 @asynccontextmanager
 async def watched(*sources: Path, polls: bool = False) -> AsyncIterator[tuple[FolderWatcher, Seen]]:
     seen = Seen()
-    watcher = FolderWatcher(sources, seen.told, polls)
+    watcher = FolderWatcher([FolderSource(path, "here") for path in sources], seen.told, polls)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watcher.run)
         with anyio.fail_after(5):
@@ -152,6 +153,7 @@ import os, resource, sys
 from pathlib import Path
 import anyio
 from gateway.hooks.folders.watcher import FolderWatcher
+from gateway.hooks.folders.folder_source import FolderSource
 source = Path(sys.argv[1])
 
 async def main():
@@ -165,7 +167,7 @@ async def main():
         os.close(taken.pop())
         os.close(taken.pop())
     told = anyio.Event()
-    watcher = FolderWatcher([source], lambda folders: told.set())
+    watcher = FolderWatcher([FolderSource(source, "here")], lambda folders: told.set())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watcher.run)
         await watcher.is_watching.wait()

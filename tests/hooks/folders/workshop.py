@@ -13,11 +13,11 @@ import anyio
 
 from gateway.config.settings import HooksSettings
 from gateway.engine.interface import Engine
+from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import HookEnvironment
-from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookStatus
 from gateway.hooks.wires.fork_client import ForkServerClient
 from tests.hooks.wires.workshop import SETTINGS
@@ -45,7 +45,7 @@ async def comes(what: Callable[[], Awaitable[Any]], seconds: float = 10) -> None
 
 
 def hook_of(service: FolderHooks, name: str) -> FolderHook:
-    return service._roster.hooks[name]
+    return service._set.hooks[name]
 
 
 class Home:
@@ -113,7 +113,10 @@ class Home:
         settings: HooksSettings | None = None,
         **environ: str,
     ) -> AsyncIterator[FolderHooks]:
-        sources = [Source(self.root / "builtin", "built in", is_opt_in=True), Source(self.hooks, "home")]
+        sources = [
+            HermesFolderSource(self.root / "builtin", "built in", is_ours=True),
+            HermesFolderSource(self.hooks, "home"),
+        ]
         async with ForkServerClient(SETTINGS) as fork_server, registry:
             service = FolderHooks(
                 registry, fork_server, engine, settings or HooksSettings(), self.surroundings(**environ)

@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from gateway.hooks.folders.folder_source import FolderSource
 from gateway.hooks.folders.manifest_reader import read_manifest
-from gateway.hooks.folders.sources import FoundHook, Source, find_hook_folder, list_hook_folders
+from gateway.hooks.folders.sources import HookVersion
 
 EVENTS = "events: [agent:end]\n"
 
@@ -22,8 +23,8 @@ def plant(at: Path, manifest: str = EVENTS, handler: str = "def handle(event_typ
     return at
 
 
-def seen(path: Path) -> FoundHook:
-    folder = find_hook_folder(Source(path.parent, "home"), path.name)
+def seen(path: Path) -> HookVersion:
+    folder = FolderSource(path.parent, "home").find(path.name)
     assert folder
     return folder
 
@@ -37,12 +38,12 @@ def test_folders_come_in_the_order_of_their_names_and_some_are_passed_over(tmp_p
         plant(tmp_path / name)
     (tmp_path / "data").mkdir()
     (tmp_path / "a-file").write_text("x")
-    assert [folder.name for folder in list_hook_folders(Source(tmp_path, "home"))] == ["a", "b", "éé"]
-    assert not [finding for folder in list_hook_folders(Source(tmp_path, "home")) for finding in folder.findings]
+    assert [folder.name for folder in FolderSource(tmp_path, "home").list()] == ["a", "b", "éé"]
+    assert not [finding for folder in FolderSource(tmp_path, "home").list() for finding in folder.findings]
 
 
 def test_a_source_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert list(list_hook_folders(Source(tmp_path / "none", "home"))) == []
+    assert list(FolderSource(tmp_path / "none", "home").list()) == []
 
 
 def test_code_is_the_manifest_and_every_python_file(tmp_path: Path) -> None:
@@ -79,8 +80,8 @@ def test_what_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
 def test_a_source_that_everybody_may_write_to_refuses_all_that_is_in_it(tmp_path: Path) -> None:
     plant(tmp_path / "hooks" / "a")
     (tmp_path / "hooks").chmod(0o777)
-    (folder,) = list_hook_folders(Source(tmp_path / "hooks", "$HERMES_HOME/hooks"))
-    assert folder.is_refused
+    (folder,) = FolderSource(tmp_path / "hooks", "$HERMES_HOME/hooks").list()
+    assert folder.state == "refused"
 
 
 @pytest.mark.row("T21")
@@ -127,9 +128,9 @@ def test_circles_and_links_to_nothing_do_no_harm(tmp_path: Path) -> None:
     hook = plant(tmp_path / "a", handler="")
     (hook / "handler.py").symlink_to("handler.py")
     (hook / "up").symlink_to("..")
-    found = {folder.name: folder for folder in list_hook_folders(Source(tmp_path, "home"))}
+    found = {folder.name: folder for folder in FolderSource(tmp_path, "home").list()}
     assert sorted(found) == ["a", "round"]
-    assert found["round"].is_refused
+    assert found["round"].state == "refused"
     assert "leads out of the folder, or to nothing" in wrong(hook)[0]
 
 
@@ -142,9 +143,9 @@ def test_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> No
 
 
 def test_a_folder_that_goes_while_it_is_looked_at_is_no_error(tmp_path: Path) -> None:
-    assert find_hook_folder(Source(tmp_path, "home"), "gone") is None
+    assert FolderSource(tmp_path, "home").find("gone") is None
     (tmp_path / "file").write_text("")
-    assert find_hook_folder(Source(tmp_path, "home"), "file") is None
+    assert FolderSource(tmp_path, "home").find("file") is None
 
 
 @contextmanager

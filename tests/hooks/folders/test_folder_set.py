@@ -67,7 +67,7 @@ async def test_the_first_event_of_the_new_one_waits_for_the_last_of_the_old(yard
     await anyio.sleep(0.05)
     (folder / "handler.py").write_text(yard.noting("slow", "new"))
     yard.registry.emit("my:event", n=2)
-    await until(lambda: yard.hook("slow").runner.loaded_at != before)
+    await until(lambda: yard.hook("slow").process.loaded_at != before)
     assert yard.seen("slow") == []
     await until(lambda: len(yard.seen("slow")) == 2)
     assert yard.seen("slow") == [["old", "my:event", 1], ["new", "my:event", 2]]
@@ -89,7 +89,7 @@ async def test_a_broken_change_leaves_the_last_good_version_running(yard: Yard, 
     folder = yard.note("bad")
     await yard.state("bad", "loaded")
     (folder / file).write_text(text)
-    await until(lambda: why in yard.hook("bad").runner.reason)
+    await until(lambda: why in yard.hook("bad").process.reason)
     status = await yard.status("bad")
     assert status.state == "loaded"
     assert status.needs_attention
@@ -98,7 +98,7 @@ async def test_a_broken_change_leaves_the_last_good_version_running(yard: Yard, 
     await until(lambda: yard.seen("bad") == [["1", "my:event", 1]])
     (folder / "HOOK.yaml").write_text("events: ['my:*']\n")
     (folder / "handler.py").write_text(yard.noting("bad", "2"))
-    await until(lambda: not yard.hook("bad").runner.reason)
+    await until(lambda: not yard.hook("bad").process.reason)
     yard.registry.emit("my:event", n=2)
     await until(lambda: yard.seen("bad")[1:] == [["2", "my:event", 2]])
 
@@ -108,7 +108,7 @@ async def test_a_folder_that_is_removed_is_gone_and_one_that_is_renamed_is_anoth
     await yard.state("one", "loaded")
     folder.rename(folder.parent / "two")
     await yard.state("two", "loaded")
-    await until(lambda: list(yard.service._roster.hooks) == ["two"])
+    await until(lambda: list(yard.service._set.hooks) == ["two"])
     yard.registry.emit("my:event", n=1)
     await until(lambda: yard.seen("one") == [["1", "my:event", 1]])
     shutil.rmtree(folder.parent / "two")
@@ -220,7 +220,7 @@ async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home:
 
 
 async def are_there(service: FolderHooks, count: int) -> bool:
-    return len(service._roster.hooks) == count
+    return len(service._set.hooks) == count
 
 
 @dataclass
@@ -247,7 +247,7 @@ async def test_folders_that_go_while_they_are_looked_at_leave_nothing_behind(hom
             await anyio.sleep(0.002 * (n % 10))
             shutil.rmtree(folder)
         home.note("last")
-        await until(lambda: list(service._roster.hooks) == ["last"])
+        await until(lambda: list(service._set.hooks) == ["last"])
         assert [status.name for status in await service.status()] == ["last"]
         registry.emit("my:event", n=1)
         await until(lambda: home.seen("last") == [["1", "my:event", 1]])

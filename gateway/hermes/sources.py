@@ -1,0 +1,380 @@
+"""Where hooks written for Hermes come from: folders, plugins, and the shell hooks and webhooks of its `config.yaml`.
+
+A handler of Hermes lies in a folder as ours do; its source shows what it has no key to declare. A plugin is a folder
+of another make. Shell hooks and webhooks are no folders: Hermes's own `config.yaml` names them. A shell hook runs only
+when somebody has said that it may, as it is now: its content hash is over its event, its command and every file that
+the command names, so that an edited script asks again.
+"""
+
+import hashlib
+import re
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from gateway.config.home import Home
+from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
+from gateway.hermes.plugin_manifest import (
+    PLUGIN_ENTRY_FILE,
+    PLUGIN_MANIFEST_FILES,
+    apply_registrations,
+    infer_plugin_manifest,
+    read_plugin_manifest,
+)
+from gateway.hermes.unsupported_imports import find_unsupported_imports
+from gateway.hermes.wires import OutboundWebhook, ShellHookDialect
+from gateway.hooks.folders.folder_source import (
+    START_TIMEOUT,
+    FolderSource,
+    make_message_id,
+    program_spec_of,
+    worker_spec_of,
+)
+from gateway.hooks.folders.manifest import Manifest, ParsedManifest
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.wires.program import OneshotProgram
+from gateway.hooks.wires.wire import Capability, Wire
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
+
+SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
+DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})
+MAX_SCRIPT_BYTES = 4_000_000
+SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
+
+Entry = TypeVar("Entry", ShellEntry, OutboundEntry)
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+_VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
+_LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
+_READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
+# What of Hermes's modules acts, and the right that it takes here.
+_RIGHTS_BY_IMPORT = {
+    "send": re.compile(rb"\bsend_message_tool\b"),
+    "submit": re.compile(rb"\bAIAgent\b"),
+    "emit": re.compile(rb"\bHookRegistry\b"),
+}
+_DECIDES = re.compile(rb"""["']decision["']""")
+
+
+@dataclass(frozen=True)
+class HermesFolderSource(FolderSource):
+    """A folder of hooks, which may be written for us or for Hermes."""
+
+    def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
+        return infer_hermes_manifest(manifest, files) if manifest.hermes else manifest
+
+    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return _check_imports(manifest, files) if manifest.hermes else ()
+
+    def read_answer(self, manifest: Manifest, answer: Any) -> Any:
+        return decision_of(answer) if manifest.hermes else answer
+
+
+@dataclass(frozen=True)
+class PluginSource(FolderSource):
+    """A folder of Hermes plugins. What they subscribe to they say when they run; Hermes's configuration has a say."""
+
+    config: HermesConfig = field(kw_only=True)
+
+    MARKER_FILES: ClassVar = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
+    needs_start = True
+
+    def read_manifest(self, folder: Path) -> ParsedManifest:
+        return read_plugin_manifest(folder)
+
+    def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
+        return infer_plugin_manifest(manifest, files)
+
+    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return _check_imports(manifest, files)
+
+    def why_disabled(self, version: HookVersion) -> str:
+        """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
+        hermes, manifest = self.config.read(), version.manifest
+        names = {version.name, f"{self.path.name}/{version.name}", *([manifest.name] if manifest else [])}
+        if names & hermes.disabled:
+            return "switched off in Hermes's config.yaml (plugins.disabled)"
+        if names & hermes.enabled:
+            return ""
+        return f"is off, as every plugin at first; to switch it on: hermes-gateway hooks enable {version.name}"
+
+    def options_of(self, version: HookVersion) -> Mapping[str, Any]:
+        """What Hermes's configuration has for it (`plugins.entries`)."""
+        entries = self.config.read().entries
+        return entries.get(version.name) or (version.manifest and entries.get(version.manifest.name)) or {}
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
+        manifest = version.manifest
+        assert manifest
+        facts = {  # what it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool
+            "name": manifest.name,
+            "version": manifest.version,
+            "description": manifest.description,
+            "key": manifest.folder,
+            "path": str(version.path),
+            "source": "user",
+            "kind": "standalone",
+            "guards": bool(manifest.guards),
+        }
+        spec = worker_spec_of(version, manifest, services, facts)
+        return await services.fork_server.start(spec, serve, log, START_TIMEOUT)
+
+    def complete(self, manifest: Manifest, wire: Wire) -> Manifest:
+        return apply_registrations(manifest, wire.loaded) if isinstance(wire, WorkerHandle) else manifest
+
+
+@dataclass(frozen=True)
+class ConfigSource(Source):
+    """Hooks that are entries of Hermes's `config.yaml`; they count as soon as they stand there."""
+
+    path: Path
+    config: HermesConfig
+    origin: str = "config.yaml"
+
+    is_watched = False
+
+    def entries(self) -> Mapping[str, Any]:
+        """By the names under which they are listed."""
+        raise NotImplementedError
+
+    def list(self) -> Iterator[HookVersion]:
+        return (HookVersion(name, self.path, self) for name in self.entries())
+
+    def find(self, name: str) -> HookVersion | None:
+        return HookVersion(name, self.path, self) if name in self.entries() else None
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        return self.inspect(version)
+
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - none of them is
+        return ""
+
+    def _entry_of(self, version: HookVersion) -> Any:
+        """FileNotFoundError when it has gone."""
+        if (entry := self.entries().get(version.name)) is None:
+            raise FileNotFoundError(f"{version.name} is not in {self.path} any more")
+        return entry
+
+
+@dataclass(frozen=True)
+class ShellHookSource(ConfigSource):
+    """`hooks.<event>`: programs, each run for one event."""
+
+    needs_trust = True
+
+    def entries(self) -> Mapping[str, ShellEntry]:
+        return _name_entries(self.config.read().shell)
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        entry, home = self._entry_of(version), self.path.parent
+        findings = tuple(_check_events(version, (entry.event,)))
+        digest = shell_digest_of(entry, home)
+        try:
+            words = split_command(entry.command)
+            re.compile(entry.matcher)
+        except (ValueError, re.error) as error:
+            what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
+            wrong = Finding(_place_of(version), what, "correct it in Hermes's config.yaml")
+            return replace(version, findings=(*findings, wrong), digest=digest)
+        row = HERMES_HOOKS.get(entry.event)
+        manifest = Manifest(
+            folder=version.name,
+            name=version.name,
+            description=entry.command,
+            events=row.events if row and not row.decides else (),
+            intercepts=row.events if row and row.decides else (),
+            timeout=entry.timeout,
+            env=_find_variables(entry.command, home),
+            options={"event": entry.event, "matcher": entry.matcher},
+            command=words,
+            oneshot=True,
+            hermes=True,
+            guards=row.events if row and row.guards and entry.fail_closed else (),
+        )
+        return replace(version, manifest=manifest, findings=findings, digest=digest)
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - it can ask for nothing
+        manifest = version.manifest
+        assert manifest
+
+        def current_digest() -> str:
+            entry = self.entries().get(version.name)
+            return shell_digest_of(entry, self.path.parent) if entry else ""
+
+        options = manifest.options
+        dialect = ShellHookDialect(version.name, options["event"], options["matcher"], version.digest, current_digest)
+        return OneshotProgram(program_spec_of(version, manifest, services.surroundings.home, services, log), dialect)
+
+
+@dataclass(frozen=True)
+class WebhookSource(ConfigSource):
+    """`hooks.outbound`: URLs, each told of some events."""
+
+    def entries(self) -> Mapping[str, OutboundEntry]:
+        return _name_entries(self.config.read().outbound)
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        entry = self._entry_of(version)
+        rows: list[HermesHook] = [HERMES_HOOKS[name] for name in entry.events if name in HERMES_HOOKS]
+        manifest = Manifest(
+            folder=version.name,
+            name=version.name,
+            description=entry.url,
+            events=tuple(dict.fromkeys(event for row in rows for event in row.events)),
+            timeout=entry.timeout,
+            delivery="durable",
+            options={"events": [row.name for row in rows], "matcher": entry.matcher},
+            url=entry.url,
+            secret_env=entry.secret_env,
+            hermes=True,
+        )
+        digest = hashlib.sha256(repr(entry).encode()).hexdigest()
+        return replace(version, manifest=manifest, findings=tuple(_check_events(version, entry.events)), digest=digest)
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - it can ask for nothing, and prints nothing
+        manifest = version.manifest
+        assert manifest
+        key = services.surroundings.environ[manifest.secret_env].encode() if manifest.secret_env else None
+        remote = await Remote.open(RemoteSpec(manifest.folder, manifest.url, is_local=True), time.time, make_message_id)
+        return OutboundWebhook(remote, manifest.options["events"], manifest.options["matcher"], key)
+
+
+def list_hermes_sources(home: Home, is_safe: bool = False) -> tuple[Source, ...]:
+    """What Hermes has besides its `hooks/`. `is_safe`: its safe mode, in which its configuration does not count."""
+    config = HermesConfig(home.hermes_config, is_safe)
+    plugins = (PluginSource(path, "plugins", config=config) for path in list_plugin_folders(home))
+    return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
+
+
+def list_plugin_folders(home: Home) -> list[Path]:
+    """`plugins/`, and the categories in it: folders that are no plugin, but have some."""
+    categories = [path.parent.parent for path in sorted(home.plugins.glob("*/*/plugin.y*ml"))]
+    return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
+
+
+def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
+    """The manifest of a folder written for Hermes, with what its source shows: there is no key there to declare it."""
+    source = b"\n".join(text for name, text in files.items() if name.endswith(".py"))
+    env = ()
+    if _READS_ENVIRON.search(source):
+        env = tuple(dict.fromkeys(name.decode() for name in _LITERAL_NAME.findall(source)))
+    uses = tuple(verb for verb, words in _RIGHTS_BY_IMPORT.items() if words.search(source))
+    decides = _DECIDES.search(source) is not None
+    commands = tuple(name for name in manifest.events if decides and name.partition(":")[0] == "command")
+    return msgspec.structs.replace(
+        manifest,
+        env=env,
+        uses=uses,
+        found=(*env, *uses),
+        events=tuple(name for name in manifest.events if name not in commands),
+        intercepts=commands,
+    )
+
+
+def _check_imports(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    return (found.finding for found in find_unsupported_imports(manifest.folder, files))
+
+
+def decision_of(answer: Any) -> dict[str, Any] | None:
+    """What Hermes takes of a handler's answer at `command:*`: four words, and it passes over all else.
+
+    A handler that answers other things too has worked there for years; here it must not be taken for one that fails. A
+    message that is no text is none.
+    """
+    if not isinstance(answer, Mapping):
+        return None
+    word = str(answer.get("decision", "")).strip().lower()
+    if word not in DECISIONS:
+        return None
+    fields = {key: answer[key] for key in ("command_name", "raw_args") if key in answer and word == "rewrite"}
+    if isinstance(message := answer.get("message"), str) and message:
+        fields["message"] = message
+    return None if word == "allow" else {"decision": word, **fields}
+
+
+def _name_entries(entries: Iterable[Entry]) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        name = wanted = _ODD.sub("-", _name_of(entry))[:80].strip("-.")
+        number = 1
+        while name in found:
+            number += 1
+            name = f"{wanted}-{number}"
+        found[name] = entry
+    return found
+
+
+def shell_digest_of(entry: ShellEntry, home: Path) -> str:
+    """Of all that decides what runs."""
+    total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
+    for path in _files_of(entry.command, home):
+        total.update(f"\0{path}\0".encode())
+        try:
+            with path.open("rb") as file:
+                total.update(file.read(MAX_SCRIPT_BYTES))
+        except OSError:
+            total.update(b"(cannot be read)")
+    return total.hexdigest()
+
+
+def split_command(command: str) -> tuple[str, ...]:
+    """As Hermes splits it: no shell looks at it, and `~` is the home of the user."""
+    return tuple(str(Path(word).expanduser()) if word.startswith("~") else word for word in shlex.split(command))
+
+
+def _name_of(entry: ShellEntry | OutboundEntry) -> str:
+    if isinstance(entry, OutboundEntry):
+        return f"webhook-{entry.url.partition('://')[2].partition('?')[0]}"
+    words = entry.command.split()
+    script = next((word for word in reversed(words) if "/" in word or "." in word), words[0])
+    return f"shell-{entry.event}-{Path(script).stem}"
+
+
+def _files_of(command: str, home: Path) -> list[Path]:
+    """What the user wrote, as far as it is named: programs of the system are not asked about."""
+    try:
+        words = split_command(command)
+    except ValueError:
+        return []
+    paths = [home / word for word in words if "\0" not in word]
+    return [path for path in paths if _is_file(path) and not str(path).startswith(SYSTEM_PATHS)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a word that is too long for a name, for instance
+        return False
+
+
+def _check_events(version: HookVersion, names: tuple[str, ...]) -> Iterator[Finding]:
+    for name in names:
+        if name not in HERMES_HOOKS:
+            what = f"the hook {to_printable(name)} never fires here: {describe_unsupported(name)}"
+            yield Finding(_place_of(version), what, "nothing need be done", "warning")
+
+
+def _place_of(version: HookVersion) -> SourceLocation:
+    return SourceLocation(f"{version.path}: {version.name}")
+
+
+def _find_variables(command: str, home: Path) -> tuple[str, ...]:
+    """The names of environment variables that its scripts read: nothing else declares them."""
+    found: dict[str, None] = {}
+    for path in _files_of(command, home):
+        try:
+            text = path.read_bytes()[:MAX_SCRIPT_BYTES]
+        except OSError:
+            continue
+        found |= dict.fromkeys(name.decode() for name in _VARIABLE.findall(text))
+    return tuple(found)

@@ -1,0 +1,289 @@
+"""Hook folders: found by name and by `stat` alone, read without running anything, reached by a wire.
+
+A folder counts as its user's own word only when nobody else can have written it: it and its code belong to the user
+of this process (or to root), nothing of it is writable by everybody, and no file of its code leads out of it.
+"""
+
+import os
+import stat
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gateway.errors import HookError
+from gateway.hooks.folders.in_process import InProcessWire
+from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
+from gateway.hooks.folders.manifest import (
+    HANDLER_FILE,
+    MANIFEST_FILE,
+    MAX_NAME,
+    Manifest,
+    ParsedManifest,
+    find_misnamed_manifest,
+    label_of,
+)
+from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
+from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
+from gateway.hooks.wires.signing import key_of
+from gateway.hooks.wires.wire import Capability, Wire
+from gateway.worker.protocol import WorkerSpec
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
+
+MAX_FILES = 500
+MAX_DEPTH = 4
+START_TIMEOUT = 30.0  # seconds that an import may take
+_GROUP_WRITABLE = "its group may write to it"
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
+
+
+@dataclass(frozen=True)
+class FolderSource(Source):
+    """A folder with a folder for each hook. `is_ours`: they come with the gateway."""
+
+    path: Path
+    origin: str
+    is_ours: bool = False
+    conversations: frozenset[str] | None = None
+
+    MARKER_FILES: ClassVar = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of them is meant as a hook
+
+    def list(self) -> Iterator[HookVersion]:
+        """In the order of their names."""
+        try:
+            with os.scandir(self.path) as entries:
+                found = sorted((entry.name, entry.is_symlink()) for entry in entries)
+            own = self._own_findings()
+        except OSError:
+            return
+        for name, is_link in found:
+            if not is_ignored_name(name) and (version := self._read_folder(name, is_link, own)):
+                yield version
+
+    def find(self, name: str) -> HookVersion | None:
+        if is_ignored_name(name):
+            return None
+        try:
+            own = self._own_findings()
+            is_link = (self.path / name).is_symlink()
+        except (OSError, ValueError):  # ValueError: a NUL in the name
+            return None
+        return self._read_folder(name, is_link, own)
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        if version.state == "refused":
+            return version
+        parsed = self.read_manifest(version.path)
+        findings = (*version.findings, *parsed.findings)
+        return replace(version, manifest=parsed.manifest, denied=parsed.guard, findings=findings)
+
+    def inspect(self, version: HookVersion) -> HookVersion:
+        if version.state == "refused":
+            return version
+        version = self.inspect_manifest(version)
+        code = read_code(version, version.manifest.command if version.manifest else ())
+        if version.manifest is None:
+            return replace(version, digest=code.digest)
+        manifest = self.infer(version.manifest, code.files)
+        findings = (*version.findings, *check_code(version, manifest, code), *self.check_files(manifest, code.files))
+        return replace(version, manifest=manifest, findings=findings, digest=code.digest)
+
+    def read_manifest(self, folder: Path) -> ParsedManifest:
+        return read_manifest(folder)
+
+    def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for those who can
+        """The manifest with what the source of the hook shows besides."""
+        return manifest
+
+    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
+        """What else there is to say of its source."""
+        return ()
+
+    def why_disabled(self, version: HookVersion) -> str:
+        manifest = version.manifest
+        if self.is_ours and not (manifest and manifest.enabled):
+            return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {version.name}"
+        return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
+
+    async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
+        manifest = version.manifest
+        assert manifest
+        if manifest.url:
+            return await _open_remote(manifest, services)
+        if manifest.command:
+            spec = program_spec_of(version, manifest, version.path, services, log)
+            return OneshotProgram(spec) if manifest.oneshot else await LastingProgram.start(spec, serve, services.tasks)
+        configured = services.settings_of(version.name).isolation
+        if configured == "none" or (configured is None and self.is_ours and not manifest.isolated):
+            return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve)
+        return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
+
+    def _own_findings(self) -> tuple[Finding, ...]:
+        """What is to be said of the place itself, and so of each hook in it."""
+        return tuple(_check_permissions(str(self.path), self.path, self.path.stat()))
+
+    def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
+        """`own`: the findings about the source. There may be a thousand folders: every call of the system counts."""
+        path, label = self.path / name, label_of(name)
+        findings: list[Finding] = []
+        try:
+            if is_link:
+                findings += _check_owner(label, path, path.lstat())
+            found = path.stat()
+            if not stat.S_ISDIR(found.st_mode):
+                return None
+            files = tuple(_list_code_files(path, label, findings, self.MARKER_FILES))
+        except FileNotFoundError:
+            return None  # gone while we looked, or a link to nothing
+        except OSError as error:
+            remedy = "make it a readable folder of the user that runs the gateway"
+            wrong = Finding(SourceLocation(label), f"cannot be read: {error.strerror}", remedy)
+            return HookVersion(name, path, self, (), (wrong,), "refused", describe_first_error((wrong,)))
+        is_meant = any(file.name in self.MARKER_FILES for file in files) or bool(
+            MANIFEST_FILE in self.MARKER_FILES and find_misnamed_manifest(path)
+        )
+        if not is_meant and not findings:
+            return None
+        findings += [*_check_permissions(label, path, found), *_check_name(name)]
+        whole = (*own, *_merge_shared_findings(label, path, findings))
+        reason = describe_first_error(whole)
+        return HookVersion(name, path, self, files, whole, "refused" if reason else "registered", reason)
+
+
+def is_ignored_name(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith((".bak", "~"))
+
+
+def _check_name(name: str) -> Iterator[Finding]:
+    if not name.isprintable():
+        remedy = "rename the folder: letters, digits, - and _"
+        yield Finding(SourceLocation(label_of(name)), "the folder's name has characters that cannot be shown", remedy)
+    if len(name) > MAX_NAME:
+        remedy = f"rename it, to at most {MAX_NAME} characters"
+        yield Finding(SourceLocation(label_of(name)), "the folder's name is too long", remedy)
+
+
+def _list_code_files(path: Path, label: str, findings: list[Finding], markers: frozenset[str]) -> Iterator[CodeFile]:
+    """The manifest and every *.py below the folder, in the order of their names."""
+    count = 0
+    waiting = [("", 0)]
+    while waiting:
+        below, depth = waiting.pop()
+        with os.scandir(path / below if below else path) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            if name in markers or entry.name.endswith(".py"):
+                if (file := _stat_code_file(path, label, name, entry, findings, name in markers)) is not None:
+                    count += 1
+                    yield file
+            elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and not _is_skipped_folder(entry.name):
+                waiting.append((f"{name}/", depth + 1))
+        if count > MAX_FILES:
+            what = f"more than {MAX_FILES} Python files"
+            findings.append(Finding(SourceLocation(label), what, "install what is no code of this hook elsewhere"))
+            return
+
+
+def _is_skipped_folder(name: str) -> bool:
+    return name.startswith(".") or name in _SKIPPED_FOLDERS
+
+
+def _stat_code_file(
+    path: Path, label: str, name: str, entry: os.DirEntry[str], findings: list[Finding], is_meant: bool
+) -> CodeFile | None:
+    found = entry.stat(follow_symlinks=False)
+    place = f"{label}/{to_printable(name)}"
+    if stat.S_ISLNK(found.st_mode):
+        findings += _check_owner(place, path / name, found)
+        if not is_inside_folder(path, name):
+            remedy = "put the file itself into the folder"
+            findings.append(
+                Finding(SourceLocation(place), "is a link that leads out of the folder, or to nothing", remedy)
+            )
+            return None
+        found = entry.stat()
+    if not stat.S_ISREG(found.st_mode):
+        if is_meant:
+            findings.append(Finding(SourceLocation(place), "is no file", "put a readable file in its place"))
+        return None
+    findings += _check_permissions(place, path / name, found)
+    return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)
+
+
+def _check_permissions(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+    yield from _check_owner(label, path, found)
+    if found.st_mode & stat.S_IWOTH:
+        yield Finding(SourceLocation(label), "everybody may write to it", f"run: chmod o-w {quote_path(path)}")
+    elif found.st_mode & stat.S_IWGRP:
+        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod g-w {quote_path(path)}", "warning")
+
+
+def _check_owner(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
+    if found.st_uid not in (os.geteuid(), 0):
+        what = f"it belongs to another user (uid {found.st_uid})"
+        yield Finding(
+            SourceLocation(label), what, f"run: chown {os.geteuid()} {quote_path(path)}, if you trust what is in it"
+        )
+
+
+def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
+    """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
+    yield from (finding for finding in findings if finding.what != _GROUP_WRITABLE)
+    if any(finding.what == _GROUP_WRITABLE for finding in findings):
+        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
+
+
+async def _open_remote(manifest: Manifest, services: HookServices) -> Wire:
+    key = None
+    if manifest.secret_env:
+        try:
+            key = key_of(services.surroundings.environ.get(manifest.secret_env, ""))
+        except ValueError as error:
+            raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
+    spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local=True)
+    return await Remote.open(spec, time.time, make_message_id)
+
+
+def make_message_id() -> str:
+    return f"msg_{uuid.uuid4().hex}"
+
+
+def program_spec_of(
+    version: HookVersion, manifest: Manifest, folder: Path, services: HookServices, log: Path
+) -> ProgramSpec:
+    """How its command is run, in `folder`."""
+    return ProgramSpec(
+        name=manifest.folder,
+        command=manifest.command,
+        folder=folder,
+        log=log,
+        env=services.surroundings.environ_of(manifest),
+        options=version.options,
+        is_guard=manifest.on_error == "deny",
+        memory=services.settings.memory,
+    )
+
+
+def worker_spec_of(
+    version: HookVersion, manifest: Manifest, services: HookServices, plugin: Mapping[str, Any] | None = None
+) -> WorkerSpec:
+    """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest."""
+    packages = services.surroundings.packages_of(manifest.folder)
+    return WorkerSpec(
+        name=manifest.folder,
+        handler=str(version.path / manifest.entry),
+        env=services.surroundings.environ_of(manifest),
+        options=version.options,
+        path=(str(packages),) if packages.is_dir() else (),
+        modules=services.surroundings.modules,
+        memory=services.settings.memory,
+        plugin=plugin,
+        label=manifest.name if manifest.hermes else "",
+    )
