@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, open_sqlite
+from gateway.engine import Conflict, Engine, open_sqlite
 from gateway.messages import Address, Message
-from gateway.sessions import session_key_of
+from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.memory_engine import MemoryEngine
 
 LIMIT = 10.0
@@ -49,6 +50,16 @@ def message(text: str, chat: str = "1", user: str = "ann", **more: Any) -> Messa
 
 def key(chat: str = "1") -> str:
     return session_key_of(message("", chat))
+
+
+async def change_session(
+    sessions: SessionRepository, key: str, change: Callable[[Session], records.TurnRecord]
+) -> Session:
+    """The session after a change that is made anew whenever somebody else was faster."""
+    while True:
+        session = await sessions.open(key)
+        with suppress(Conflict):
+            return await sessions.append(session, change(session))
 
 
 async def until(is_so: Callable[[], bool | Awaitable[bool]], what: str = "it") -> None:

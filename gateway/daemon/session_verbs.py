@@ -35,7 +35,7 @@ class SessionVerbs:
         return {f"sessions.{name}": as_verb(one) for name, one in answers.items()}
 
     async def _list(self, params: dict[str, Any]) -> Any:
-        rows = await self._search.sessions(platform=params.get("platform", ""), limit=params.get("limit", 50))
+        rows = await self._search.list_sessions(platform=params.get("platform", ""), limit=params.get("limit", 50))
         return {"sessions": [asdict(row) for row in rows]}
 
     async def _show(self, params: dict[str, Any]) -> Any:
@@ -73,7 +73,7 @@ class SessionVerbs:
             if not session.session_id:
                 raise SessionError(f"there is no session under {name}")
             return session
-        rows = await self._search.where(name) if name else []
+        rows = await self._search.find_by_id_prefix(name) if name else []
         if len(rows) != 1:
             raise SessionError(
                 f"{'no' if not rows else 'more than one'} session begins with {name!r}; see: sessions list"

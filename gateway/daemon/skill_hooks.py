@@ -21,7 +21,6 @@ from gateway.hooks.folders.sources import Source
 
 HOOKS_FOLDER = "hooks"
 LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
-COPY_REASONS = frozenset({"branch", "compress"})
 RETENTION = 365 * records.DAY
 PAGE_SIZE = 1000
 
@@ -72,7 +71,7 @@ class SkillHooks:
         puts = [_put_of(ended_owner_of(session), session, folder) for folder in folders]
         await self._engine.append(*puts)
         await self._remove(session, folders)
-        if event.get("reason") in COPY_REASONS and heir:
+        if event.get("reason") == "branch" and heir:
             await self._add(heir, folders)
 
     async def _begin(self, _name: str, event: Any) -> None:

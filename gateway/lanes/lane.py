@@ -21,8 +21,9 @@ from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, get_reset_reason, session_switch_of
-from gateway.sessions.transitions import LANE_REASONS, begin_session
+from gateway.sessions.transitions import begin_session
 
+LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
 PAGE = 100
 

@@ -1,6 +1,6 @@
 """Sessions: conversations under their keys, folded from the journal.
 
-What only some need is imported from its module: `verbs`, `removal`, `export`, `search`.
+What only some need is imported from its module: `transitions`, `removal`, `export`, `search`, `retention`.
 """
 
 from gateway.sessions.keys import DEFAULT_RULES, KeyRules, make_session_id, platform_of, session_key_of

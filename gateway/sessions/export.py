@@ -1,4 +1,4 @@
-"""A session on paper: as JSON, which keeps everything, and as Markdown, which a person reads."""
+"""A session as a file: as JSON, which keeps everything, and as Markdown, which a person reads."""
 
 import json
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 def as_json(session: Session) -> str:
-    """All that the session holds, but not what is still under way."""
+    """The whole session as JSON, without a turn that is still under way."""
     whole = {
         "format": FORMAT,
         "session_id": session.session_id,
@@ -21,8 +21,8 @@ def as_json(session: Session) -> str:
         "title": session.title,
         "platform": session.platform,
         "user_id": session.user_id,
-        "began": _time(session.began),
-        "last_active": _time(session.last_active),
+        "began": _format_time(session.began),
+        "last_active": _format_time(session.last_active),
         "settings": session.settings,
         "bag": session.bag,
         "usage": session.usage,
@@ -33,27 +33,27 @@ def as_json(session: Session) -> str:
 
 
 def as_markdown(session: Session) -> str:
-    """The conversation, a heading a speaker; tool calls and their results in fences that their content cannot break."""
+    """The session as Markdown: a heading for each speaker, tools in fences that their content cannot break."""
     head = [f"# {session.title or session.session_id}", ""]
     facts = {
         "session": session.session_id,
         "key": session.key,
-        "began": _time(session.began),
-        "last active": _time(session.last_active),
+        "began": _format_time(session.began),
+        "last active": _format_time(session.last_active),
         "model": session.model,
     }
     head += [f"- {name}: {value}" for name, value in facts.items() if value]
-    return "\n".join([*head, *(line for entry in session.entries for line in _spoken(entry))]) + "\n"
+    return "\n".join([*head, *(line for entry in session.entries for line in _render_entry(entry))]) + "\n"
 
 
-def _spoken(entry: Entry) -> list[str]:
+def _render_entry(entry: Entry) -> list[str]:
     if entry.role == "tool":
         return ["", f"### {entry.name or 'tool'}{' (failed)' if entry.error else ''}", "", *_fence(entry.content)]
     lines = ["", f"## {entry.role.capitalize()}"]
     if entry.content:
         lines += ["", entry.content]
     for call in entry.tool_calls:
-        lines += ["", f"calls `{call.name}`", "", *_fence(_pretty(call.args), "json")]
+        lines += ["", f"calls `{call.name}`", "", *_fence(_format_args(call.args), "json")]
     return lines
 
 
@@ -64,9 +64,9 @@ def _fence(text: str, language: str = "") -> list[str]:
     return [ticks + language, text, ticks]
 
 
-def _pretty(args: dict[str, Any]) -> str:
+def _format_args(args: dict[str, Any]) -> str:
     return json.dumps(args, ensure_ascii=False, indent=2)
 
 
-def _time(at: float) -> str:
+def _format_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds") if at else ""

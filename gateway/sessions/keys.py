@@ -1,4 +1,4 @@
-"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and its kin."""
+"""Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like."""
 
 import secrets
 from collections.abc import Callable

@@ -45,13 +45,10 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
             remains.append(_make_empty_session(before, sessions.now()))
-        try:
-            await sessions.append(before, records.TurnEnded(upto=upto, status="forgotten"), *remains)
-        except Conflict:
-            continue
-        (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
-        await purge_forgotten(engine, records.session_token_of(key), end.seq, upto)
-        return True
+        end = records.TurnEnded(upto=upto, status="forgotten")
+        if seq := await _rewrite_chain(engine, sessions, before, end, remains):
+            await purge_forgotten(engine, records.session_token_of(key), seq, upto)
+            return True
 
 
 async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
@@ -64,15 +61,33 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
     if before.turn is not None or not before.session_id:
         return False
     past = await sessions.read_all(key)
-    done = records.TurnEnded(upto=before.upto, status="shortened")
+    end = records.TurnEnded(upto=before.upto, status="shortened")
+    seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
+    if seq:
+        await _purge_chain(engine, records.session_token_of(key), seq)
+    return bool(seq)
+
+
+async def _rewrite_chain(
+    engine: Engine,
+    sessions: SessionRepository,
+    before: Session,
+    end: records.TurnEnded,
+    remains: Iterable[records.TurnRecord],
+) -> int:
+    """End the chain, with what is to stay behind the end; the end's sequence, or 0 when the chain had gone on."""
     try:
-        await sessions.append(before, done, *map(_rewrite_session, past.values()))
+        await sessions.append(before, end, *remains)
     except Conflict:
-        return False
-    (end,) = await engine.read(records.session_subject_of("turn", key), before.seq, 1)
-    await engine.purge(records.session_subject_of("turn", key), end.seq - 1)
-    await engine.purge(records.session_subject_of("sum", key), end.seq - 1)
-    return True
+        return 0
+    (written,) = await engine.read(records.session_subject_of("turn", before.key), before.seq, 1)
+    return written.seq
+
+
+async def _purge_chain(engine: Engine, conv: str, seq: int) -> None:
+    """Purge what stands before the end at `seq` of a chain."""
+    await engine.purge(records.session_subject_of_token("turn", conv), seq - 1)
+    await engine.purge(records.session_subject_of_token("sum", conv), seq - 1)
 
 
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
@@ -81,8 +96,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     Their files go too, and the events that hooks are owed of them.
     """
     await _unlink_files(engine, conv, upto)
-    await engine.purge(records.session_subject_of_token("turn", conv), seq - 1)
-    await engine.purge(records.session_subject_of_token("sum", conv), seq - 1)
+    await _purge_chain(engine, conv, seq)
     await engine.purge(records.session_subject_of_token("in", conv), upto)
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
     await engine.purge(records.reply_pattern_of_token(conv), seq)
@@ -101,7 +115,7 @@ async def _purge_copies(engine: Engine, pattern: str, conv: str, upto: int) -> N
 
 
 def _is_about(data: bytes, conv: str) -> bool:
-    """Whether an event, or the event in a dead letter, is of this conversation."""
+    """Is this an event of the session, or a dead letter with one in it?"""
     try:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):

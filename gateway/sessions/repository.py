@@ -15,7 +15,7 @@ import msgspec
 
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord
-from gateway.errors import Conflict, EngineError, EngineTooNew
+from gateway.errors import EngineError, EngineTooNew
 from gateway.sessions.session import STATE_VERSION, Session, apply_record, fold_record
 
 log = logging.getLogger(__name__)
@@ -25,8 +25,6 @@ CACHE_BUDGET = 16_000_000  # characters of transcripts kept in memory
 CACHE_IDLE = 900.0
 SUMMARY_EVERY = 200
 SESSION_WEIGHT = 2000
-
-SessionTransition = Callable[[Session], Sequence[records.TurnRecord]]
 
 
 @dataclass(slots=True)
@@ -99,18 +97,6 @@ class SessionRepository:
         held = self._held.get(session.key)
         await self._keep(session, held.summarised if held else 0)
         return session
-
-    async def change(self, key: str, verb: SessionTransition, extra: Sequence[NewRecord] = ()) -> Session:
-        """Let a verb say what to write, and write it; when the chain has gone on meanwhile, ask the verb again."""
-        while True:
-            session = await self.open(key)
-            if not (kept := verb(session)):
-                return session
-            try:
-                return await self.append(session, *kept, extra=extra)
-            except Conflict:
-                if (await self.open(key)).seq == session.seq:
-                    raise  # not the chain but one of the other puts was fenced
 
     async def read_all(self, key: str) -> dict[str, Session]:
         """Every session that ever stood under the key, by id, as it was when it ended (or is now); oldest first."""

@@ -1,4 +1,4 @@
-"""What the journal need not keep: conversations that are over long ago, and the many records of one that goes on.
+"""Removes what the journal need not keep: sessions that ended long ago, and the many records of one that goes on.
 
 Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
 not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given; the
@@ -46,7 +46,7 @@ class RetentionLimits:
 
 
 class Retention:
-    """Tends the journal now and then. `trouble` says what an operator must decide."""
+    """Removes from the journal, now and then, what its limits allow to go. `trouble` is for an operator to decide."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Retention:
         self._clock = clock
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled. An ill journal is left alone; it tells of itself."""
+        """Do so until cancelled. A journal that fails is left alone; it reports that itself."""
         task_status.started()
         while True:
             try:
@@ -76,14 +76,14 @@ class Retention:
             await anyio.sleep(PAUSE)
 
     async def run_once(self) -> int:
-        """One round; how many sessions were forgotten."""
+        """Do it once. Returns how many sessions were forgotten."""
         limits = self._limits()
         if self._files:
             await to_thread.run_sync(_remove_old_files, self._files, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
             if session.records >= LONG_CHAIN and session.weight < MAX_COMPACT_WEIGHT:
-                await self._shorten(session.key)
+                await self._compact(session.key)
         return gone + await self._make_room(limits)
 
     async def _forget_old(self, limits: RetentionLimits) -> int:
@@ -113,8 +113,8 @@ class Retention:
         return gone
 
     async def _forget_silent(self, age: float) -> int:
-        """Some of the longest silent sessions; how many could be forgotten."""
-        rows = await self._search.silent(self._clock() - age, FORGET_BATCH)
+        """Forget some of the longest silent sessions. Returns how many of them could be."""
+        rows = await self._search.list_silent(self._clock() - age, FORGET_BATCH)
         return sum([await self._forget(key, list(found)) for key, found in _by_key(rows)])
 
     async def _forget(self, key: str, rows: list[SessionInfo]) -> int:
@@ -127,7 +127,7 @@ class Retention:
             return 0
         return len(rows) * gone
 
-    async def _shorten(self, key: str) -> None:
+    async def _compact(self, key: str) -> None:
         chain = await self._engine.read(records.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
             log.info("the chain of %s was written anew, without the steps of turns that have ended", key)

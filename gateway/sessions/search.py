@@ -58,7 +58,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
-    """What a platform, a day or everything comes to."""
+    """The sums of a platform, of a day, or of everything."""
 
     name: str
     sessions: int
@@ -77,76 +77,78 @@ class SessionStatistics:
 
 
 class SessionSearch:
-    """Follows the journal while it runs; every question reads on first, so the answer is as new as the journal."""
+    """Follows the journal while it runs; every query reads on first, so what it finds is as new as the journal."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
         self._path = path
         self._index: SearchIndex | None = None
-        self._reached = 0  # what is heard of later and stands before this is in the index
+        self._reached = 0  # a record up to here is in the index, whenever we hear of it
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep up with the journal until cancelled."""
-        heard = self._engine.tail(records.TURN_SUBJECTS)
+        changes = self._engine.tail(records.TURN_SUBJECTS)
         task_status.started()
         try:
-            await self._agree()
+            await self._check_journal()
             await self._keep_up()
-            async for record in heard:
+            async for record in changes:
                 if record.seq == 0 or record.seq > self._reached:
                     await self._keep_up()
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
 
-    async def _agree(self) -> None:
+    async def _check_journal(self) -> None:
         """A journal that ends before what the index has read is another one: an older copy put back, or a new one."""
         mark = records.CursorRecord(platform=SEARCH_CURSOR, value={})
         try:
             subject = records.cursor_subject_of(SEARCH_CURSOR)
             (seq,) = await self._engine.append(NewRecord(subject, records.encode(mark)))
             await self._engine.purge(subject, seq - 1)
-            if seq <= await self._ask(lambda index: index.upto):
+            if seq <= await self._query(lambda index: index.upto):
                 log.warning("the journal is older than the search index, which is made anew")
-                await self._ask(SearchIndex.clear)
+                await self._query(SearchIndex.clear)
         except (EngineError, sqlite3.Error, OSError) as error:
             log.warning("whether the search index belongs to this journal is not known: %s", error)
 
     async def rebuild(self) -> int:
-        """Throw the projection away and fold the whole journal anew; how many records were read."""
-        await self._ask(SearchIndex.clear)
+        """Throw the projection away and fold the whole journal anew. Returns how many records were read."""
+        await self._query(SearchIndex.clear)
         return await self._read_on()
 
     async def find(self, query: str, *, key: str = "", limit: int = 20) -> list[SearchHit]:
-        """Where all the words of a query stand together, the newest first; under one session key, or anywhere."""
+        """The entries that hold all the words of a query, the newest first; of one session key, or of all."""
         await self._read_on()
         wanted = parse_query(query)
         if not wanted.plain:
             return []
-        return await self._ask(lambda index: _find_hits(index.db, wanted, key, limit))
+        return await self._query(lambda index: _find_hits(index.db, wanted, key, limit))
 
-    async def sessions(self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0) -> list[SessionInfo]:
+    async def list_sessions(
+        self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0
+    ) -> list[SessionInfo]:
         """Sessions, those last used first."""
         await self._read_on()
-        return await self._ask(lambda index: _list_sessions(index.db, key, platform, limit, skip))
+        return await self._query(lambda index: _list_sessions(index.db, key, platform, limit, skip))
 
-    async def where(self, prefix: str) -> list[SessionInfo]:
-        """The sessions whose id begins so: how a person names one."""
+    async def find_by_id_prefix(self, prefix: str) -> list[SessionInfo]:
+        """The sessions whose id begins with this: how a person names one."""
         await self._read_on()
-        return await self._ask(
+        return await self._query(
             lambda index: _read_sessions(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix))
         )
 
-    async def silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
+    async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
         """The sessions that were last used before that time, the longest silent first."""
         await self._read_on()
         where = "WHERE last_active < ? ORDER BY last_active, id LIMIT ?"
-        return await self._ask(lambda index: _read_sessions(index.db, where, (before, limit)))
+        return await self._query(lambda index: _read_sessions(index.db, where, (before, limit)))
 
     async def statistics(self, days: int = 30) -> SessionStatistics:
         await self._read_on()
-        return await self._ask(lambda index: _count_usage(index.db, days))
+        return await self._query(lambda index: _count_usage(index.db, days))
 
     async def close(self) -> None:
         async with self._one_at_a_time:
@@ -165,7 +167,7 @@ class SessionSearch:
     async def _read_on(self) -> int:
         count = 0
         while True:
-            after = await self._ask(lambda index: index.upto)
+            after = await self._query(lambda index: index.upto)
             page = await self._engine.read(records.TURN_SUBJECTS, after, PAGE)
             if page:
                 await self._fold(after, page)
@@ -175,28 +177,28 @@ class SessionSearch:
                 return count
 
     async def _fold(self, after: int, page: Sequence[Record]) -> None:
-        forgotten = await self._ask(lambda index: index.fold(page) if index.upto == after else [])
+        forgotten = await self._query(lambda index: index.fold(page) if index.upto == after else [])
         for record in forgotten:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)
             assert isinstance(kept, records.TurnEnded)
             await purge_forgotten(self._engine, records.token_of_subject(record.subject), record.seq, kept.upto)
 
-    async def _ask(self, question: Callable[[SearchIndex], T]) -> T:
+    async def _query(self, query: Callable[[SearchIndex], T]) -> T:
         """In a thread, one at a time: nothing synchronous on the loop."""
         async with self._one_at_a_time:
-            return await anyio.to_thread.run_sync(self._answer, question)
+            return await anyio.to_thread.run_sync(self._run_query, query)
 
-    def _answer(self, question: Callable[[SearchIndex], T]) -> T:
+    def _run_query(self, query: Callable[[SearchIndex], T]) -> T:
         self._index = self._index or SearchIndex(self._path)
         try:
-            return question(self._index)
+            return query(self._index)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             log.warning("the search index %s is damaged and built anew: %s", self._path, error)
             self._index.clear()
-            return question(self._index)
+            return query(self._index)
 
 
 def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int) -> list[SearchHit]:

@@ -116,7 +116,7 @@ PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
 class SearchIndex:
-    """The file, and how records change it."""
+    """The file of the index, and how records change it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -128,7 +128,7 @@ class SearchIndex:
         return int(self.db.execute("SELECT upto FROM progress").fetchone()[0])
 
     def fold(self, page: Sequence[Record]) -> list[Record]:
-        """Fold records in, all in one transaction; those are returned which ended a chain for forgetting."""
+        """Fold records in, all in one transaction. Returns those that ended a chain in order to forget it."""
         forgotten = []
         with self.db:
             for record in page:
@@ -143,7 +143,7 @@ class SearchIndex:
         return forgotten
 
     def _wipe(self) -> None:
-        """What was forgotten is not to be found in the file either: not among the index's old words, nor in its log."""
+        """Wipe what was forgotten from the file as well: from the old words of the index, and from SQLite's log."""
         with self.db:
             for table in ("words", "grams"):
                 self.db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608 - our own names
@@ -285,11 +285,11 @@ def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChang
 
 
 def _add_entries(db: sqlite3.Connection, where: tuple[str, str, int], entries: Sequence[Entry], at: float) -> None:
-    """What people and the agent said; results of tools are theirs alone, and too long."""
-    said = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
+    """Add what people and the agent said. The results of tools are left out: nobody reads them, and they are long."""
+    texts = [(entry.role, entry.content[:INDEXED_LENGTH]) for entry in entries if entry.role in ("user", "assistant")]
     db.executemany(
         "INSERT INTO entry(conv, session, turn, role, at, content, grams) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(*where, role, at, text, has_no_spaces(text)) for role, text in said if text.strip()],
+        [(*where, role, at, text, has_no_spaces(text)) for role, text in texts if text.strip()],
     )
 
 

@@ -1,4 +1,4 @@
-"""A session: what its chain of records says, folded.
+"""A session: the fold of its chain of records.
 
 The chain is the truth and the state its fold, so there is one way to know a session: read on, fold, look.
 `fold_record` is a pure function of a state and one record; whoever folds the same records holds the same session. A
@@ -44,7 +44,7 @@ class OpenTurn(msgspec.Struct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it needs an answer before it can go on."""
+        """Does it need an answer before it can go on?"""
         return not self.by and bool(self.questions)
 
 
@@ -141,7 +141,7 @@ def _apply_step(state: Session, kept: records.Step, _at: float) -> Session:
     return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
 
 
-def _apply_said(state: Session, kept: records.InterimReply, _at: float) -> Session:
+def _apply_interim_reply(state: Session, kept: records.InterimReply, _at: float) -> Session:
     if not (turn := _get_open_turn(state, kept.turn_id)):
         return state
     return replace(state, turn=replace(turn, said=(*turn.said, kept.reply_id)))
@@ -210,7 +210,7 @@ CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyT
         records.LlmStep: _apply_step,
         records.ToolStarted: _apply_step,
         records.ToolFinished: _apply_step,
-        records.InterimReply: _apply_said,
+        records.InterimReply: _apply_interim_reply,
         records.ClaimReleased: _apply_released,
         records.QuestionsAsked: _apply_asked,
         records.QuestionAnswered: _apply_answered,

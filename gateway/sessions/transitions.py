@@ -1,10 +1,10 @@
-"""What can be done to a session, as pure functions: they look at its state and say which records bring the change.
+"""Changes of a session, as pure functions: from its state they make the record that brings the change about.
 
-Inside a lane the records go into the turn's outcome; elsewhere `Sessions.change` writes them. `session_switch_of`
-says, from the state afterwards, which session ended and which began: the facts of the events.
+Inside a lane that record goes into the chain with the end of the turn. `session_switch_of` reads from the state
+afterwards which session ended and which began: the facts of the events.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias
@@ -14,9 +14,7 @@ from gateway.errors import SessionError
 from gateway.messages import Message
 from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
-from gateway.transcript import Entry
 
-LANE_REASONS = frozenset({"first", "idle", "daily"})
 TITLE_LENGTH = 120
 
 
@@ -78,25 +76,6 @@ def branch_session(session: Session, source: Session, now: float, title: str = "
     return copy
 
 
-def compress_session(session: Session, entries: tuple[Entry, ...], now: float) -> records.SessionOpened:
-    """A new session that begins with a shorter telling of the old one."""
-    opened = _open_from(session, session, make_session_id(now), "compress")
-    assert opened.carried is not None
-    carried = records.InitialState(
-        entries=entries, turns=(len(entries),), bag=opened.carried.bag, settings=opened.carried.settings
-    )
-    return records.SessionOpened(
-        session_id=opened.session_id,
-        session_key=session.key,
-        reason="compress",
-        previous=session.session_id,
-        platform=session.platform,
-        user_id=session.user_id,
-        origin=session.session_id,
-        carried=carried,
-    )
-
-
 def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
     """The last turns no longer count."""
     if turns < 1:
@@ -148,14 +127,10 @@ def carry_over(source: Session) -> records.InitialState:
     return records.InitialState(
         entries=source.entries,
         turns=source.turns,
-        bag=as_dict(source.bag),
-        settings=as_dict(source.settings),
+        bag=dict(source.bag),
+        settings=dict(source.settings),
         usage=source.usage,
     )
-
-
-def as_dict(values: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(values)
 
 
 ResetMode: TypeAlias = Literal["none", "idle", "daily", "both"]

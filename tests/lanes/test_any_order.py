@@ -22,7 +22,7 @@ from gateway.transcript import Entry
 from tests.audit import audit
 from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late
-from tests.spine import key, message
+from tests.spine import change_session, key, message
 
 SETTINGS = replace(QUICK, lease=0.02, ack_wait=0.02, grace=0.005, attempts=50, pauses=(0.0,), turns=2, folded=2)
 CHATS = st.sampled_from("123")
@@ -105,9 +105,8 @@ class World:
         await Lanes(self.engine, SessionRepository(self.engine), self.work).answer(key(chat), "q", "yes")
 
     async def reset(self, chat: str) -> None:
-        await SessionRepository(self.engine).change(
-            key(chat), lambda session: [transitions.begin_session(session, 0.0, "new")]
-        )
+        sessions = SessionRepository(self.engine)
+        await change_session(sessions, key(chat), lambda session: transitions.begin_session(session, 0.0, "new"))
 
     async def kill(self, at: int) -> None:
         """As `kill -9` looks from the journal: nothing more comes."""

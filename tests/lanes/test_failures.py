@@ -15,7 +15,7 @@ from gateway.messages import Reply
 from gateway.sessions import transitions
 from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
-from tests.spine import chain, key, replies, turn_chain, until
+from tests.spine import chain, change_session, key, replies, turn_chain, until
 
 
 def step(turn: LaneTurn, text: str) -> records.LlmStep:
@@ -74,7 +74,7 @@ async def test_a_setting_changed_from_outside_does_not_disturb_the_turn(engine: 
     async with served(engine, work) as desk:
         seq = await desk.say("work")
         await desk.running(1)
-        await desk.sessions.change(key(), lambda _: [transitions.change_title("meanwhile")])
+        await change_session(desk.sessions, key(), lambda _: transitions.change_title("meanwhile"))
         work.gate.set()
         session = await desk.answered(seq)
     assert session.title == "meanwhile"
@@ -100,7 +100,7 @@ async def test_a_session_that_is_reset_from_outside_takes_its_turn_and_answers_i
         seq = await desk.say("work")
         await desk.running(1)
         first = await desk.session()
-        await desk.sessions.change(key(), lambda session: [transitions.begin_session(session, 0.0, "new")])
+        await change_session(desk.sessions, key(), lambda session: transitions.begin_session(session, 0.0, "new"))
         work.gate.set()
         session = await desk.answered(seq)
     assert len(refused) == 1
@@ -126,7 +126,7 @@ async def test_work_that_swallows_the_conflict_is_stopped_all_the_same(engine: E
     async with served(engine, work) as desk:
         seq = await desk.say("work")
         await desk.running(1)
-        await desk.sessions.change(key(), lambda session: [transitions.begin_session(session, 0.0, "new")])
+        await change_session(desk.sessions, key(), lambda session: transitions.begin_session(session, 0.0, "new"))
         work.gate.set()
         await desk.answered(seq)
     assert effects == []

@@ -42,7 +42,7 @@ class Place:
         return await self.sessions.append(session, *opened, claim, done)
 
     async def listed(self) -> set[str]:
-        return {row.session_key for row in await self.search.sessions(limit=1000)}
+        return {row.session_key for row in await self.search.list_sessions(limit=1000)}
 
     async def words(self) -> bytes:
         return b" ".join([record.data for record in await self.engine.read(">", 0, 10_000)])
@@ -137,7 +137,7 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
     for number in range(20):
         await place.talk("1", f"more {number}", new=number == 0)
     before, found = await place.sessions.open(key()), await place.search.find("more")
-    rows, counted = await place.search.sessions(), await place.search.statistics()
+    rows, counted = await place.search.list_sessions(), await place.search.statistics()
     assert await compact_chain(place.engine, place.sessions, key())
     assert len(await chain(place.engine, records.session_subject_of("turn", key()))) == 3
     for sessions in (place.sessions, SessionRepository(place.engine)):
@@ -146,11 +146,11 @@ async def test_a_shortened_chain_says_the_same(place: Place) -> None:
         assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
         past = await sessions.read_all(key())
         assert past[first.session_id].entries == first.entries
-    assert (await place.search.find("more"), await place.search.sessions()) == (found, rows)
+    assert (await place.search.find("more"), await place.search.list_sessions()) == (found, rows)
     assert await place.search.statistics() == counted
     await place.search.rebuild()
     assert {hit.session_id for hit in await place.search.find("first")} == {first.session_id}
-    assert await place.search.sessions() == rows
+    assert await place.search.list_sessions() == rows
 
 
 async def test_a_long_chain_is_shortened_by_itself(place: Place) -> None:

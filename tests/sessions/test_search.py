@@ -90,11 +90,11 @@ async def test_what_is_undone_or_forgotten_is_not_found(engine: Engine, search: 
     session = await talk.say("pears")
     await talk.sessions.append(session, transitions.undo_turns(session))
     assert (await found(search, "apples"), await found(search, "pears")) == (["apples"], [])
-    (row,) = await search.sessions()
+    (row,) = await search.list_sessions()
     assert (row.turns, row.entries) == (1, 1)
     await forget_sessions(engine, talk.sessions, session.key)
     assert await found(search, "apples") == []
-    assert await search.sessions() == []
+    assert await search.list_sessions() == []
 
 
 def traces(folder: Path, *words: str) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ async def test_what_is_forgotten_leaves_no_trace_in_the_file(
     assert await found(search, "swordfish") != []
     assert traces(tmp_path, "swordfish") != []
     await forget_sessions(engine, talk.sessions, session.key)
-    assert await search.sessions() == []
+    assert await search.list_sessions() == []
     assert traces(tmp_path, "swordfish", "秘密") == []
 
 
@@ -126,7 +126,7 @@ async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(
     assert {hit.session_id for hit in await search.find("apples")} == {first.session_id, branch.session_id}
     back = await talk.sessions.append(branch, transitions.resume_session(branch, first))
     assert len(await found(search, "apples")) == 2
-    rows = {row.session_id: row for row in await search.sessions()}
+    rows = {row.session_id: row for row in await search.list_sessions()}
     assert [row.session_id for row in rows.values() if row.is_current] == [back.session_id]
     assert {row.entries for row in rows.values()} == {1}
 
@@ -138,16 +138,16 @@ async def test_a_search_stays_within_a_session_key_when_told(engine: Engine, sea
         await talk.say(f"apples in {key}", key=key)
     assert len(await found(search, "apples")) == 2
     assert await found(search, "apples", key="agent:main:other:dm:2") == ["apples in agent:main:other:dm:2"]
-    assert [row.platform for row in await search.sessions(platform="other")] == ["other"]
+    assert [row.platform for row in await search.list_sessions(platform="other")] == ["other"]
 
 
 async def test_titles_and_models_follow(engine: Engine, search: SessionSearch) -> None:
     talk = Talk(engine)
     session = await talk.begin()
     await talk.sessions.append(session, transitions.change_title("fruit"), transitions.change_model("big"))
-    (row,) = await search.where(session.session_id[:10])
+    (row,) = await search.find_by_id_prefix(session.session_id[:10])
     assert (row.title, row.model, row.user_id) == ("fruit", "big", "ann")
-    assert await search.where("nothing") == []
+    assert await search.find_by_id_prefix("nothing") == []
 
 
 async def test_statistics_count_turns_by_platform_and_day(engine: Engine, search: SessionSearch) -> None:
@@ -173,9 +173,9 @@ async def test_a_rebuilt_index_says_the_same(engine: Engine, search: SessionSear
     await talk.begin()
     for number in range(20):
         await talk.say(f"apples {number}", "pears")
-    before = (await search.find("apples", limit=50), await search.sessions(), await search.statistics())
+    before = (await search.find("apples", limit=50), await search.list_sessions(), await search.statistics())
     assert await search.rebuild() > 20
-    assert (await search.find("apples", limit=50), await search.sessions(), await search.statistics()) == before
+    assert (await search.find("apples", limit=50), await search.list_sessions(), await search.statistics()) == before
 
 
 @pytest.mark.parametrize("harm", ["garbage", "shape"])

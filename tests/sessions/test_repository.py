@@ -10,7 +10,7 @@ from gateway.errors import Conflict
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.session import STATE_VERSION
 from gateway.transcript import Entry
-from tests.spine import SetClock, chain
+from tests.spine import SetClock, chain, change_session
 
 KEY = "agent:main:net:dm:1"
 
@@ -54,27 +54,21 @@ async def test_several_records_and_other_puts_are_one_append(engine: Engine) -> 
 async def test_a_change_that_is_overtaken_is_made_on_the_newer_state(engine: Engine) -> None:
     one, two = SessionRepository(engine), SessionRepository(engine)
 
-    def counted(session: Session) -> list[records.TurnRecord]:
-        return [records.SettingChanged(name="count", value=session.settings.get("count", 0) + 1)]
+    def count(session: Session) -> records.TurnRecord:
+        return records.SettingChanged(name="count", value=session.settings.get("count", 0) + 1)
 
     async with anyio.create_task_group() as tasks:
         for sessions in (one, two) * 10:
-            tasks.start_soon(sessions.change, KEY, counted)
+            tasks.start_soon(change_session, sessions, KEY, count)
     assert (await one.open(KEY)).settings["count"] == 20
 
 
-async def test_a_change_whose_fence_elsewhere_fails_says_so(engine: Engine) -> None:
+async def test_an_append_whose_fence_elsewhere_fails_writes_nothing(engine: Engine) -> None:
     sessions = SessionRepository(engine)
+    fenced = NewRecord("gw.cur.net.bot", b"{}", expect=7)
     with pytest.raises(Conflict):
-        await sessions.change(
-            KEY, lambda _: [transitions.change_title("x")], [NewRecord("gw.cur.net.bot", b"{}", expect=7)]
-        )
+        await sessions.append(await sessions.open(KEY), transitions.change_title("x"), extra=[fenced])
     assert (await sessions.open(KEY)).title == ""
-
-
-async def test_a_verb_that_wants_nothing_writes_nothing(engine: Engine) -> None:
-    sessions = SessionRepository(engine)
-    assert (await sessions.change(KEY, lambda _: [])).seq == 0
 
 
 async def test_a_summary_bounds_what_must_be_read_again(engine: Engine) -> None:

@@ -69,13 +69,6 @@ def test_a_branch_is_a_copy_with_an_id_and_a_title_of_its_own() -> None:
     assert after(old, transitions.branch_session(old, old, 60.0, "plan B")).title == "plan B"
 
 
-def test_compressing_begins_a_session_with_the_shorter_telling() -> None:
-    old = after(spoken("a", "b"), transitions.change_title("trip"))
-    new = after(old, transitions.compress_session(old, (Entry("user", "in short"),), 60.0))
-    assert (new.entries, new.title, new.bag) == ((Entry("user", "in short"),), "trip", old.bag)
-    assert session_switch_of(new).reason == "compress"
-
-
 def test_a_retry_takes_the_last_turn_back_and_says_its_words_again() -> None:
     session = spoken("a", "b")
     assert transitions.find_last_request(session) == "b"
