@@ -8,15 +8,18 @@ from typing import Any
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
 from gateway.agent.tools import Tool, ToolSource
+from gateway.config.settings import AgentSettings
+
+DEFAULTS = AgentSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """How far one run of an agent may go; 0 means without limit."""
+    """How far one run of an agent may go; 0 means without limit. The defaults are those of the settings."""
 
-    hops: int = 50
-    tokens: int = 0
-    seconds: float = 900.0
+    hops: int = DEFAULTS.max_hops
+    tokens: int = DEFAULTS.max_tokens
+    seconds: float = DEFAULTS.max_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,19 +24,19 @@ class ChatPort(Protocol):
     """The conversation, for tools that speak in it. `key` makes a word the same one when its turn runs again."""
 
     async def say(self, text: str, to: str, key: str) -> str:
-        """Say it here, or to another place; what the model is told of that."""
+        """Say it here, or to another place. Returns what the model is told of that."""
         ...
 
-    async def later(self, text: str, at: float, key: str) -> str:
-        """Let it come as a message at that time; its number."""
+    async def remind(self, text: str, at: float, key: str) -> str:
+        """Let it come as a message at that time. Returns its number."""
         ...
 
-    async def planned(self) -> Sequence[tuple[str, float, str]]:
-        """What is to come in this conversation: number, time, text."""
+    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
+        """The reminders of this conversation: number, time, text."""
         ...
 
     async def forget(self, number: str) -> bool:
-        """Take it back, if there is such a one."""
+        """Take a reminder back. Returns whether there was one."""
         ...
 
 

@@ -147,7 +147,7 @@ class Agents:
             *make_memory_tools(self._memory),
             *make_chat_tools(),
         ]
-        found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), output_limit=settings.output_limit)))
+        found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit)))
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
             allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"

@@ -132,7 +132,7 @@ class Gateway:
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
         settings = configuration.settings
-        self.tool_servers.follow(mcp_specs_from(settings, self.home))
+        self.tool_servers.update(mcp_specs_from(settings, self.home))
         self.agents = self._build_agents(configuration)
         self.access.rules = access_rules_from(settings.access, settings.platforms)
         self.configuration = configuration

@@ -35,7 +35,7 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
             kept.append(one)
             continue
         try:
-            place = await anyio.to_thread.run_sync(workspace.place, path_from(one.path))
+            place = await anyio.to_thread.run_sync(workspace.resolve, path_from(one.path))
             kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
         except AgentError as error:
             log.warning("a file that a hook attached to %s is not sent: %s", reply.id, error)

@@ -27,13 +27,13 @@ class TurnChat:
         await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text))
         return "It is being sent."
 
-    async def later(self, text: str, at: float, key: str) -> str:
+    async def remind(self, text: str, at: float, key: str) -> str:
         number = records.token_of(f"{self._turn.turn_id}/{key}")[:6]
         key_, address = self._turn.session.key, self._message.address
         await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id))
         return number
 
-    async def planned(self) -> Sequence[tuple[str, float, str]]:
+    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
         return [(one.id, one.at, one.text) for one in await self._reminders.of(self._turn.session.key)]
 
     async def forget(self, number: str) -> bool:

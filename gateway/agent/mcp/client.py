@@ -86,15 +86,15 @@ class McpSpec:
     """
 
     name: str
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    folder: Path | None = None
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    tools: tuple[str, ...] | None = None
-    timeout: float = 60.0
-    output_limit: int = 64_000
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    folder: Path
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    tools: tuple[str, ...] | None
+    timeout: float
+    output_limit: int
 
 
 log = logging.getLogger(__name__)
@@ -168,22 +168,22 @@ class McpConnection:
 
 
 @asynccontextmanager
-async def connect(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator[McpConnection]:
-    """The connection, while inside. `hear` gets what a program says on its standard error, by line."""
+async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterator[McpConnection]:
+    """The connection, while inside. `on_line` gets each line of a program's standard error."""
     sdk, stdio, http, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
     connection: McpConnection | None = None
 
-    async def heed(message: Any) -> None:
+    async def handle_message(message: Any) -> None:
         if connection and getattr(message, "method", "") == "notifications/tools/list_changed":
             connection.forget_tools()
 
     async with anyio.create_task_group() as tasks:
-        transport = _connect_program(spec, stdio, hear, tasks) if spec.command else _connect_url(spec, http, httpx2)
+        transport = _connect_program(spec, stdio, on_line, tasks) if spec.command else _connect_url(spec, http, httpx2)
         ended = anyio.Event()
         client = sdk.Client(
             _watch_transport(transport, ended),
             client_info=sdk.Implementation(name="hermes-gateway", version=__version__),
-            message_handler=heed,
+            message_handler=handle_message,
             cache=None,
         )
         with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_TIMEOUT) as scope:
@@ -202,7 +202,7 @@ async def connect(spec: McpSpec, hear: Callable[[str], None]) -> AsyncIterator[M
 
 
 async def _listen(client: Any, connection: McpConnection) -> None:
-    """Newer servers tell of other tools on a stream that one asks for."""
+    """Newer servers tell that their tools changed on a stream that one asks for."""
     try:
         async with client.listen(tools_list_changed=True) as changes:
             async for _ in changes:
@@ -213,12 +213,12 @@ async def _listen(client: Any, connection: McpConnection) -> None:
 
 @asynccontextmanager
 async def _connect_program(
-    spec: McpSpec, stdio: Any, hear: Callable[[str], None], tasks: anyio.abc.TaskGroup
+    spec: McpSpec, stdio: Any, on_line: Callable[[str], None], tasks: anyio.abc.TaskGroup
 ) -> AsyncIterator[Any]:
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb", buffering=0) as said, os.fdopen(writing, "w") as errors:
+    with os.fdopen(reading, "rb", buffering=0) as output, os.fdopen(writing, "w") as errors:
         os.set_blocking(reading, False)
-        tasks.start_soon(_read_lines, said, hear)
+        tasks.start_soon(_read_lines, output, on_line)
         parameters = stdio.StdioServerParameters(
             command=spec.command, args=list(spec.args), env=dict(spec.env), cwd=spec.folder
         )
@@ -236,19 +236,19 @@ async def _connect_url(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[A
         yield streams
 
 
-async def _read_lines(said: Any, hear: Callable[[str], None]) -> None:
-    """Until cancelled; whoever writes without end is read, and heard in lines of bounded length."""
+async def _read_lines(output: Any, on_line: Callable[[str], None]) -> None:
+    """Read until cancelled. A line without end is cut, so that it takes bounded memory."""
     rest = b""
     while True:
-        await anyio.wait_readable(said)
-        piece = said.read(65_536)
+        await anyio.wait_readable(output)
+        piece = output.read(65_536)
         if not piece:
             return
         *lines, rest = (rest + piece).split(b"\n")
         rest = rest[-LONGEST_LINE:]
         for line in lines:
             if text := line[:LONGEST_LINE].decode("utf-8", "replace").strip():
-                hear(text)
+                on_line(text)
 
 
 @asynccontextmanager

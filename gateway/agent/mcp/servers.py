@@ -5,7 +5,6 @@ start, and is told why when there are none.
 """
 
 import logging
-import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -15,19 +14,20 @@ import anyio.abc
 
 from gateway.agent.mcp.client import McpConnection, McpSpec, connect, prefix_of
 from gateway.agent.tools import Tool
+from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError, describe_error, unwrap_error
 
 log = logging.getLogger(__name__)
 
 START_WAIT = 20.0  # how long a turn waits for a server that is being started
-FIRST_BACKOFF, MAX_BACKOFF = 0.5, 60.0
+BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pauses again
 
 ServerState: TypeAlias = Literal["idle", "starting", "up", "down"]
 
 
 class McpServer:
-    """One of them. `state` and `reason` are for whoever shows it."""
+    """One server of tools. `state` and `reason` are for whoever shows it."""
 
     def __init__(self, spec: McpSpec, patience: float = START_WAIT) -> None:
         self.spec = spec
@@ -38,14 +38,14 @@ class McpServer:
         self._connection: McpConnection | None = None
         self._wanted = anyio.Event()
         self._tried = anyio.Event()
-        self._said = ""
+        self._last_line = ""
 
     @property
     def prefix(self) -> str:
         return prefix_of(self.spec.name)
 
     async def tools(self) -> Sequence[Tool]:
-        """Its tools; the first wish starts it. Raises AgentError when there are none now."""
+        """The server's tools; the first call starts it. Raises AgentError when there are none now."""
         self._wanted.set()
         with anyio.move_on_after(self._patience):
             await self._tried.wait()
@@ -63,27 +63,26 @@ class McpServer:
             ) from error
 
     async def serve(self) -> None:
-        """Keep it, until it is not configured any more."""
-        pause = FIRST_BACKOFF
+        """Keep the server until it is not configured any more."""
+        attempts = Attempts(BACKOFF, STABLE_AFTER)
         with self.scope:
             while True:
                 await self._wanted.wait()
                 begun = time.monotonic()
-                was_up = await self._once()
-                pause = FIRST_BACKOFF if was_up and time.monotonic() - begun > STABLE_AFTER else pause
+                was_up = await self._run_once()
+                pause = attempts.pause(time.monotonic() - begun if was_up else 0.0)
                 log.warning("the tool server %s: %s; again in %.1f s", self.spec.name, self.reason, pause)
-                await anyio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
-                pause = min(pause * 2, MAX_BACKOFF)
+                await anyio.sleep(pause)
                 self._tried = anyio.Event()
                 if not was_up:
                     self._wanted = anyio.Event()
         self.scope = anyio.CancelScope()
 
-    async def _once(self) -> bool:
-        """From its start to its end; whether it was up."""
-        self.state, self._said, was_up = "starting", "", False
+    async def _run_once(self) -> bool:
+        """Run the server from its start to its end. Returns whether it was up."""
+        self.state, self._last_line, was_up = "starting", "", False
         try:
-            async with connect(self.spec, self._hear) as connection:
+            async with connect(self.spec, self._note_line) as connection:
                 await connection.tools()
                 was_up = True
                 self._connection, self.state, self.reason = connection, "up", ""
@@ -98,24 +97,24 @@ class McpServer:
             self._tried.set()
         return was_up
 
-    def _hear(self, line: str) -> None:
-        self._said = line
+    def _note_line(self, line: str) -> None:
+        self._last_line = line
         log.info("%s says: %s", self.spec.name, line)
 
     def _with_last_words(self, reason: str) -> str:
-        return f"{reason} (its last words: {self._said[:300]})" if self._said else reason
+        return f"{reason} (its last words: {self._last_line[:300]})" if self._last_line else reason
 
 
 class McpServers:
-    """All of them. `run` keeps them; `follow` says which there are from now on."""
+    """All servers of tools. `run` keeps them; `update` says which there are from now on."""
 
     def __init__(self, specs: Iterable[McpSpec] = ()) -> None:
         self.servers: Mapping[str, McpServer] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.follow(specs)
+        self.update(specs)
 
-    def follow(self, specs: Iterable[McpSpec]) -> None:
-        """Those that did not change go on; the others end, and what is new waits to be wanted."""
+    def update(self, specs: Iterable[McpSpec]) -> None:
+        """Servers that did not change go on; the others end, and a new one waits until a turn wants it."""
         before = self.servers
         self.servers = {
             spec.name: before[spec.name] if spec.name in before and before[spec.name].spec == spec else McpServer(spec)

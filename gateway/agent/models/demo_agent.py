@@ -13,8 +13,8 @@ import msgspec
 
 from gateway.agent.agent import Agent
 from gateway.agent.models.demo import DemoModel
-from gateway.agent.skills import Skill, find_skills
-from gateway.agent.toolbox.memory import AgentMemory, make_memory_tools
+from gateway.agent.skills import find_skills
+from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
@@ -82,32 +82,22 @@ SKILLS = Path(__file__).parent / "demo_skills"
 
 
 def make_demo_agent(
-    *,
-    memory: AgentMemory,
-    hooks: ListHooks,
-    name: str = "demo",
-    delay: float = 0.03,
-    tick: float = 1.0,
-    connect: str = "",
+    *, memory: FileMemory, hooks: ListHooks, model: DemoModel | None = None, tick: float = 1.0
 ) -> Agent:
     """The demo: `hooks` says which hooks there are, `tick` is the time between two numbers of the slow count."""
-    model = DemoModel(delay, connect=connect) if connect else DemoModel(delay)
+    model = model or DemoModel()
     helper = Agent("helper", model, description="a sub-agent that introduces itself", tools=(tool_from(time),))
     return Agent(
-        name,
+        "demo",
         model,
         description="the built-in demo",
-        tools=(*make_demo_tools(hooks, tick), *make_memory_tools(memory)),
-        skills=find_demo_skills(),
+        tools=(*_make_demo_tools(hooks, tick), *make_memory_tools(memory)),
+        skills=find_skills((SKILLS,)).skills,
         agents=(helper,),
     )
 
 
-def find_demo_skills() -> tuple[Skill, ...]:
-    return find_skills((SKILLS,)).skills
-
-
-def make_demo_tools(hooks: ListHooks, tick: float = 1.0) -> tuple[Tool, ...]:
+def _make_demo_tools(hooks: ListHooks, tick: float) -> tuple[Tool, ...]:
     """The tools of the demo beside memory, skills and sub-agents."""
 
     async def list_hooks() -> str:

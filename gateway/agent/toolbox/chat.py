@@ -36,13 +36,13 @@ async def schedule(
 ) -> str:
     """Be reminded of something in this conversation later. `when`: `20m`, `3h`, `2d`, or a time as 2030-12-31T09:00."""
     at = parse_time(when, time())
-    number = await _chat(context).later(text, at, context.call_id)
+    number = await _chat(context).remind(text, at, context.call_id)
     return f"Reminder {number} is set for {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}."
 
 
 async def scheduled(context: ToolContext) -> str:
     """List the reminders of this conversation."""
-    found = await _chat(context).planned()
+    found = await _chat(context).list_reminders()
     rows = [f"{one}: {datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M %Z}: {text}" for one, at, text in found]
     return "\n".join(rows) or "There is none."
 

@@ -13,7 +13,7 @@ MOST_ITEMS = 1000
 LINES = 2000
 
 
-def make_file_tools(workspace: Workspace, output_limit: int = 64_000) -> tuple[Tool, ...]:
+def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]:
     """The four tools on this workspace."""
 
     async def read_file(

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import anyio.to_thread
 import msgspec
@@ -13,13 +13,6 @@ from gateway.agent.tools import Tool, ToolContext, tool_from
 
 LONGEST = 2000
 MOST = 50
-
-
-class AgentMemory(Protocol):
-    """Keeps texts by owner. What `recall` finds best comes first; without a query, the newest."""
-
-    async def remember(self, owner: str, text: str) -> None: ...
-    async def recall(self, owner: str, query: str) -> Sequence[str]: ...
 
 
 class FileMemory:
@@ -33,6 +26,7 @@ class FileMemory:
 
     async def recall(self, owner: str, query: str) -> Sequence[str]:
         texts = await anyio.to_thread.run_sync(self._read, owner)
+        """What fits the query best comes first; without a query, the newest."""
         words = set(query.lower().split())
         scored = [(len(words & set(text.lower().split())), place, text) for place, text in enumerate(texts)]
         found = [text for score, _, text in sorted(scored, reverse=True) if score or not words]
@@ -65,7 +59,7 @@ class FileMemory:
         return self._folder / f"{hashlib.sha256(owner.encode()).hexdigest()[:32]}.jsonl"
 
 
-def make_memory_tools(memory: AgentMemory) -> tuple[Tool, Tool]:
+def make_memory_tools(memory: FileMemory) -> tuple[Tool, Tool]:
     """`remember` and `recall` on this memory."""
 
     async def remember(text: Annotated[str, msgspec.Meta(max_length=LONGEST)], context: ToolContext) -> str:
@@ -82,5 +76,5 @@ def make_memory_tools(memory: AgentMemory) -> tuple[Tool, Tool]:
 
 
 def owner_of(context: ToolContext) -> str:
-    """Whose memory it is: a person's on a network, by the network's own id."""
+    """The owner of a memory: a person on a network, by the network's own id."""
     return f"{context.facts.get('platform', '')}:{context.facts.get('user_id', '')}"

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -23,17 +23,17 @@ DRAIN_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ShellOptions:
-    """How commands run: where, with which environment (all of it: ours is not inherited), how long, how much.
+    """How commands run: where, with which environment (all of it: ours is not inherited), how long, how much output.
 
     `allowed`: programs that run without asking, as long as the command is nothing but the program and its words.
     """
 
     folder: Path
-    env: Mapping[str, str] = field(default_factory=dict)
-    allowed: frozenset[str] = frozenset()
-    asks: bool = True
-    timeout: float = 120.0
-    output_limit: int = 64_000
+    env: Mapping[str, str]
+    allowed: frozenset[str]
+    asks: bool
+    timeout: float
+    output_limit: int
 
     def needs_approval(self, command: str) -> bool:
         """Must a person agree first? Not for a plain command whose program is allowed."""
@@ -114,7 +114,7 @@ async def _stop_process_group(process: Process) -> None:
 
 
 def _is_group_alive(group: int) -> bool:
-    """Does a process of this group still run? The dead that nobody has buried (in a container without init) do not."""
+    """Does a process of this group still run? Zombies (which stay in a container without init) do not count."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -109,10 +109,10 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 class WebOptions:
     """How pages are fetched. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
 
-    hosts: frozenset[str] = frozenset()
+    hosts: frozenset[str]
+    output_limit: int
     timeout: float = 30.0
     largest: int = 2_000_000
-    output_limit: int = 64_000
     resolve: Resolve = resolve
 
 

@@ -47,12 +47,12 @@ class Workspace:
             with os.fdopen(os.dup(file), "rb") as stream:
                 return stream.read(LARGEST)
 
-    def place(self, path: str) -> Path:
+    def resolve(self, path: str) -> Path:
         """Where a file really lies: a path without links in it. Raises AgentError when it is not to be had."""
         with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
             self._check_is_free(os.fstat(file), path)
             _check_regular_file(file, path)
-        root, parts = self._resolved(path)
+        root, parts = self._find_root(path)
         return root.joinpath(*parts)
 
     def write(self, path: str, content: bytes) -> bool:
@@ -72,7 +72,7 @@ class Workspace:
 
     def list(self, path: str) -> list[DirectoryEntry]:
         """What is in a directory, by name."""
-        with self._folder(self._resolved(path), path) as folder:
+        with self._folder(self._find_root(path), path) as folder:
             return sorted(self._items(folder), key=lambda item: item.name)
 
     def _items(self, folder: int) -> Iterator[DirectoryEntry]:
@@ -84,7 +84,7 @@ class Workspace:
                     if (known.st_dev, known.st_ino) not in taken:
                         yield DirectoryEntry(entry.name, stat.S_ISDIR(known.st_mode), known.st_size)
 
-    def _resolved(self, path: str) -> tuple[Path, tuple[str, ...]]:
+    def _find_root(self, path: str) -> tuple[Path, tuple[str, ...]]:
         """The root that a path is under when all its links are followed, and the way from there."""
         if "\0" in path:
             raise AgentError("a path cannot contain a null character")
@@ -102,7 +102,7 @@ class Workspace:
 
     @contextmanager
     def _parent(self, path: str, make: bool = False) -> Iterator[tuple[int, str]]:
-        root, parts = self._resolved(path)
+        root, parts = self._find_root(path)
         if not parts:
             raise AgentError(f"{path} is a directory")
         with self._folder((root, parts[:-1]), path, make) as folder:

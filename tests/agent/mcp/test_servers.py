@@ -5,6 +5,7 @@ import socket
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -24,13 +25,27 @@ def notes(tmp_path):
     return tmp_path / "notes"
 
 
+def spec(name="shop", **more):
+    """What the daemon fills in from the settings."""
+    given: dict[str, Any] = {
+        "command": "",
+        "args": (),
+        "env": {},
+        "folder": Path.cwd(),
+        "url": "",
+        "headers": {},
+        "tools": None,
+    }
+    return McpSpec(name, **(given | {"timeout": 60.0, "output_limit": 64_000} | more))
+
+
 @pytest.fixture
 def program(notes):
     """A server that is a program: `program(timeout=1)`."""
 
     def program(**more):
         given = {"command": sys.executable, "args": (str(SERVER), "stdio", str(notes)), "env": {"GIVEN": "1"}}
-        return McpSpec("shop", **(given | more))
+        return spec(**(given | more))
 
     return program
 
@@ -168,7 +183,7 @@ async def test_a_server_that_dies_between_calls_is_noticed(keep, program, notes)
 
 
 async def test_a_server_that_cannot_be_started_is_told_to_the_model_and_holds_up_nothing(stage, keep):
-    servers = await keep(McpSpec("nowhere", command="/no/such/program"))
+    servers = await keep(spec("nowhere", command="/no/such/program"))
     result = await stage.play(stage.agent("I do without.", sources=sources(servers)))
     assert result.reply == "I do without."
     assert "The tools of nowhere cannot be used now: there is no program" in stage.sent().system
@@ -177,7 +192,7 @@ async def test_a_server_that_cannot_be_started_is_told_to_the_model_and_holds_up
 async def test_the_last_words_of_a_program_that_fails_are_part_of_the_reason(keep, tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("import sys; sys.exit('TOKEN is missing')")
-    servers = await keep(McpSpec("broken", command=sys.executable, args=(str(script),)))
+    servers = await keep(spec("broken", command=sys.executable, args=(str(script),)))
     with pytest.raises(AgentError, match="TOKEN is missing"):
         await sources(servers)[0].tools()
 
@@ -206,9 +221,9 @@ async def test_another_configuration_ends_what_changed_and_lets_the_rest_go_on(k
     servers = await keep(program())
     (server,) = sources(servers)
     await server.tools()
-    servers.follow([program()])
+    servers.update([program()])
     assert sources(servers) == (server,)
-    servers.follow([program(timeout=5)])
+    servers.update([program(timeout=5)])
     assert sources(servers) != (server,)
     await until(lambda: server.state == "down")
     assert await sources(servers)[0].tools()
@@ -218,7 +233,7 @@ async def test_a_server_at_an_address_is_used_the_same_way_and_found_again_after
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    servers = await keep(McpSpec("shop", url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "k"}))
+    servers = await keep(spec("shop", url=f"http://127.0.0.1:{port}/mcp", headers={"X-Key": "k"}))
     (server,) = sources(servers)
     with pytest.raises(AgentError, match="cannot be used now"):
         await server.tools()

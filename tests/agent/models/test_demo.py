@@ -14,7 +14,7 @@ def demo(tmp_path):
     async def hooks():
         return "2 hooks: log, alert"
 
-    return make_demo_agent(memory=FileMemory(tmp_path), hooks=hooks, delay=0, tick=0.001)
+    return make_demo_agent(memory=FileMemory(tmp_path), hooks=hooks, model=DemoModel(0), tick=0.001)
 
 
 async def used(stage):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from typing import Any
 
 import anyio
 import pytest
@@ -9,9 +10,15 @@ import pytest
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 
 
+def shell_options(folder, **more):
+    """What the daemon fills in from the settings."""
+    given: dict[str, Any] = {"env": {"PATH": os.environ["PATH"]}, "allowed": frozenset(), "asks": True}
+    return ShellOptions(folder, **(given | {"timeout": 120.0, "output_limit": 64_000} | more))
+
+
 @pytest.fixture
 def shell(tmp_path):
-    return ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, frozenset({"ls", "git"}))
+    return shell_options(tmp_path, allowed=frozenset({"ls", "git"}))
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(shell):
@@ -30,7 +37,7 @@ async def test_it_has_no_input_to_wait_for(shell):
 
 
 async def test_at_its_limit_everything_that_it_started_is_ended(tmp_path):
-    shell = ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, timeout=0.2)
+    shell = shell_options(tmp_path, timeout=0.2)
     began = time.monotonic()
     text = await run_command(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
     assert text == "begun\n[ended: it still ran after 0.2 seconds]"
@@ -51,7 +58,7 @@ async def test_a_stopped_turn_ends_it(shell):
 
 
 async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(tmp_path):
-    shell = ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, output_limit=1000)
+    shell = shell_options(tmp_path, output_limit=1000)
     text = await run_command(shell, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\nxxx")
     assert text.endswith("xxx\nlast")
@@ -95,6 +102,6 @@ async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):
 
 async def test_a_shell_that_is_allowed_everything_does_not_ask(stage, tmp_path):
     call = {"tool_calls": [{"name": "shell", "args": {"command": "echo hi"}}]}
-    tool = make_shell_tool(ShellOptions(tmp_path, {"PATH": os.environ["PATH"]}, asks=False))
+    tool = make_shell_tool(shell_options(tmp_path, asks=False))
     result = await stage.play(stage.agent(call, "ok", tools=[tool]))
     assert result.entries[2].content == "hi"

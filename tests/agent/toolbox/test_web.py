@@ -30,6 +30,11 @@ def test_addresses_of_the_internet_are_public(address):
     assert is_public_address(address)
 
 
+def web_options(hosts=frozenset(), **more):
+    """What the daemon fills in from the settings."""
+    return WebOptions(hosts, **({"output_limit": 64_000} | more))
+
+
 @pytest.fixture
 async def server():
     """A server on loopback that answers by path, and notes who asked."""
@@ -72,7 +77,7 @@ def names(**known):
 async def test_a_page_comes_as_text(server):
     port, answers, asked = server
     answers["/"] = page("<title>T</title><body><h1>Hi</h1><script>evil()</script><p>A &amp; B<ul><li>one<li>two</ul>")
-    text = await fetch_page(WebOptions(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
+    text = await fetch_page(web_options(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
     assert text == "T\n\n# Hi\n\nA & B\n\n- one\n- two"
     assert "cookie" not in asked[0].lower()
 
@@ -103,14 +108,14 @@ async def test_no_spelling_leads_to_this_machine(server, url):
     port, answers, asked = server
     answers["/"] = page("secret")
     with pytest.raises(AgentError):
-        await fetch_page(WebOptions(timeout=3), url.format(port=port))
+        await fetch_page(web_options(timeout=3), url.format(port=port))
     assert asked == []
 
 
 @pytest.mark.row("T31")
 async def test_a_name_with_one_inner_address_is_refused(server):
     port, _, asked = server
-    web = WebOptions(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
+    web = web_options(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
     with pytest.raises(AgentError, match="lies on this machine"):
         await fetch_page(web, f"http://mixed.example:{port}/")
     assert asked == []
@@ -127,7 +132,7 @@ async def test_the_connection_goes_to_the_address_that_was_looked_at(server):
         lookups.append(host)
         return ["127.0.0.1"] if len(lookups) == 1 else ["169.254.169.254"]
 
-    web = WebOptions(frozenset({"rebind.example"}), resolve=rebind)
+    web = web_options(frozenset({"rebind.example"}), resolve=rebind)
     assert await fetch_page(web, f"http://rebind.example:{port}/") == "inner"
     assert lookups == ["rebind.example"]
 
@@ -140,7 +145,7 @@ async def test_a_redirect_is_judged_like_the_first_page(server, location):
     port, answers, asked = server
     answers["/"] = page("", status="302 Found", location=location.format(port=port))
     answers["/secret"] = page("secret")
-    web = WebOptions(
+    web = web_options(
         frozenset({f"front.example:{port}"}), resolve=names(front_example=["127.0.0.1"], localhost=["127.0.0.1"])
     )
     with pytest.raises(AgentError):
@@ -150,7 +155,7 @@ async def test_a_redirect_is_judged_like_the_first_page(server, location):
 
 async def test_redirects_are_followed_and_have_an_end(server):
     port, answers, _ = server
-    web = WebOptions(frozenset({"127.0.0.1"}))
+    web = web_options(frozenset({"127.0.0.1"}))
     answers["/a"] = page("", status="301 Moved", location="/b")
     answers["/b"] = page("here", "text/plain")
     answers["/loop"] = page("", status="302 Found", location="/loop")
@@ -161,7 +166,7 @@ async def test_redirects_are_followed_and_have_an_end(server):
 
 async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server):
     port, answers, _ = server
-    web = WebOptions(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
+    web = web_options(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
     answers["/long"] = page("x" * 100_000, "text/plain")
     answers["/image"] = page(b"\x89PNG", "image/png")
     answers["/gone"] = page("gone for good", "text/plain", "410 Gone")
