@@ -61,7 +61,7 @@ LOADED_BY_NAME = {
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/worker/boot.py": "the part that this process is to play",
-    "gateway/hermes/modules/hooks.py": "Hermes's registry, for the handler that asks for it",
+    "gateway/hermes/modules.py": "a name of Hermes's, for the handler that asks for it",
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",
     "gateway/worker/worker.py": "the loader of plugins: the core of the worker knows nothing of Hermes",
 }

@@ -9,46 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.hermes.modules import HOLLOW_MODULES, NAMES
 from gateway.hooks.folders.manifest import label_of
+from gateway.worker.boot import PATCHED_MODULES
 from gateway.yaml_source import Finding, SourceLocation
 
-
-def _split_words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Served whole, as far as handlers in the wild use them.
-SUPPORTED_NAMES: Mapping[str, frozenset[str] | None] = {
-    "gateway": None,
-    "gateway.config": None,
-    "gateway.events": None,
-    "gateway.hooks": None,
-    "gateway.session_context": None,
-    "gateway.whatsapp_identity": None,
-    "gateway.platforms": None,
-    "gateway.platforms.base": _split_words(
-        "BasePlatformAdapter MessageEvent MessageType Platform PlatformConfig ProcessingOutcome SendResult "
-        "SessionSource"
-    ),
-    "gateway.run": frozenset({"_resolve_gateway_model", "_resolve_runtime_agent_kwargs"}),
-    "gateway.session": _split_words(
-        "GatewayConfig HomeChannel Platform SessionEntry SessionResetPolicy SessionSource SessionStore "
-        "build_session_key canonical_whatsapp_identifier normalize_whatsapp_identifier"
-    ),
-    "hermes_cli": None,
-    "hermes_cli.config": _split_words(
-        "get_config_path get_env_path get_hermes_home load_config load_config_readonly read_raw_config"
-    ),
-    "hermes_constants": _split_words(
-        "display_hermes_home get_config_path get_default_hermes_root get_env_path get_hermes_dir "
-        "get_hermes_home get_process_hermes_home get_skills_dir"
-    ),
-    "run_agent": frozenset({"AIAgent"}),
-    "tools": None,
-    "tools.send_message_tool": frozenset({"send_message_tool"}),
-}
-# There as names to patch, without effect.
-STUB_MODULES = re.compile(r"gateway\.(platforms\.\w+|stream_consumer|delivery|slash_commands)\Z")
 HERMES_MODULES = re.compile(
     r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
 )
@@ -123,7 +88,7 @@ def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:
 
 def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, ImportSupport]]:
     verdict = _module_support(module)
-    served = SUPPORTED_NAMES.get(module)
+    served = NAMES[module] if module in NAMES and module != "gateway.hooks" else None  # that one is our own
     for name in names:
         whole = f"{module}.{name}"
         if verdict:
@@ -132,11 +97,10 @@ def _names_of(module: str, names: list[str]) -> Iterator[tuple[str, ImportSuppor
             if inner := _module_support(whole):
                 yield whole, inner
         elif served is not None and name not in served and name != "*":
-            is_hollow = module not in ("hermes_cli.config", "hermes_constants")
-            yield whole, "hollow" if is_hollow else "missing"
+            yield whole, "hollow" if module in HOLLOW_MODULES else "missing"
 
 
 def _module_support(module: str) -> ImportSupport | None:
-    if module in SUPPORTED_NAMES or not HERMES_MODULES.match(module):
+    if module in NAMES or module in ("gateway", "gateway.events") or not HERMES_MODULES.match(module):
         return None
-    return "hollow" if STUB_MODULES.match(module) else "missing"
+    return "hollow" if module.startswith(PATCHED_MODULES) else "missing"

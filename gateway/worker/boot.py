@@ -8,46 +8,31 @@ reaches for the daemon's insides is told what it may import instead.
 import importlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from importlib.abc import MetaPathFinder
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
-PACKAGE = "gateway.worker"
-MODULES = HERE.parent / "hermes" / "modules"
+HERMES = HERE.parent / "hermes"
 EVENTS = HERE.parent / "events"
-# What hooks may import. A name without a file is a package that holds nothing itself.
-OFFERED: Mapping[str, Path | None] = {
+PACKAGE = "gateway.worker"
+MODULE_TABLE = "gateway.hermes.modules"
+# What this program is made of, and events. A name without a file is a package that holds nothing itself: of
+# `gateway.hermes` the other files belong to the daemon.
+OWN: Mapping[str, Path | None] = {
     "gateway": None,
     "gateway.events": EVENTS / "__init__.py",
-    "gateway.hooks": MODULES / "hooks.py",
-    "gateway.session_context": MODULES / "session_context.py",
-    "gateway.config": MODULES / "config.py",
-    "gateway.platforms": None,
-    "gateway.platforms.base": MODULES / "platforms_base.py",
-    "gateway.run": MODULES / "run.py",
-    "gateway.session": MODULES / "session.py",
-    "gateway.whatsapp_identity": MODULES / "whatsapp_identity.py",
-    "hermes_constants": MODULES / "hermes_constants.py",
-    "hermes_cli": None,
-    "hermes_cli.config": MODULES / "cli_config.py",
-    "run_agent": MODULES / "run_agent.py",
-    "tools": None,
-    "tools.send_message_tool": MODULES / "send_message_tool.py",
-}
-# What this program itself is made of. `gateway.hermes` has no folder here: its other files belong to the daemon.
-OWN: Mapping[str, Path | None] = {
     "gateway.events.event": EVENTS / "event.py",
     PACKAGE: HERE,
     "gateway.hermes": None,
-    "gateway.hermes.shim": HERE.parent / "hermes" / "shim",
-    "gateway.hermes.plugin": HERE.parent / "hermes" / "plugin",
+    MODULE_TABLE: HERMES / "modules.py",
+    "gateway.hermes.shim": HERMES / "shim",
+    "gateway.hermes.plugin": HERMES / "plugin",
 }
 OWN_MODULES = tuple(f"{name}." for name in (PACKAGE, "gateway.hermes.shim", "gateway.hermes.plugin"))
-PACKAGES = frozenset({"gateway.hooks"})
 # Modules of Hermes's gateway in which there are classes that people patch.
 PATCHED_MODULES = ("gateway.platforms.", "gateway.stream_consumer", "gateway.delivery", "gateway.slash_commands")
 
@@ -58,6 +43,12 @@ class HandlerModuleFinder(MetaPathFinder):
     def __init__(self, modules: Mapping[str, Path | None]) -> None:
         self._modules = dict(modules)
         self._path = frozenset(sys.path)
+        self._offered: frozenset[str] = frozenset()
+
+    def offer(self, names: Iterable[str], loader: Loader) -> None:
+        """From now on handlers find these, made by this loader, and the modules that people patch."""
+        self._offered = frozenset(names)
+        self._loader = loader
 
     def add(self, modules: Mapping[str, Path | None]) -> None:
         self._modules |= modules
@@ -70,10 +61,10 @@ class HandlerModuleFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if name in self._modules:
             return None if self._is_the_hooks_own(name) else _make_spec(name, self._modules[name])
-        if name.startswith(PATCHED_MODULES):
-            return _make_spec(name, MODULES / "placeholder.py")
+        if name in self._offered or name.startswith(PATCHED_MODULES):
+            return None if self._is_the_hooks_own(name) else ModuleSpec(name, self._loader, is_package=True)
         if name.startswith("gateway.") and not name.startswith(OWN_MODULES):
-            offered = ", ".join(sorted(m for m in OFFERED if m.startswith("gateway.")))
+            offered = ", ".join(sorted(m for m in {"gateway.events", *self._offered} if m.startswith("gateway.")))
             raise ModuleNotFoundError(f"{name} is not there for hooks; of the gateway they may import {offered}")
         return None
 
@@ -89,17 +80,19 @@ def _make_spec(name: str, file: Path | None) -> ModuleSpec | None:
         spec = ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = [] if file is None else [str(file)]
         return spec
-    places: list[str] | None = [] if name in PACKAGES or file.name == "__init__.py" else None
+    places: list[str] | None = [] if file.name == "__init__.py" else None
     return spec_from_file_location(name, file, submodule_search_locations=places)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`fork_server|worker` and its settings as JSON."""
-    role, settings = arguments[0], json.loads(arguments[1])
-    sys.path += [entry for entry in settings.pop("path", ()) if entry not in sys.path]
-    offer = HandlerModuleFinder({**OFFERED, **OWN})
-    sys.meta_path.insert(0, offer)
-    importlib.import_module(f"{PACKAGE}.{role}").main(settings, offer.add)
+    """`fork_server|worker` and what it is started with as JSON."""
+    role, start = arguments[0], json.loads(arguments[1])
+    sys.path += [entry for entry in start.pop("path", ()) if entry not in sys.path]
+    finder = HandlerModuleFinder(OWN)
+    sys.meta_path.insert(0, finder)
+    table = importlib.import_module(MODULE_TABLE)
+    finder.offer(table.NAMES, table.LOADER)
+    importlib.import_module(f"{PACKAGE}.{role}").main(start, finder.add)
 
 
 if __name__ == "__main__":

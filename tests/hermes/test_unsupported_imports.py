@@ -1,11 +1,11 @@
 """What a hook reaches for inside Hermes is seen in its source, before anything of it runs."""
 
-import ast
+import importlib
 
 import pytest
 
-from gateway.hermes.unsupported_imports import SUPPORTED_NAMES, find_unsupported_imports
-from gateway.worker.boot import OFFERED
+from gateway.hermes.modules import NAMES
+from gateway.hermes.unsupported_imports import find_unsupported_imports
 
 
 def found(source: str, **more: str) -> list[tuple[str, str]]:
@@ -45,17 +45,14 @@ def test_a_module_of_its_own_is_no_reach() -> None:
     ]
 
 
-@pytest.mark.parametrize("module", [name for name, names in SUPPORTED_NAMES.items() if names is not None])
+@pytest.mark.parametrize("module", NAMES)
 def test_what_is_said_to_be_served_is_what_handlers_find(module: str) -> None:
-    file = OFFERED[module]
-    assert file
-    (listed,) = (
-        ast.literal_eval(node.value)
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    )
-    assert SUPPORTED_NAMES[module] == frozenset(listed)
+    for source, name in NAMES[module].values():
+        assert hasattr(importlib.import_module(source), name)
+    names = "".join(f"from {module} import {name}\n" for name in NAMES[module])
+    assert found(f"import {module}\n{names}") == []
 
 
-def test_every_offered_module_is_said_to_be_served() -> None:
-    assert {name for name in OFFERED if "wires" not in name} == SUPPORTED_NAMES.keys()
+def test_a_name_that_a_module_lacks_fails_or_is_hollow_as_the_module_is() -> None:
+    assert found("from gateway.config import Unheard") == [("gateway.config.Unheard", "missing")]
+    assert found("from gateway.session import Unheard") == [("gateway.session.Unheard", "hollow")]

@@ -1,5 +1,6 @@
-"""What handlers written for Hermes import of it, answered by this gateway: the facts behind `offered/`.
+"""What handlers written for Hermes import of it, answered by this gateway: the shapes behind `modules.py`.
 
-Nothing here is imported before a handler does, so that a hook which needs none of it pays for none of it. What it does
-goes over the worker's wire, and so under the rights of the hook.
+A hook that needs none of it pays for none of it: what the loader of plugins uses is loaded once, before workers are
+forked, and the rest when a handler imports it. What it does goes over the worker's wire, and so under the rights of
+the hook.
 """

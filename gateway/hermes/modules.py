@@ -1,0 +1,100 @@
+"""The modules that a handler may import, and where each of their names comes from: one table.
+
+In a worker `boot.py` lets the loader below make them, and a name is fetched when it is first used: a hook that needs
+nothing of Hermes pays for nothing of it. In the daemon `unsupported_imports` reads the same table.
+"""
+
+import importlib
+from collections.abc import Mapping
+from importlib.abc import Loader
+from types import ModuleType
+from typing import Any
+
+_SHIM = "gateway.hermes.shim"
+# A module, the one behind it, and the names it gets from there; `new=old` is another name for the same.
+_ROWS = (
+    ("gateway.hooks", "gateway.events", "Deny End Event Retry is_yes on"),
+    ("gateway.hooks", f"{_SHIM}.hook_registry", "HookRegistry"),
+    (
+        "gateway.config",
+        f"{_SHIM}.config_shapes",
+        "GatewayConfig HomeChannel Platform PlatformConfig SessionResetPolicy StreamingConfig load_gateway_config",
+    ),
+    ("gateway.platforms", "", ""),
+    ("gateway.platforms.base", f"{_SHIM}.config_shapes", "Platform PlatformConfig"),
+    (
+        "gateway.platforms.base",
+        f"{_SHIM}.platform_shapes",
+        "BasePlatformAdapter=PlatformAdapter MessageEvent MessageType ProcessingOutcome SendResult",
+    ),
+    ("gateway.platforms.base", f"{_SHIM}.session_shapes", "SessionSource"),
+    (
+        "gateway.run",
+        f"{_SHIM}.home",
+        "_resolve_gateway_model=resolve_gateway_model _resolve_runtime_agent_kwargs=resolve_runtime_agent_kwargs",
+    ),
+    ("gateway.session", f"{_SHIM}.config_shapes", "GatewayConfig HomeChannel Platform SessionResetPolicy"),
+    ("gateway.session", f"{_SHIM}.session_shapes", "SessionEntry SessionSource SessionStore build_session_key"),
+    ("gateway.session", f"{_SHIM}.whatsapp_ids", "canonical_whatsapp_identifier normalize_whatsapp_identifier"),
+    (
+        "gateway.session_context",
+        f"{_SHIM}.session_env",
+        "async_delivery_supported clear_session_vars get_session_env set_session_vars",
+    ),
+    (
+        "gateway.whatsapp_identity",
+        f"{_SHIM}.whatsapp_ids",
+        "canonical_whatsapp_identifier expand_whatsapp_aliases normalize_whatsapp_identifier to_whatsapp_jid",
+    ),
+    ("hermes_cli", "", ""),
+    ("hermes_cli.config", f"{_SHIM}.home", "get_config_path get_env_path get_hermes_home load_config"),
+    ("hermes_cli.config", f"{_SHIM}.home", "load_config_readonly=load_config read_raw_config=load_config"),
+    ("hermes_constants", f"{_SHIM}.home", "display_hermes_home get_config_path get_env_path get_hermes_dir"),
+    ("hermes_constants", f"{_SHIM}.home", "get_hermes_home get_skills_dir"),
+    ("hermes_constants", f"{_SHIM}.home", "get_default_hermes_root=get_hermes_home"),
+    ("hermes_constants", f"{_SHIM}.home", "get_process_hermes_home=get_hermes_home"),
+    ("run_agent", f"{_SHIM}.ai_agent", "AIAgent"),
+    ("tools", "", ""),
+    ("tools.send_message_tool", f"{_SHIM}.send_tool", "send_message_tool"),
+)
+# Modules with whose other names people patch Hermes: these are there too, and without effect.
+HOLLOW_MODULES = frozenset(
+    {"gateway.platforms.base", "gateway.run", "gateway.session", "run_agent", "tools.send_message_tool"}
+)
+
+
+def _read_rows() -> dict[str, dict[str, tuple[str, str]]]:
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for module, source, words in _ROWS:
+        names = found.setdefault(module, {})
+        for new, _, old in (word.partition("=") for word in words.split()):
+            names[new] = (source, old or new)
+    return found
+
+
+NAMES: Mapping[str, Mapping[str, tuple[str, str]]] = _read_rows()
+
+
+class ModuleTableLoader(Loader):
+    """Makes a module of the table; one that is not in it is hollow from end to end."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        names = NAMES.get(name, {})
+        placeholder = None
+        if name in HOLLOW_MODULES or name not in NAMES:
+            placeholder = importlib.import_module(f"{_SHIM}.placeholders").make_placeholder_getattr(name)
+
+        def get(attribute: str) -> Any:
+            if attribute in names:
+                source, original = names[attribute]
+                found = vars(module)[attribute] = getattr(importlib.import_module(source), original)
+                return found
+            if placeholder is not None:
+                return placeholder(attribute)
+            raise AttributeError(f"{name} has no {attribute!r} for hooks; there is {', '.join(names) or 'nothing'}")
+
+        vars(module).update(__getattr__=get, __all__=list(names))
+
+
+LOADER = ModuleTableLoader()
