@@ -13,8 +13,9 @@ from pathlib import Path
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli import COMMANDS, PROGRAM, build_command_parser
-from gateway.commands import BUILT_IN, Command
+from gateway.commands import Command
 from gateway.config.reference import SettingRow, list_settings
+from gateway.dispatcher import BUILT_IN
 from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, EventField, EventSpec
 
 ROOT = Path(__file__).parent.parent
@@ -165,9 +166,10 @@ def spelling(action: argparse.Action) -> str:
 
 def chat_command(command: Command) -> Iterator[str]:
     yield f"### /{command.name}\n"
+    for_whom = " For admins." if command.rights == "admin" else ""
     usage = f"`/{command.name} {command.usage}`: " if command.usage else ""
     also = f" Also {', '.join(f'`/{alias}`' for alias in command.aliases)}." if command.aliases else ""
-    yield f"{usage}{sentence(command.summary)}{also}{' For admins.' if command.admin else ''}\n"
+    yield f"{usage}{sentence(command.summary)}{also}{for_whom}\n"
 
 
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {

@@ -80,15 +80,6 @@ def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
     assert len(access._paces) == 1
 
 
-def test_which_commands_are_for_whom() -> None:
-    access = AccessControl(AccessRules(user_commands=frozenset({"new"})))
-    assert access.may_use("new", "user", for_admins=False)
-    assert not access.may_use("undo", "user", for_admins=False)
-    assert access.may_use("undo", "admin", for_admins=True)
-    assert access.may_use("help", "user", for_admins=False)
-    assert not AccessControl(AccessRules()).may_use("restart", "user", for_admins=True)
-
-
 def test_a_role_lets_speak_in_groups_alone() -> None:
     access = AccessControl(AccessRules(roles={"net": frozenset({"7"})}))
     in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})

@@ -1,10 +1,14 @@
 """What counts as a command, and what the table says of it."""
 
+import inspect
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.commands import BUILT_IN, Command, CommandTable, ParsedCommand, parse_command
+from gateway.commands import Command, CommandResult, CommandTable, ParsedCommand, parse_command
+from gateway.dispatcher import BUILT_IN
 
 
 @pytest.mark.parametrize(
@@ -33,26 +37,41 @@ def test_any_text_can_be_asked(text: str) -> None:
     assert found is None or (found.word == found.word.lower() and " " not in found.word)
 
 
+async def rain(_call: Any) -> CommandResult:
+    return CommandResult("it will rain")
+
+
+@pytest.mark.parametrize("command", BUILT_IN, ids=lambda command: command.name)
+def test_every_command_has_a_function_of_its_own(command: Command) -> None:
+    assert inspect.iscoroutinefunction(command.run)
+    assert [other.name for other in BUILT_IN if other.run is command.run] == [command.name]
+
+
+def test_a_row_without_a_function_cannot_be_built() -> None:
+    with pytest.raises(TypeError, match="run"):
+        Command("weather", "will it rain")  # type: ignore[call-arg]  # which is the point
+
+
 @pytest.mark.row("WEB-37")
 def test_an_alias_leads_to_its_command_and_each_is_listed_once() -> None:
-    table = CommandTable()
+    table = CommandTable(BUILT_IN)
     assert table["reset"] is table["new"]
     assert len(list(table)) == len(BUILT_IN)
 
 
 def test_a_command_that_is_added_never_replaces_one_of_ours() -> None:
-    table = CommandTable(further=lambda: [Command("stop", "evil"), Command("weather", "will it rain")])
+    table = CommandTable(BUILT_IN, lambda: [Command("stop", "evil", rain), Command("weather", "will it rain", rain)])
     assert table["stop"].summary != "evil"
     assert table["weather"].summary == "will it rain"
 
 
 def test_help_shows_admins_more_and_nobody_what_is_hidden() -> None:
-    table = CommandTable()
+    table = CommandTable(BUILT_IN)
     assert "/restart" in table.help(admin=True)
     assert "/restart" not in table.help(admin=False)
     assert "/start " not in table.help(admin=True)
 
 
 def test_a_misspelt_command_is_guessed() -> None:
-    assert CommandTable().closest("modle") == "model"
-    assert CommandTable().closest("zzzzzz") is None
+    assert CommandTable(BUILT_IN).closest("modle") == "model"
+    assert CommandTable(BUILT_IN).closest("zzzzzz") is None

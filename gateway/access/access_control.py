@@ -17,7 +17,6 @@ AccessLevel: TypeAlias = Literal["owner", "admin", "user"]
 
 MINUTE = 60.0
 MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
-ALWAYS_ALLOWED = frozenset({"help", "whoami", "start"})
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 
 
@@ -99,13 +98,6 @@ class AccessControl:
         if self.pairings is None or self.rules.strangers == "ignore":
             return ""
         return await self.pairings.invite(message)
-
-    def may_use(self, command: str, scope: AccessLevel, *, for_admins: bool) -> bool:
-        """Whether somebody of this standing may use the command of this name."""
-        if is_admin(scope) or command in ALWAYS_ALLOWED:
-            return True
-        allowed = self.rules.user_commands
-        return not for_admins if allowed is None else command in allowed
 
     def scope(self, message: Message) -> AccessLevel | None:
         """The rights of a message's sender; None: a stranger.

@@ -5,7 +5,7 @@ from gateway.agent.model import Chunk, Model, ModelRequest, ToolSpec
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.skills import Skill
 from gateway.agent.tools import Tool, ToolContext, tool
-from gateway.agent.turn import emit_agent_init, run_tool, run_turn
+from gateway.agent.turn import run_tool, run_turn
 
 __all__ = [
     "Agent",
@@ -19,7 +19,6 @@ __all__ = [
     "ToolSpec",
     "TurnLimits",
     "TurnResult",
-    "emit_agent_init",
     "run_tool",
     "run_turn",
     "tool",

@@ -36,7 +36,7 @@ from gateway.agent.agent import Agent
 from gateway.agent.invocation import invoke
 from gateway.agent.model_call import apply_summary
 from gateway.agent.operation import Operation, OperationResult, run_operation
-from gateway.agent.ports import EventEmitter, Ports, TurnResult
+from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tool_call import call_tool
 from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
 from gateway.events import Deny, Pause, Question
@@ -182,13 +182,6 @@ class AnswerVisit(Operation[Any]):
 
     def denied(self, _text: str) -> bool:
         return False
-
-
-def emit_agent_init(agent: Agent, emit: EventEmitter) -> None:
-    """Tell that an agent has been made, and its sub-agents with it."""
-    emit("agent:init", agent=agent.name, kind="main")
-    for below in agent.agents:
-        emit("agent:init", agent=below.name, kind="sub-agent")
 
 
 async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:

@@ -39,7 +39,7 @@ from gateway.daemon.platforms import build_platforms, list_enabled, steer_platfo
 from gateway.daemon.setup_info import build_setup_info
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
-from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
+from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
@@ -180,7 +180,7 @@ class Gateway:
             sessions=self.sessions,
             outbox=self.outbox,
             access=self.access,
-            commands=CommandTable(further=self.plugins.commands),
+            commands=CommandTable(BUILT_IN, self.plugins.commands),
             choose=self.choose,
             reports=GatewayReports(
                 status=lambda: f"hermes-gateway is {self.state}; model {self.agents.model_description}",

@@ -13,12 +13,11 @@ from gateway import records
 from gateway.control.server import AnswerParams, Verb, as_verb
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.platforms import steer_platform
-from gateway.daemon.setup_info import build_setup_info
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
-from gateway.messages import Address, Attachment, Reply
+from gateway.messages import Attachment, Reply
 
 TEXT_LIMIT = 100_000
 HOST_OPERATOR = "whoever runs this gateway"
@@ -83,7 +82,7 @@ class PlatformVerbs:
             raise GatewayError(f"send: {error}") from None
         if not asked.text.strip() and not asked.files:
             raise GatewayError("send: there is nothing to send")
-        address = self._place(asked.to)
+        address = self._gateway.context.resolve_destination(asked.to, list_unserved_platforms(self._gateway))
         attachments = tuple(read_attachment(Path(path)) for path in asked.files)
         reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
         heard = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
@@ -91,24 +90,6 @@ class PlatformVerbs:
         with anyio.move_on_after(asked.wait):
             return {"state": "sent", "message_ids": await wait_until_sent(heard, reply.id)}
         return {"state": "owed", "message_ids": []}
-
-    def _place(self, to: str) -> Address:
-        platform, _, rest = to.partition(":")
-        chat, _, thread = rest.partition(":")
-        served = [one.name for one in self._gateway.platforms]
-        if platform not in served:
-            why = list_unserved_platforms(self._gateway).get(platform, "there is no such network")
-            there = f"served: {', '.join(served)}" if served else "none is served; see: hermes-gateway setup --help"
-            raise AdapterError(f"{platform[:60]!r} is not served: {why}\n{there}")
-        if chat:
-            return Address(platform, chat, thread_id=thread)
-        found = build_setup_info(self._gateway.home, self._gateway.settings).home_of(platform)
-        if found is None:
-            raise AdapterError(
-                f"{platform} has no home channel\n"
-                f"write --to {platform}:CHAT, or set {platform.upper()}_HOME_CHANNEL in {self._gateway.home.env}"
-            )
-        return Address(platform, found.home_channel)
 
 
 async def wait_until_sent(heard: AsyncIterator[Record], reply_id: str) -> list[str]:

@@ -1,12 +1,14 @@
 """The dispatcher: between the networks' messages and the lanes that answer them."""
 
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.context import DispatcherContext, GatewayFacts, GatewayReports, PlatformInfo
 from gateway.dispatcher.dispatcher import Dispatcher
 from gateway.dispatcher.hook_requests import HookRequests
 from gateway.dispatcher.ingress import CompleteMessage
-from gateway.dispatcher.reply_hooks import ReplyHooks
+from gateway.dispatcher.message_events import ReplyHooks
 
 __all__ = [
+    "BUILT_IN",
     "CompleteMessage",
     "Dispatcher",
     "DispatcherContext",

@@ -1,21 +1,23 @@
-"""What the commands do. A verb looks at its call and says what came of it; it writes nothing by itself.
+"""The gateway's own commands: a function for each, and the table of their rows at the end.
 
-Verbs that wait for their place in the lane return the records that change the session; urgent ones act at once, on
-what may be running, and return a text alone.
+A function looks at its call and returns what came of it; it writes nothing by itself. Those that wait for their place
+in the lane return the records that change the session; urgent ones act at once, on what may be running, and return a
+text alone.
 """
 
+import dataclasses
 import time
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from gateway import records
 from gateway.access import AccessLevel, is_admin
-from gateway.commands import ParsedCommand
+from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
-from gateway.dispatcher import tool_approvals as standing
 from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.errors import SessionError
+from gateway.events import Deny
+from gateway.hooks import HookScope
 from gateway.lanes import Lanes
 from gateway.messages import Message
 from gateway.sessions import Session, transitions
@@ -37,29 +39,54 @@ class CommandCall:
 
     typed: ParsedCommand
     message: Message
-    scope: AccessLevel
+    level: AccessLevel
     session: Session
-    house: DispatcherContext
+    context: DispatcherContext
+    lanes: Lanes
 
     @property
     def args(self) -> str:
         return self.typed.args
 
-    @property
-    def is_admin(self) -> bool:
-        return is_admin(self.scope)
+
+def find_command(context: DispatcherContext, word: str, level: AccessLevel) -> Command | None:
+    """Returns the command of this name or alias; None where there is none, or not for somebody of this level."""
+    command = context.commands.get(word)
+    if command is None or is_admin(level) or command.rights == "everyone":
+        return command
+    listed = context.access.rules.user_commands
+    is_allowed = command.rights == "user" if listed is None else command.name in listed
+    return command if is_allowed else None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
-    """What a command did: a text for the person, records for the session, and what the agent is to answer then."""
-
-    text: str = ""
-    changes: tuple[records.TurnRecord, ...] = ()
-    then: str | None = None
+def describe_unknown_command(context: DispatcherContext, word: str) -> str:
+    near = context.commands.closest(word)
+    return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
 
 
-RunChatCommand: TypeAlias = Callable[[CommandCall], Awaitable[CommandResult]]
+async def run_command(call: CommandCall, command: Command, view: HookScope) -> CommandResult:
+    """Run a command as its hooks let it be; one that they put in its place fires none again, but must be allowed."""
+    event = await view.run(
+        f"command:{command.name}",
+        command=command.name,
+        raw_command=call.typed.word,
+        args=call.args,
+        raw_args=call.args,
+    )
+    if isinstance(event.outcome, Deny):
+        return CommandResult(event.outcome.text or f"/{command.name} was refused by a hook.")
+    if event.get("result") is not None:
+        return CommandResult(str(event["result"]))
+    if (event["command"], event["args"]) != (command.name, call.args):
+        typed = parse_command(f"/{event['command']} {event['args']}")
+        other = find_command(call.context, typed.word, call.level) if typed else None
+        if typed is None or other is None:
+            return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")
+        call, command = dataclasses.replace(call, typed=typed), other
+    try:
+        return await command.run(call)
+    except SessionError as error:
+        return CommandResult(str(error))
 
 
 async def begin_session(call: CommandCall) -> CommandResult:
@@ -93,7 +120,7 @@ async def set_title(call: CommandCall) -> CommandResult:
 
 
 async def set_model(call: CommandCall) -> CommandResult:
-    names = call.house.reports.models()
+    names = call.context.reports.models()
     if not call.args:
         now = call.session.model or f"{names[0]} (default)"
         return CommandResult(f"Model of this session: {now}\nThere are: {', '.join(names)}")
@@ -102,7 +129,7 @@ async def set_model(call: CommandCall) -> CommandResult:
 
 
 async def list_sessions(call: CommandCall) -> CommandResult:
-    past = await call.house.sessions.read_all(call.session.key)
+    past = await call.context.sessions.read_all(call.session.key)
     rows = [
         f"{'*' if one.session_id == call.session.session_id else '-'} {one.session_id}  "
         f"{one.title or first_words_of(one)}"
@@ -112,7 +139,7 @@ async def list_sessions(call: CommandCall) -> CommandResult:
 
 
 async def resume_session(call: CommandCall) -> CommandResult:
-    past = await call.house.sessions.read_all(call.session.key)
+    past = await call.context.sessions.read_all(call.session.key)
     found = [one for one in past.values() if call.args and one.session_id.startswith(call.args)]
     if len(found) != 1:
         return CommandResult(
@@ -123,11 +150,8 @@ async def resume_session(call: CommandCall) -> CommandResult:
 
 
 async def run_approvals(call: CommandCall) -> CommandResult:
-    return CommandResult(
-        await standing.run_approvals_command(
-            standing.approvals_of(call.house.engine, call.message, call.session), call.args
-        )
-    )
+    known = approvals_of(call.context.engine, call.message, call.session)
+    return CommandResult(await run_approvals_command(known, call.args))
 
 
 async def branch_session(call: CommandCall) -> CommandResult:
@@ -137,119 +161,98 @@ async def branch_session(call: CommandCall) -> CommandResult:
     )
 
 
-LANE_COMMANDS: Mapping[str, RunChatCommand] = {
-    "new": begin_session,
-    "retry": retry_turn,
-    "undo": undo_turns,
-    "title": set_title,
-    "model": set_model,
-    "sessions": list_sessions,
-    "resume": resume_session,
-    "branch": branch_session,
-    "approvals": run_approvals,
-}
+async def show_help(call: CommandCall) -> CommandResult:
+    return CommandResult(call.context.commands.help(admin=is_admin(call.level)))
 
 
-class UrgentCommands:
-    """The commands that act at once, also on a turn that is running."""
+async def say_hello(_call: CommandCall) -> CommandResult:
+    return CommandResult("Hello. Write what you want to know or have done; /help lists the commands.")
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
-        self.table: Mapping[str, RunChatCommand] = {
-            "help": self.help,
-            "start": self.start,
-            "status": self.status,
-            "whoami": self.whoami,
-            "stop": self.stop,
-            "usage": self.usage,
-            "queue": self.queue,
-            "hooks": self.hooks,
-            "approve": self.approve,
-            "deny": self.deny,
-            "platform": self.platform,
-            "pairing": self.pairing,
-            "restart": self.restart,
-        }
 
-    async def help(self, call: CommandCall) -> CommandResult:
-        return CommandResult(call.house.commands.help(admin=call.is_admin))
+async def show_status(call: CommandCall) -> CommandResult:
+    session = call.session
+    standing = await call.lanes.queue_position(session.key)
+    doing = "a turn is running" if standing.is_running else "waiting for you" if standing.is_waiting else "idle"
+    rows = [f"session {session.session_id or 'not begun'}: {doing}, {len(session.entries)} entries"]
+    return CommandResult("\n".join([call.context.reports.status(), *rows]))
 
-    async def start(self, _call: CommandCall) -> CommandResult:
-        return CommandResult("Hello. Write what you want to know or have done; /help lists the commands.")
 
-    async def status(self, call: CommandCall) -> CommandResult:
-        session = call.session
-        standing = await self._lanes.queue_position(session.key)
-        doing = "a turn is running" if standing.is_running else "waiting for you" if standing.is_waiting else "idle"
-        rows = [f"session {session.session_id or 'not begun'}: {doing}, {len(session.entries)} entries"]
-        return CommandResult("\n".join([call.house.reports.status(), *rows]))
+async def show_person(call: CommandCall) -> CommandResult:
+    at = call.message.address
+    return CommandResult(f"{at.platform} user {call.message.user_id}, {call.level}; session {call.session.key}")
 
-    async def whoami(self, call: CommandCall) -> CommandResult:
-        at = call.message.address
-        return CommandResult(f"{at.platform} user {call.message.user_id}, {call.scope}; session {call.session.key}")
 
-    async def stop(self, call: CommandCall) -> CommandResult:
-        stopped = await self._lanes.interrupt(call.session.key)
-        return CommandResult(
-            {"running": "Stopped.", "waiting": "Stopped; the question is withdrawn."}.get(stopped, "Nothing runs.")
-        )
+async def stop_turn(call: CommandCall) -> CommandResult:
+    stopped = await call.lanes.interrupt(call.session.key)
+    return CommandResult(
+        {"running": "Stopped.", "waiting": "Stopped; the question is withdrawn."}.get(stopped, "Nothing runs.")
+    )
 
-    async def usage(self, call: CommandCall) -> CommandResult:
-        used = call.session.usage
-        cost = f", for {used.cost:.4f}" if used.cost else ""
-        return CommandResult(
-            f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model{cost}."
-        )
 
-    async def queue(self, call: CommandCall) -> CommandResult:
-        standing = await self._lanes.queue_position(call.session.key)
-        waiting = max(0, standing.messages - standing.is_running)
-        return CommandResult(f"{waiting} messages wait in this session; {standing.lanes} sessions wait for their turn.")
+async def show_usage(call: CommandCall) -> CommandResult:
+    used = call.session.usage
+    cost = f", for {used.cost:.4f}" if used.cost else ""
+    return CommandResult(
+        f"{used.input_tokens} tokens read, {used.output_tokens} written, in {used.calls} calls of the model{cost}."
+    )
 
-    async def hooks(self, call: CommandCall) -> CommandResult:
-        return CommandResult(await call.house.reports.hooks())
 
-    async def platform(self, call: CommandCall) -> CommandResult:
-        if not call.args:
-            return CommandResult(call.house.reports.platforms())
-        verb, _, name = call.args.partition(" ")
-        return CommandResult(await call.house.reports.steer(verb, name.strip()))
+async def show_queue(call: CommandCall) -> CommandResult:
+    standing = await call.lanes.queue_position(call.session.key)
+    waiting = max(0, standing.messages - standing.is_running)
+    return CommandResult(f"{waiting} messages wait in this session; {standing.lanes} sessions wait for their turn.")
 
-    async def pairing(self, call: CommandCall) -> CommandResult:
-        at = call.message.address
-        if at.chat_type != "dm" and call.args.startswith("approve"):
-            return CommandResult(NOT_IN_GROUPS)
-        by = f"{at.platform}:{call.message.user_id}"
-        return CommandResult(await pairing_commands.run_pairing_command(call.house, call.args, by, at.platform))
 
-    async def restart(self, call: CommandCall) -> CommandResult:
-        await call.house.reports.restart()
-        return CommandResult("The gateway starts again; what is running is finished or taken up afterwards.")
+async def show_hooks(call: CommandCall) -> CommandResult:
+    return CommandResult(await call.context.reports.hooks())
 
-    async def approve(self, call: CommandCall) -> CommandResult:
-        args, _, mark = call.args.partition(QUESTION_SIGN)
-        if args.strip() not in APPROVE_ANSWERS:
-            return CommandResult(f"/approve takes nothing, `session` or `always`, not {args.strip()!r}")
-        return await self._answer(call, mark, APPROVE_ANSWERS[args.strip()], "Approved.")
 
-    async def deny(self, call: CommandCall) -> CommandResult:
-        return await self._answer(call, call.args.partition(QUESTION_SIGN)[2], "deny", "Denied.")
+async def steer_platforms(call: CommandCall) -> CommandResult:
+    if not call.args:
+        return CommandResult(call.context.reports.platforms())
+    verb, _, name = call.args.partition(" ")
+    return CommandResult(await call.context.reports.steer(verb, name.strip()))
 
-    async def _answer(self, call: CommandCall, mark: str, answer: str, said: str) -> CommandResult:
-        """The question that is open; where a button carries the mark of one, that one alone."""
-        turn = call.session.turn
-        names = [
-            name
-            for name in (turn.questions if turn else ())
-            if turn and mark in ("", question_token_of(turn.turn_id, name))
-        ]
-        if not names and mark:
-            return CommandResult("That question is no longer open.")
-        if not names:
-            raise SessionError("no question is open in this session")
-        by = f"{call.message.address.platform}:{call.message.user_id}"
-        answered = [await self._lanes.answer(call.session.key, name, answer, by) for name in names]
-        return CommandResult(said if any(answered) else "That question is no longer open.")
+
+async def run_pairing(call: CommandCall) -> CommandResult:
+    at = call.message.address
+    if at.chat_type != "dm" and call.args.startswith("approve"):
+        return CommandResult(NOT_IN_GROUPS)
+    by = f"{at.platform}:{call.message.user_id}"
+    return CommandResult(await pairing_commands.run_pairing_command(call.context, call.args, by, at.platform))
+
+
+async def restart_gateway(call: CommandCall) -> CommandResult:
+    await call.context.reports.restart()
+    return CommandResult("The gateway starts again; what is running is finished or taken up afterwards.")
+
+
+async def approve_question(call: CommandCall) -> CommandResult:
+    args, _, mark = call.args.partition(QUESTION_SIGN)
+    if args.strip() not in APPROVE_ANSWERS:
+        return CommandResult(f"/approve takes nothing, `session` or `always`, not {args.strip()!r}")
+    return await _answer(call, mark, APPROVE_ANSWERS[args.strip()], "Approved.")
+
+
+async def deny_question(call: CommandCall) -> CommandResult:
+    return await _answer(call, call.args.partition(QUESTION_SIGN)[2], "deny", "Denied.")
+
+
+async def _answer(call: CommandCall, mark: str, answer: str, said: str) -> CommandResult:
+    """The question that is open; where a button carries the mark of one, that one alone."""
+    turn = call.session.turn
+    names = [
+        name
+        for name in (turn.questions if turn else ())
+        if turn and mark in ("", question_token_of(turn.turn_id, name))
+    ]
+    if not names and mark:
+        return CommandResult("That question is no longer open.")
+    if not names:
+        raise SessionError("no question is open in this session")
+    by = f"{call.message.address.platform}:{call.message.user_id}"
+    answered = [await call.lanes.answer(call.session.key, name, answer, by) for name in names]
+    return CommandResult(said if any(answered) else "That question is no longer open.")
 
 
 def question_token_of(turn_id: str, question: str) -> str:
@@ -261,3 +264,50 @@ def first_words_of(session: Session) -> str:
     """What a session without a title is known by."""
     said = next((entry.content for entry in session.entries if entry.role == "user"), "")
     return " ".join(said.split())[:60]
+
+
+BUILT_IN = (
+    Command("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
+    Command("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
+    Command("status", "what the gateway and this session are doing", show_status, urgent=True),
+    Command("whoami", "who you are here, and what you may do", show_person, rights="everyone", urgent=True),
+    Command("stop", "stop what is running in this session", stop_turn, urgent=True),
+    Command("new", "begin a new session", begin_session, aliases=("reset",)),
+    Command("retry", "answer the last message again", retry_turn),
+    Command("undo", "forget the last turns", undo_turns, usage="[N]"),
+    Command("title", "show the session's title, or set it", set_title, usage="[TEXT]"),
+    Command("model", "show the session's model, or choose one", set_model, usage="[NAME|default]"),
+    Command("sessions", "list the sessions of this chat", list_sessions),
+    Command("resume", "go back to an earlier session", resume_session, usage="ID"),
+    Command("branch", "go on in a copy of this session", branch_session, aliases=("fork",)),
+    Command("usage", "tokens that this session has used", show_usage, urgent=True),
+    Command("queue", "messages that wait in this session", show_queue, urgent=True),
+    Command("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
+    Command(
+        "approve",
+        "say yes to the question that is open",
+        approve_question,
+        usage="[session|always]",
+        urgent=True,
+        answers=True,
+    ),
+    Command("approvals", "what tools may do without asking", run_approvals, usage="[revoke NUMBER]"),
+    Command("deny", "say no to the question that is open", deny_question, urgent=True, answers=True),
+    Command(
+        "platform",
+        "the platforms, and how they fare",
+        steer_platforms,
+        usage="[pause|resume|restart NAME]",
+        rights="admin",
+        urgent=True,
+    ),
+    Command(
+        "pairing",
+        "who asks to be let in",
+        run_pairing,
+        usage="[approve CODE|revoke ID]",
+        rights="admin",
+        urgent=True,
+    ),
+    Command("restart", "start the gateway again", restart_gateway, rights="admin", urgent=True),
+)

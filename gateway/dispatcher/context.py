@@ -1,20 +1,23 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
 
-from gateway.access import AccessControl
+from gateway.access import INTERNAL, AccessControl
 from gateway.agent import Agent, Skill
 from gateway.commands import CommandTable
 from gateway.engine import Engine
+from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
-from gateway.messages import Message
+from gateway.messages import Address, Message
 from gateway.outbox import Outbox
 from gateway.sessions import DEFAULT_RULES, KeyRules, Session, SessionRepository
+
+HOME = "home"  # a destination: the home channel of the first platform that has one
 
 ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
 DescribeState: TypeAlias = Callable[[], str]
@@ -86,3 +89,29 @@ class DispatcherContext:
     keys: KeyRules = DEFAULT_RULES
     on_skill: OnSkillChange = list_no_tools
     too_old: float = math.inf  # seconds after which a message that waited is not answered any more
+
+    def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
+        """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
+
+        `why_not` says of platforms that are not served what the reason is.
+
+        Raises:
+            AdapterError: the platform is not served, or has no home channel.
+        """
+        facts = self.reports.about()
+        platform, _, rest = to.partition(":")
+        chat, _, thread = rest.partition(":")
+        served = {one.name for one in facts.networks if one.served} | self.outbox.platforms
+        if platform not in served and to != HOME:
+            why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
+            raise AdapterError(
+                f"{platform[:60]!r} is not served here{why}; served: {', '.join(sorted(served - {INTERNAL}))}"
+            )
+        if chat:
+            return Address(platform, chat, thread_id=thread)
+        found = facts.home_of("" if to == HOME else platform)
+        if found is None:
+            which = "no platform that is served" if to == HOME else platform
+            remedy = "write platform:chat, or set platforms.<platform>.home_channel in config.yaml"
+            raise AdapterError(f"{which} has no home channel; {remedy}")
+        return Address(found.name, found.home_channel)

@@ -15,22 +15,26 @@ import anyio.abc
 
 from gateway import records
 from gateway.access import INTERNAL, AccessLevel
-from gateway.agent import Ports, run_turn
-from gateway.commands import ParsedCommand, parse_command
-from gateway.dispatcher import event_fields
+from gateway.agent import Agent, Ports, run_turn
+from gateway.commands import parse_command
+from gateway.dispatcher import message_events
 from gateway.dispatcher.awaited_turns import AWAITED
-from gateway.dispatcher.chat_commands import QUESTION_SIGN, CommandCall, question_token_of
-from gateway.dispatcher.command_runner import CommandRunner
+from gateway.dispatcher.chat_commands import (
+    QUESTION_SIGN,
+    CommandCall,
+    describe_unknown_command,
+    find_command,
+    question_token_of,
+    run_command,
+)
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import LiveAnswer
-from gateway.dispatcher.received_hooks import run_received_hooks
-from gateway.dispatcher.reminders import Reminders
+from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.tool_approvals import approvals_of
-from gateway.dispatcher.turn_chat import TurnChat
 from gateway.events import Pause, Question
 from gateway.hooks import HookScope
-from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn
+from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Button, Message, Reply
 from gateway.outbox import Stream
 from gateway.sessions import Session, apply_record, session_switch_of
@@ -42,72 +46,75 @@ TOO_OLD = "This came while I was away, and that is long ago. Send it again if it
 class Dispatcher:
     """Receives for every network, works for every lane."""
 
-    def __init__(self, house: DispatcherContext, make_lanes: Callable[..., Lanes], tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(
+        self, context: DispatcherContext, make_lanes: Callable[[RunTurn], Lanes], tasks: anyio.abc.TaskGroup
+    ) -> None:
         self.lanes = make_lanes(self.work)
-        self.reminders = Reminders(house.engine, self.lanes.accept)
-        self._house = house
+        self.reminders = Reminders(context.engine, self.lanes.accept)
+        self._context = context
         self._tasks = tasks
-        self._orders = CommandRunner(house, self.lanes)
-        self.receive = Ingress(house, self.lanes, self._orders).receive
+        self._announced: set[tuple[str, str]] = set()
+        self.receive = Ingress(context, self.lanes).receive
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
-        message = event_fields.join_messages(turn.messages)
-        scope = self._house.access.scope(message)
-        if scope is None:
+        message = message_events.join_messages(turn.messages)
+        level = self._context.access.scope(message)
+        if level is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
-        if message.sent_at and time.time() - message.sent_at > self._house.too_old and not turn.resumed:
+        if message.sent_at and time.time() - message.sent_at > self._context.too_old and not turn.resumed:
             return make_text_result(turn, message, TOO_OLD, status="expired")
-        if message.extra.get(AWAITED, self._house.run_id) != self._house.run_id:
+        if message.extra.get(AWAITED, self._context.run_id) != self._context.run_id:
             return LaneResult(
                 status="expired", error="the gateway ended in the middle of it, and who waited for it too"
             )
-        agent = self._house.choose(message, turn.session)
+        agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
-        fields = event_fields.build_turn_fields(turn, message, scope, agent.name)
+        fields = message_events.build_turn_fields(turn, message, level, agent.name)
         answers = {asked: answer if answer is not None else False for asked, answer in turn.answers.items()}
-        view = self._house.registry.scope(fields, session_bag=bag, answers=answers)
+        view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.turnover:
-            self._tell_turnover(turn.session, view)
+            self._emit_session_switch(turn.session, view)
         try:
-            outcome = await self._answer(turn, scope, view)
+            result = await self._answer(turn, level, view)
         except Pause as pause:
-            outcome = make_question_result(turn, message, pause.questions)
-        return dataclasses.replace(outcome, bag=bag) if bag != dict(turn.session.bag) else outcome
+            result = make_question_result(turn, message, pause.questions)
+        return dataclasses.replace(result, bag=bag) if bag != dict(turn.session.bag) else result
 
-    async def _answer(self, turn: LaneTurn, scope: AccessLevel, view: HookScope) -> LaneResult:
-        heard = await run_received_hooks(turn, view)
-        if not heard.left:
-            return heard.outcome
-        message = heard.message
-        if len(heard.left) == 1 and (word := parse_command(message.text)):
-            return heard.before(await self._run_command(word, turn, message, scope, view))
-        return heard.before(await self._run_agent(turn, turn.session, message, view))
+    async def _answer(self, turn: LaneTurn, level: AccessLevel, view: HookScope) -> LaneResult:
+        hooked = await message_events.run_received_hooks(turn, view)
+        if not hooked.left:
+            return hooked.result
+        message = hooked.message
+        if len(hooked.left) == 1 and (typed := parse_command(message.text)):
+            call = CommandCall(typed, message, level, turn.session, self._context, self.lanes)
+            return hooked.prepend_to(await self._run_command(turn, call, view))
+        return hooked.prepend_to(await self._run_agent(turn, turn.session, message, view))
 
-    async def _run_command(
-        self, word: ParsedCommand, turn: LaneTurn, message: Message, scope: AccessLevel, view: HookScope
-    ) -> LaneResult:
-        found = self._orders.find(message.text, scope)
-        if found is None:
-            return make_text_result(turn, message, self._orders.unknown(word), status="command")
-        ran = await self._orders.run(CommandCall(found[0], message, scope, turn.session, self._house), found[1], view)
-        session = turn.session
+    async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
+        message, session, word = call.message, call.session, call.typed.word
+        command = find_command(self._context, word, call.level)
+        if command is None:
+            unknown = describe_unknown_command(self._context, word)
+            return make_text_result(turn, message, unknown, status="command")
+        ran = await run_command(call, command, view)
         for change in ran.changes:
             session = apply_record(session, change, session.seq + 1)
             if isinstance(change, records.SessionOpened):
-                self._tell_turnover(session, view)
+                self._emit_session_switch(session, view)
         if ran.then is None:
             return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
-        outcome = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), view)
-        return dataclasses.replace(outcome, changes=ran.changes)
+        result = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), view)
+        return dataclasses.replace(result, changes=ran.changes)
 
     async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> LaneResult:
-        agent = self._house.choose(message, session)
+        agent = self._context.choose(message, session)
+        self._announce(agent, "main")
         stream = self._stream(turn, message)
-        granted = approvals_of(self._house.engine, message, session)
+        granted = approvals_of(self._context.engine, message, session)
         known = await granted.known()
         allowed = dict(known)
-        async with LiveAnswer(self._house.engine, session.key, turn.turn_id, self._tasks, stream) as live:
+        async with LiveAnswer(self._context.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -122,13 +129,13 @@ class Dispatcher:
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,
-                on_skill=partial(self._house.on_skill, session.session_id),
-                chat=TurnChat(turn, message, self._house, self.reminders),
+                on_skill=partial(self._context.on_skill, session.session_id),
+                chat=TurnChat(turn, message, self._context, self.reminders),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,
             )
-            result = await run_turn(agent, session.entries, Entry("user", event_fields.prompt_of(message)), ports)
+            result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
         await granted.keep(known, allowed)
         if result.questions:
             return make_question_result(turn, message, result.questions)
@@ -136,18 +143,29 @@ class Dispatcher:
         replies = (make_reply(turn, message, result.reply),) if result.reply else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
-    def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
-        """Where the answer is shown while it grows; nowhere when a hook wants to see what is said before it is."""
-        if any(hook.mailbox is None for hook in self._house.registry.at("message:sending")):
-            return None
-        return self._house.outbox.stream(make_reply(turn, message, ""))
+    def _announce(self, agent: Agent, kind: str) -> None:
+        """Fire `agent:init` for an agent and its sub-agents: once for each in this process, before its first turn.
 
-    def _tell_turnover(self, session: Session, view: HookScope) -> None:
+        Lanes run beside each other; as nothing here awaits, no two of them announce the same agent.
+        """
+        if (agent.name, kind) not in self._announced:
+            self._announced.add((agent.name, kind))
+            self._context.registry.emit("agent:init", agent=agent.name, kind=kind)
+        for below in agent.agents:
+            self._announce(below, "sub-agent")
+
+    def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
+        """Returns where the answer is shown while it grows; None when a hook wants to see what is said before it is."""
+        if any(hook.mailbox is None for hook in self._context.registry.at("message:sending")):
+            return None
+        return self._context.outbox.stream(make_reply(turn, message, ""))
+
+    def _emit_session_switch(self, session: Session, view: HookScope) -> None:
         change = session_switch_of(session)
         if change.ended:
-            view.emit("session:end", **event_fields.build_ended_fields(change))
-            view.emit("session:reset", **event_fields.build_ended_fields(change))
-        view.emit("session:start", **event_fields.build_turnover_fields(change))
+            view.emit("session:end", **message_events.build_ended_fields(change))
+            view.emit("session:reset", **message_events.build_ended_fields(change))
+        view.emit("session:start", **message_events.build_turnover_fields(change))
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

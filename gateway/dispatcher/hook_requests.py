@@ -1,4 +1,4 @@
-"""What a hook may have done through the gateway, if its manifest says that it uses it: send, submit, emit, store."""
+"""The requests that a hook may make of the gateway, if its manifest says so: send, submit, emit, facts, store."""
 
 import time
 import uuid
@@ -12,14 +12,13 @@ from gateway.access import INTERNAL
 from gateway.dispatcher.awaited_turns import AWAITED, AwaitedTurns
 from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
-from gateway.errors import HookError
+from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
 from gateway.lanes import Lanes
 from gateway.messages import Address, Message, Reply
 
 TEXT_LIMIT = 100_000
 VALUE_LIMIT = 256_000
-HOME = "home"
 
 
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,12 +57,12 @@ class StoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HookRequests:
-    """Serves the requests of all hooks. Who may ask for what is decided before, by the manifest."""
+    """Serves the requests of all hooks. Which of them a hook may make is decided before, by its manifest."""
 
-    def __init__(self, house: DispatcherContext, lanes: Lanes) -> None:
-        self._house = house
+    def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
+        self._context = context
         self._lanes = lanes
-        self.waiting = AwaitedTurns(house.engine, lanes)
+        self.waiting = AwaitedTurns(context.engine, lanes)
         self._verbs: Mapping[str, Callable[[str, dict[str, Any]], Awaitable[Any]]] = {
             "send": self._send,
             "submit": self._submit,
@@ -92,16 +91,16 @@ class HookRequests:
         asked = msgspec.convert(params, SendRequest)
         if not asked.text or len(asked.text) > TEXT_LIMIT:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
-        address, key = await self._place(asked.to)
+        address, key = await self._find_place(asked.to)
         reply = Reply(uuid.uuid4().hex, address, asked.text)
-        seq = await self._house.outbox.post(reply, key)
+        seq = await self._context.outbox.post(reply, key)
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
     async def _submit(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, SubmitRequest)
         key = asked.session if asked.session.startswith("agent:") else make_internal_key(asked.session or hook)
         if asked.deliver:
-            address, _ = await self._place(asked.deliver)
+            address, _ = await self._find_place(asked.deliver)
         else:
             address = await self._address_of(key) or Address(INTERNAL, asked.session or hook)
         message = Message(
@@ -112,7 +111,7 @@ class HookRequests:
             kind="internal",
             session=key,
             sent_at=time.time(),
-            extra={AWAITED: self._house.run_id} if asked.wait else {},
+            extra={AWAITED: self._context.run_id} if asked.wait else {},
         )
         if asked.wait:
             answered = await self.waiting.answer(message, key, asked.wait)
@@ -120,17 +119,17 @@ class HookRequests:
         return {"session_key": key, "seq": await self._lanes.accept(message, key) or 0}
 
     async def _facts(self, _hook: str, _params: dict[str, Any]) -> Any:
-        return msgspec.to_builtins(self._house.reports.about())
+        return msgspec.to_builtins(self._context.reports.about())
 
     async def _emit(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, EmitRequest)
         if get_event_spec(asked.name) is not None:
             raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
-        self._house.registry.emit(asked.name, **{**asked.fields, "hook": hook})
+        self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook})
 
     async def _get(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, StoreRequest)
-        record = await self._house.engine.last(records.hook_store_subject_of(hook, asked.key))
+        record = await self._context.engine.last(records.hook_store_subject_of(hook, asked.key))
         kept = records.decode(record.data) if record else None
         return kept.value if isinstance(kept, records.StoredValue) else asked.default
 
@@ -140,43 +139,33 @@ class HookRequests:
         if len(data) > VALUE_LIMIT:
             raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
         subject = records.hook_store_subject_of(hook, asked.key)
-        (seq,) = await self._house.engine.append(NewRecord(subject, data))
-        await self._house.engine.purge(subject, seq - 1)
+        (seq,) = await self._context.engine.append(NewRecord(subject, data))
+        await self._context.engine.purge(subject, seq - 1)
 
     async def _delete(self, hook: str, params: dict[str, Any]) -> Any:
         asked = msgspec.convert(params, StoreRequest)
-        return bool(await self._house.engine.purge(records.hook_store_subject_of(hook, asked.key)))
+        return bool(await self._context.engine.purge(records.hook_store_subject_of(hook, asked.key)))
 
     async def _keys(self, hook: str, _params: dict[str, Any]) -> list[str]:
-        found = await self._house.engine.read(records.hook_store_subject_of(hook), limit=10_000)
+        found = await self._context.engine.read(records.hook_store_subject_of(hook), limit=10_000)
         kept = [records.decode(record.data) for record in found]
         return sorted(one.key for one in kept if isinstance(one, records.StoredValue))
 
-    async def _place(self, to: str) -> tuple[Address, str]:
-        """Where `to` is, and the session that it belongs to."""
+    async def _find_place(self, to: str) -> tuple[Address, str]:
+        """Returns the address of `to`, and the key of the session that it belongs to, if it names one."""
         if to.startswith("agent:"):
             address = await self._address_of(to)
             if address is None:
                 raise HookError(f"send: nobody ever wrote in the session {to}")
             return address, to
-        platform, _, rest = to.partition(":")
-        chat, _, thread = rest.partition(":")
-        if platform and not chat:
-            return self._home(platform), ""
-        if not platform:
-            raise HookError(f"send: {to!r} is no place; write a session key, platform:chat, or home")
-        return Address(platform, chat, thread_id=thread), ""
-
-    def _home(self, platform: str) -> Address:
-        found = self._house.reports.about().home_of("" if platform == HOME else platform)
-        if found is None:
-            which = "no network that is served has" if platform == HOME else f"{platform[:100]!r} has not"
-            raise HookError(f"send: {which} a home channel; set platforms.<network>.home_channel in config.yaml")
-        return Address(found.name, found.home_channel)
+        try:
+            return self._context.resolve_destination(to), ""
+        except AdapterError as error:
+            raise HookError(f"send: {error}") from None
 
     async def _address_of(self, key: str) -> Address | None:
         """Where a session's last message came from."""
-        record = await self._house.engine.last(records.session_subject_of("in", key))
+        record = await self._context.engine.last(records.session_subject_of("in", key))
         kept = records.decode(record.data) if record else None
         return kept.message.address if isinstance(kept, records.InboundMessage) else None
 

@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from gateway import records
 from gateway.access import AccessLevel, is_admin
-from gateway.commands import Command
-from gateway.dispatcher import event_fields, pairing_commands
-from gateway.dispatcher.chat_commands import CommandCall
-from gateway.dispatcher.command_runner import CommandRunner
+from gateway.commands import Command, parse_command
+from gateway.dispatcher import pairing_commands
+from gateway.dispatcher.chat_commands import CommandCall, find_command, run_command
 from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
 from gateway.engine import NewRecord
 from gateway.events import Deny, End
 from gateway.lanes import Lanes, message_id_of
@@ -35,10 +35,9 @@ CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequen
 class Ingress:
     """Takes messages. What must act at once acts here; all else waits in its session's lane."""
 
-    def __init__(self, house: DispatcherContext, lanes: Lanes, orders: CommandRunner) -> None:
-        self._house = house
+    def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
+        self._context = context
         self._lanes = lanes
-        self._orders = orders
 
     async def receive(
         self,
@@ -57,16 +56,16 @@ class Ingress:
             Conflict: a record of `extra` came too late; nothing was written.
             EngineError: the journal takes nothing now; the network must keep the message.
         """
-        scope = self._house.access.scope(message)
-        if scope is None:
+        level = self._context.access.scope(message)
+        if level is None:
             return await self._turn_away(message)
         if asked and asked != message.user_id:
-            if not is_admin(scope):
+            if not is_admin(level):
                 return Receipt("", settled=NOT_YOURS, decision="forbidden")
-            theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._house.keys)
+            theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.keys)
             message = dataclasses.replace(message, session=theirs)
-        key = session_key_of(message, self._house.keys)
-        if self._house.access.is_too_fast(message, scope):
+        key = session_key_of(message, self._context.keys)
+        if self._context.access.is_too_fast(message, level):
             return await self._slow_down(key, message)
         if message.kind == "reaction":
             self._emit_reactions(message)
@@ -74,42 +73,45 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
-        session = await self._house.sessions.open(key)
-        command = self._orders.find(message.text, scope)
-        if (
-            command
-            and command[1].answers
-            and session.is_waiting
-            and not await self._may_answer(session, message, scope)
-        ):
-            await self._say(key, message, NOT_YOURS)
-            return Receipt(key, settled=NOT_YOURS, decision="forbidden")
-        if command and command[1].urgent:
-            return await self._settle(CommandCall(command[0], message, scope, session, self._house), command[1])
-        if session.is_waiting and not command and await self._may_answer(session, message, scope):
-            return await self._take_answer(session, message, *extra, bot=bot)
+        return await self._accept(key, message, level, *extra, bot=bot)
+
+    async def _accept(self, key: str, message: Message, level: AccessLevel, *extra: NewRecord, bot: str) -> Receipt:
+        """Settle what must act at once; leave the rest to the session's lane."""
+        session = await self._context.sessions.open(key)
+        typed = parse_command(message.text)
+        command = find_command(self._context, typed.word, level) if typed else None
+        if session.is_waiting and (command is None or command.answers):
+            may_answer = await self._may_answer(session, message, level)
+            if command is None and may_answer:
+                return await self._take_answer(session, message, *extra, bot=bot)
+            if command and not may_answer:
+                await self._say(key, message, NOT_YOURS)
+                return Receipt(key, settled=NOT_YOURS, decision="forbidden")
+        if typed and command and command.urgent:
+            call = CommandCall(typed, message, level, session, self._context, self._lanes)
+            return await self._settle(call, command)
         seq = await self._lanes.accept(message, key, *extra, bot=bot)
         return Receipt(key, seq or 0)
 
     async def _settle(self, call: CommandCall, command: Command) -> Receipt:
         """An urgent command, here and now."""
-        view = self._house.registry.scope(
-            event_fields.build_place_fields(call.message, call.scope, call.session) | {"turn_id": "", "agent": ""},
+        view = self._context.registry.scope(
+            build_place_fields(call.message, call.level, call.session) | {"turn_id": "", "agent": ""},
             session_bag=dict(call.session.bag),
             answers=None,
         )
-        event = await view.run("message:received", **event_fields.build_received_fields(call.message))
+        event = await view.run("message:received", **build_received_fields(call.message))
         if isinstance(event.outcome, Deny | End):
-            return Receipt(call.session.key, settled=event_fields.outcome_text_of(event), decision="settled")
-        ran = await self._orders.run(call, command, view)
+            return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
+        ran = await run_command(call, command, view)
         await self._say(call.session.key, call.message, ran.text)
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
-    async def _may_answer(self, session: Session, message: Message, scope: AccessLevel) -> bool:
+    async def _may_answer(self, session: Session, message: Message, level: AccessLevel) -> bool:
         """Returns True for whoever started the turn, and for admins."""
-        if is_admin(scope):
+        if is_admin(level):
             return True
-        waiting = await self._house.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+        waiting = await self._context.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
         asked = records.decode(waiting[0].data) if waiting else None
         return isinstance(asked, records.InboundMessage) and asked.message.user_id == message.user_id
 
@@ -128,11 +130,11 @@ class Ingress:
         """Owe somebody a text that belongs to no turn."""
         if text:
             reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
-            await self._house.outbox.post(reply, key)
+            await self._context.outbox.post(reply, key)
 
     async def _slow_down(self, key: str, message: Message) -> Receipt:
         """More than a person may send: not accepted, and told so once in a while."""
-        if message.kind != "reaction" and self._house.access.is_warning_due(message):
+        if message.kind != "reaction" and self._context.access.is_warning_due(message):
             await self._say(key, message, TOO_FAST)
         return Receipt(key, settled=TOO_FAST, decision="too_fast")
 
@@ -140,7 +142,7 @@ class Ingress:
         """`reaction:added` and `reaction:removed`, for the message that this one replies to."""
         for name in ("added", "removed"):
             for reaction in sorted(message.extra.get(name, ())):
-                self._house.registry.emit(
+                self._context.registry.emit(
                     f"reaction:{name}",
                     platform=message.address.platform,
                     user_id=message.user_id,
@@ -151,9 +153,9 @@ class Ingress:
 
     async def _turn_away(self, message: Message) -> Receipt:
         at = message.address
-        why = await pairing_commands.refuse_stranger(self._house, message)
+        why = await pairing_commands.refuse_stranger(self._context, message)
         log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
-        self._house.registry.emit(
+        self._context.registry.emit(
             "access:denied", platform=at.platform, user_id=message.user_id, chat_id=at.chat_id, reason=why
         )
         return Receipt("", settled="", decision="stranger")

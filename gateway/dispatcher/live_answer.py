@@ -1,4 +1,7 @@
-"""An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast."""
+"""An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast.
+
+It keeps no text: what the chat shows is kept by the outbox's `Stream`, the present answer by the turn itself.
+"""
 
 import math
 from types import TracebackType
@@ -29,7 +32,6 @@ class LiveAnswer:
         stream: Stream | None = None,
     ) -> None:
         self._stream = stream
-        self._text = ""
         self._engine = engine
         self._subject = records.delta_subject_of(session_key)
         self._turn_id = turn_id
@@ -69,8 +71,7 @@ class LiveAnswer:
         return "".join(pieces), is_void
 
     async def _say(self, text: str, is_void: bool) -> None:
-        self._text = text if is_void else self._text + text
         if self._stream:
-            self._stream.show(self._text)
+            self._stream.add(text, anew=is_void)
         delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})
         await self._engine.publish(self._subject, msgspec.json.encode(delta))

@@ -19,69 +19,69 @@ Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code
 WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
 
 
-async def refuse_stranger(house: DispatcherContext, message: Message) -> str:
+async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
     """Why a stranger was turned away, for whoever watches; in direct messages they are given a code."""
-    code = await house.access.invite(message)
+    code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
     reply = Reply(uuid.uuid4().hex, message.address, UNKNOWN.format(code=code), reply_to=message.id)
-    await house.outbox.post(reply)
+    await context.outbox.post(reply)
     return "no rule names this person, who was given a pairing code"
 
 
-async def approve_pairing(house: DispatcherContext, code: str, by: str) -> PairingUser:
+async def approve_pairing(context: DispatcherContext, code: str, by: str) -> PairingUser:
     """Let in whoever has this code, and tell them.
 
     Raises:
         AccessError: nobody has it.
     """
-    guest = await get_pairings(house).approve(code)
-    house.registry.emit(
+    guest = await get_pairings(context).approve(code)
+    context.registry.emit(
         "access:paired",
         platform=guest.platform,
         user_id=guest.user_id,
         chat_id=guest.chat_id,
         reason=f"approved by {by}",
     )
-    await house.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
+    await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
     return guest
 
 
-async def revoke_pairing(house: DispatcherContext, platform: str, user_id: str) -> PairingUser:
+async def revoke_pairing(context: DispatcherContext, platform: str, user_id: str) -> PairingUser:
     """Let somebody in no more.
 
     Raises:
         AccessError: they were not let in by a code.
     """
-    return await get_pairings(house).revoke(platform, user_id)
+    return await get_pairings(context).revoke(platform, user_id)
 
 
-def list_pairings(house: DispatcherContext) -> dict[str, Any]:
+def list_pairings(context: DispatcherContext) -> dict[str, Any]:
     """Everybody who was let in, and who has asked; without what tells a code."""
-    both = {"people": get_pairings(house).people, "asking": get_pairings(house).asking}
+    both = {"people": get_pairings(context).people, "asking": get_pairings(context).asking}
     return {
         name: [{key: value for key, value in msgspec.to_builtins(one).items() if key != "mark"} for one in guests]
         for name, guests in both.items()
     }
 
 
-def get_pairings(house: DispatcherContext) -> Pairings:
-    if house.access.pairings is None:
+def get_pairings(context: DispatcherContext) -> Pairings:
+    if context.access.pairings is None:
         raise AccessError("this gateway has no pairing")
-    return house.access.pairings
+    return context.access.pairings
 
 
-async def run_pairing_command(house: DispatcherContext, args: str, by: str, platform: str) -> str:
+async def run_pairing_command(context: DispatcherContext, args: str, by: str, platform: str) -> str:
     """What `/pairing` answers to an admin in a chat."""
     verb, _, rest = args.partition(" ")
     try:
         if verb == "approve" and rest:
-            return f"{describe_guest(await approve_pairing(house, rest, by))} may speak now."
+            return f"{describe_guest(await approve_pairing(context, rest, by))} may speak now."
         if verb == "revoke" and rest:
-            return f"{describe_guest(await revoke_pairing(house, platform, rest.strip()))} may speak no more."
+            return f"{describe_guest(await revoke_pairing(context, platform, rest.strip()))} may speak no more."
         if verb:
             return "/pairing takes `approve CODE`, `revoke ID`, or nothing."
-        found = list_pairings(house)
+        found = list_pairings(context)
     except AccessError as error:
         return f"{str(error)[:1].upper()}{str(error)[1:]}."
     rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks to be let in" for one in found["asking"]]

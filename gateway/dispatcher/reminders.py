@@ -1,12 +1,14 @@
-"""What is to be said in a conversation later: each a record of the journal, and a message to the agent when it is due.
+"""What tools of the agent may do in the chat of their turn: say something now, or set a reminder for later.
 
-A reminder comes as a message of the person for whom it was set, with their rights at that time. It has an id of its
+A reminder is a record of the journal, and becomes a message to the agent when it is due.
+
+It comes as a message of the person for whom it was set, with their rights at that time. It has an id of its
 own, so that it comes once, also when the gateway ends between its coming and its removal; what became due while the
 gateway was down comes at the start.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 import anyio
@@ -14,9 +16,11 @@ import anyio.abc
 import msgspec
 
 from gateway import records
+from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
-from gateway.errors import AgentError
-from gateway.messages import Address, Message
+from gateway.errors import AdapterError, AgentError
+from gateway.lanes import LaneTurn
+from gateway.messages import Address, Message, Reply
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
 MOST = 10_000
@@ -28,7 +32,7 @@ AcceptMessage: TypeAlias = Callable[[Message, str], Awaitable[Any]]
 
 
 class Reminder(msgspec.Struct, frozen=True):
-    """One of them."""
+    """A text for the agent, the time at which it is due, and the person and place in whose name it comes."""
 
     id: str
     at: float
@@ -39,7 +43,7 @@ class Reminder(msgspec.Struct, frozen=True):
 
 
 class Reminders:
-    """`run` until cancelled; it alone makes them come."""
+    """All reminders. They come while `run` runs."""
 
     def __init__(self, engine: Engine, accept: AcceptMessage, clock: Callable[[], float] = time.time) -> None:
         self._engine = engine
@@ -48,7 +52,11 @@ class Reminders:
         self._news = anyio.Event()
 
     async def add(self, reminder: Reminder) -> None:
-        """Write it down; setting the same one again changes nothing. AgentError: there are too many."""
+        """Write it down; setting the same one again changes nothing.
+
+        Raises:
+            AgentError: there are too many in this session.
+        """
         if len(await self.of(reminder.session_key)) >= MOST_OF_ONE:
             raise AgentError(f"there are {MOST_OF_ONE} reminders here already; take some back first")
         kept = records.StoredValue(hook=OWNER, key=reminder.id, value=msgspec.to_builtins(reminder))
@@ -73,7 +81,7 @@ class Reminders:
                 await self._news.wait()
 
     async def look(self) -> float:
-        """Let come what is due; the seconds until the next one."""
+        """Send what is due; returns the seconds until the next one."""
         for one in await self._all():
             if (left := one.at - self._clock()) > 0:
                 return left
@@ -90,3 +98,38 @@ class Reminders:
         ]
         kept = {one.key: msgspec.convert(one.value, Reminder) for one in found if isinstance(one, records.StoredValue)}
         return sorted(kept.values(), key=lambda one: one.at)
+
+
+class TurnChat:
+    """Speaks for a turn: what is said is part of the turn's step in the journal, once, however often the turn runs."""
+
+    def __init__(self, turn: LaneTurn, message: Message, context: DispatcherContext, reminders: Reminders) -> None:
+        self._turn = turn
+        self._message = message
+        self._context = context
+        self._reminders = reminders
+
+    async def say(self, text: str, to: str, key: str) -> str:
+        """Say it here, or there.
+
+        Raises:
+            AgentError: there is no such place.
+        """
+        try:
+            address = self._context.resolve_destination(to) if to else self._message.address
+        except AdapterError as error:
+            raise AgentError(str(error)) from None
+        await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text))
+        return "It is being sent."
+
+    async def remind(self, text: str, at: float, key: str) -> str:
+        number = records.token_of(f"{self._turn.turn_id}/{key}")[:6]
+        key_, address = self._turn.session.key, self._message.address
+        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id))
+        return number
+
+    async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
+        return [(one.id, one.at, one.text) for one in await self._reminders.of(self._turn.session.key)]
+
+    async def forget(self, number: str) -> bool:
+        return await self._reminders.remove(self._turn.session.key, number)

@@ -34,7 +34,7 @@ _START = (
 TURN_EVENTS = (
     EventSpec(
         "agent:init",
-        "An agent has been made from the configuration.",
+        "An agent is there: once for each agent in a process, before its first turn.",
         (make_field("agent", "string", "its name"), make_field("kind", "string", "what it is: main, sub-agent")),
     ),
     EventSpec(

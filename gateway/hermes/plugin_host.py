@@ -1,6 +1,6 @@
 """What Hermes plugins give the agent and the people (tools, skills, commands), and what they may ask of the gateway."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,9 @@ import msgspec
 from gateway.access import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
 from gateway.agent.skills import read_skill
-from gateway.commands import Command
+from gateway.commands import Command, CommandResult, RunCommand
+from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, HookError, ModelError
 from gateway.events import Pause
 from gateway.hooks import HookRegistry
@@ -49,7 +51,7 @@ class Plugins:
     def commands(self) -> Iterable[Command]:
         for hook, offers in self._offering.all():
             for one in offers.commands:
-                yield Command(one.name, one.summary, one.usage, run=self._runner(hook.name, one.name))
+                yield Command(one.name, one.summary, self._runner(hook.name, one.name), one.usage)
 
     def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
@@ -62,13 +64,14 @@ class Plugins:
 
         return Tool(offered.name, offered.description, offered.schema, call)
 
-    def _runner(self, hook: str, command: str) -> Callable[[str, Mapping[str, Any]], Awaitable[str]]:
-        async def run(args: str, place: Mapping[str, Any]) -> str:
+    def _runner(self, hook: str, command: str) -> RunCommand:
+        async def run(call: CommandCall) -> CommandResult:
+            asked = build_place_fields(call.message, call.level, call.session) | {"args": call.args}
             try:
-                said = await self._offering.use(hook, f"command:{command}", {**place, "args": args}, COMMAND_TIMEOUT)
+                said = await self._offering.use(hook, f"command:{command}", asked, COMMAND_TIMEOUT)
             except HookError as error:
-                return f"/{command} failed: {error}"
-            return str(said or "")
+                return CommandResult(f"/{command} failed: {error}")
+            return CommandResult(str(said or ""))
 
         return run
 

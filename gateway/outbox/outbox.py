@@ -55,6 +55,11 @@ class Outbox:
         self._clock = clock
         self._platforms: dict[str, PlatformSender] = {}
 
+    @property
+    def platforms(self) -> set[str]:
+        """The platforms that are served now."""
+        return set(self._platforms)
+
     async def serve_platform(
         self, transport: Transport, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:

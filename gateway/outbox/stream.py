@@ -26,7 +26,7 @@ MAX_FAILURES = 3
 
 
 class Stream:
-    """Shows a reply as it grows. `show` is plain, so that no network can slow the writer down."""
+    """Shows a reply as it grows. `add` is plain, so that no network can slow the writer down."""
 
     def __init__(self, reply: Reply, engine: Engine, transport: Transport, pause: float) -> None:
         self.reply = reply
@@ -42,9 +42,9 @@ class Stream:
         self._closing = anyio.Event()
         self._ended = anyio.Event()
 
-    def show(self, text: str) -> None:
-        """The whole text so far; of several within the network's pace only the last is shown."""
-        self._text = text
+    def add(self, text: str, *, anew: bool = False) -> None:
+        """Go on with this text, or begin `anew` with it; what comes within the network's pace is shown together."""
+        self._text = text if anew else self._text + text
         self._news.set()
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.manifest import build_manifest
 from gateway.commands import CommandTable
 from gateway.daemon.gateway import Gateway
+from gateway.dispatcher import BUILT_IN
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Address, Attachment, Button, Message, Receipt, Reply
@@ -261,7 +262,7 @@ async def test_a_line_that_is_silent_is_built_anew(home: House, wire: SlackWire)
 
 
 def test_the_manifest_has_all_that_slack_must_know() -> None:
-    about = build_manifest(CommandTable())
+    about = build_manifest(CommandTable(BUILT_IN))
     names = [one["command"] for one in about["features"]["slash_commands"]]
     assert {"/new", "/stop", "/gateway-status", "/hooks"} <= set(names)
     assert "/status" not in names
@@ -286,4 +287,4 @@ async def test_setup_learns_who_the_app_is_and_what_it_lacks(home: House, wire: 
 
 def test_setup_prints_the_manifest_without_a_token(tmp_path: Path) -> None:
     printed = GatewayProcess(tmp_path / "home").cli("setup", "slack", "--manifest")
-    assert json.loads(printed.stdout) == build_manifest(CommandTable())
+    assert json.loads(printed.stdout) == build_manifest(CommandTable(BUILT_IN))

@@ -12,7 +12,7 @@ from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
-from gateway.dispatcher import Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
+from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
@@ -119,11 +119,10 @@ async def chat(
         sessions=sessions,
         outbox=outbox,
         access=AccessControl(AccessRules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
-        commands=CommandTable(),
-        choose=lambda message, session: agent,
+        commands=CommandTable(BUILT_IN),
         reports=GatewayReports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
         run_id="this run",
-        **house_facts,
+        **({"choose": lambda message, session: agent} | house_facts),
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)

@@ -29,9 +29,9 @@ async def whole(post: Post, text: str) -> None:
 async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> None:
     async with posted(engine) as post:
         live = stream(post)
-        live.show("ab")
+        live.add("ab")
         await shown(post, "ab")
-        live.show("abcd")
+        live.add("cd")
         await shown(post, "abcd")
         await post.say("abc!", name="r", turn_id=TURN)
         await post.told(1)
@@ -45,7 +45,7 @@ async def test_a_text_that_outgrows_a_message_goes_on_in_the_next(engine: Engine
     async with posted(engine) as post:
         live = stream(post)
         for text in ("hello", "hello wor", "hello world, how"):
-            live.show(text)
+            live.add(text, anew=True)
             await whole(post, text)
         await post.say("hello there", name="r", turn_id=TURN)
         await post.told(1)
@@ -57,7 +57,7 @@ async def test_of_texts_that_come_too_fast_the_last_is_shown(engine: Engine) -> 
     async with posted(engine) as post:
         live = stream(post)
         for number in range(1000):
-            live.show(f"{number:04}")
+            live.add(f"{number:04}", anew=True)
         await shown(post, "0999")
         assert len(post.net.calls) < 10
 
@@ -65,11 +65,11 @@ async def test_of_texts_that_come_too_fast_the_last_is_shown(engine: Engine) -> 
 async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine) -> None:
     net = Net()
     async with posted(engine, net) as post:
-        stream(post).show("ab")
+        stream(post).add("ab", anew=True)
         await shown(post, "ab")
     async with posted(engine, net) as post:
         live = stream(post)
-        live.show("again")
+        live.add("again", anew=True)
         await shown(post, "again")
     async with posted(engine, net) as post:
         await post.say("done", name="r", turn_id=TURN)
@@ -79,7 +79,7 @@ async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine)
 
 async def test_a_placeholder_that_a_person_deleted_is_sent_anew(engine: Engine) -> None:
     async with posted(engine) as post:
-        stream(post).show("ab")
+        stream(post).add("ab", anew=True)
         await shown(post, "ab")
         post.net.shown.clear()
         await post.say("done", name="r", turn_id=TURN)
@@ -91,11 +91,11 @@ async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(
     async with posted(engine) as post:
         post.net.ills = [AdapterError("flood", retry_after=0.01), KeyError("oops")]
         live = stream(post)
-        live.show("a")
+        live.add("a", anew=True)
         await until(lambda: len(post.net.ills) == 1)
-        live.show("ab")
+        live.add("ab", anew=True)
         await until(lambda: post.net.ills == [])
-        live.show("abc")
+        live.add("abc", anew=True)
         await post.say("abcd", name="r", turn_id=TURN)
         await post.told(1)
         assert post.net.in_chat() == ["abcd"]
@@ -103,7 +103,7 @@ async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(
 
 async def test_a_stream_in_the_middle_of_a_call_is_waited_for(engine: Engine) -> None:
     async with posted(engine, Net(after=anyio.Event())) as post:
-        stream(post).show("a")
+        stream(post).add("a", anew=True)
         await until(lambda: post.net.shown != {})
         await post.say("ab", name="r", turn_id=TURN)
         await anyio.sleep(0.01)
@@ -127,7 +127,7 @@ async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -
         await post.say("older")
         await until(lambda: post.net.calls != [])
         live = stream(post)
-        live.show("newer")
+        live.add("newer", anew=True)
         await post.told(1)
         await shown(post, "older", "newer")
         await post.say("newest", name="r", turn_id=TURN)
@@ -140,7 +140,7 @@ async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engin
         post.net.ills = [AdapterError("slow down", retry_after=0.1)]
         await post.say("older")
         await until(lambda: post.net.calls != [])
-        stream(post).show("newer")
+        stream(post).add("newer", anew=True)
         await post.say("newer", name="r", turn_id=TURN)
         await post.told(2)
         assert post.net.in_chat() == ["older", "newer"]

@@ -41,4 +41,4 @@ async def keep_menu_current(
 
 def list_menu_rows(table: CommandTable) -> list[tuple[object, ...]]:
     """What people see of the table."""
-    return [(one.name, one.summary, one.usage, one.admin, one.hidden) for one in table.values()]
+    return [(one.name, one.summary, one.usage, one.rights, one.hidden) for one in table.values()]

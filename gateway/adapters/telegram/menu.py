@@ -17,7 +17,7 @@ LONGEST = 256  # characters of what is said about one
 
 def build_commands(table: CommandTable, *, admin: bool) -> list[BotCommand]:
     """A command whose name Telegram cannot write is left out of the menu; typed, it works all the same."""
-    shown = [one for one in table.values() if not one.hidden and (admin or not one.admin) and name_of(one)]
+    shown = [one for one in table.values() if not one.hidden and (admin or one.rights != "admin") and name_of(one)]
     return [BotCommand(name_of(one), one.summary[:LONGEST] or one.name) for one in shown][:MOST]
 
 

@@ -28,6 +28,7 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.control.client import ControlClient
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, ExitCode, NotRunning
 
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     setup, schema = load_setup(args.network), load_settings_schema()
     if setup.manifest and args.manifest:
-        print(json.dumps(setup.manifest(CommandTable()), indent=2))
+        print(json.dumps(setup.manifest(CommandTable(BUILT_IN)), indent=2))
         return int(ExitCode.OK)
     known = dict(load_configuration(schema, home, get_process_environment()).environ)
     values = collect_answers(setup, args, known)

@@ -1,16 +1,22 @@
 """The menu of commands follows the table."""
 
+from typing import Any
+
 import anyio
 
 from gateway.adapters.shared.command_menu import keep_menu_current
-from gateway.commands import Command, CommandTable
+from gateway.commands import Command, CommandResult, CommandTable
 from gateway.hooks import HookRegistry
 from tests.spine import until
 
 
+async def answer(_call: Any) -> CommandResult:
+    return CommandResult("as it was")
+
+
 async def test_a_command_that_a_hook_brings_is_in_the_menu_at_once_and_nothing_is_shown_in_vain() -> None:
     brought: list[Command] = []
-    table = CommandTable((Command("help", "what there is"),), lambda: brought)
+    table = CommandTable((Command("help", "what there is", answer),), lambda: brought)
     menus: list[list[str]] = []
 
     async def show() -> None:
@@ -21,7 +27,7 @@ async def test_a_command_that_a_hook_brings_is_in_the_menu_at_once_and_nothing_i
         await until(lambda: menus == [["help"]], "the first menu")
         registry.emit("hook:loaded", hook="other", reason="loaded")
         await registry.settled()
-        brought += [Command("weather", "how it will be"), Command("news", "what has been")]
+        brought += [Command("weather", "how it will be", answer), Command("news", "what has been", answer)]
         for name in ("weather", "news"):
             registry.emit("hook:loaded", hook=name, reason="loaded")
         await until(lambda: len(menus) > 1, "the second menu")

@@ -126,7 +126,9 @@ async def test_home_is_the_home_channel_of_the_first_network_that_is_served() ->
             await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")
         await room.hear(2)
         assert [(reply.text, reply.address) for reply in room.net.sent] == [("to home", ROOM), ("to net", ROOM)]
-        with pytest.raises(HookError, match=r"'none' has not a home channel; set platforms"):
+        with pytest.raises(HookError, match="none has no home channel; write platform:chat, or set platforms"):
             await grant("daily", "send", {"to": "none", "text": "?"}, "")
+        with pytest.raises(HookError, match=r"send: 'off' is not served here; served: net, none"):
+            await grant("daily", "send", {"to": "off:room", "text": "?"}, "")
         facts = await grant("daily", "facts", {}, "")
         assert [one["name"] for one in facts["networks"]] == ["off", "none", "net"]

@@ -1,0 +1,201 @@
+"""What hooks see of messages, replies and turns: the fields of those events, and what comes of firing them."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gateway import records
+from gateway.access import AccessLevel
+from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
+from gateway.events import Deny, End, Event
+from gateway.hooks import HookRegistry, HookScope
+from gateway.lanes import LaneResult, LaneTurn, TurnStatus
+from gateway.messages import Attachment, Message, Reply
+from gateway.outbox import DeliveryReport, ReplyWithheld
+from gateway.sessions import Session, SessionSwitch
+
+REFUSED = "This was refused."
+
+
+def build_turn_fields(turn: LaneTurn, message: Message, level: AccessLevel, agent: str) -> dict[str, Any]:
+    """The fields that every event of a turn carries."""
+    fields = build_place_fields(message, level, turn.session)
+    fields |= {"turn_id": turn.turn_id, "agent": agent}
+    return fields | ({"resumed": True} if turn.resumed else {})
+
+
+def build_place_fields(message: Message, level: AccessLevel, session: Session) -> dict[str, Any]:
+    """The fields that say who speaks, where, in which session."""
+    at = message.address
+    return {
+        "platform": at.platform,
+        "user_id": message.user_id,
+        "user_name": message.user_name,
+        "scope": level,
+        "chat_id": at.chat_id,
+        "thread_id": at.thread_id,
+        "chat_type": at.chat_type,
+        "session_id": session.session_id,
+        "session_key": session.key,
+    }
+
+
+def build_received_fields(message: Message) -> dict[str, Any]:
+    """The fields of `message:received`, beside those of every event of the turn."""
+    return {
+        "user_name": message.user_name,
+        "message_id": message.id,
+        "text": message.text,
+        "attachments": [dataclasses.asdict(one) for one in message.attachments],
+    }
+
+
+def build_turnover_fields(change: SessionSwitch) -> dict[str, Any]:
+    """The fields of `session:start`."""
+    return {
+        "platform": change.platform,
+        "user_id": change.user_id,
+        "session_id": change.started,
+        "session_key": change.session_key,
+    }
+
+
+def build_ended_fields(change: SessionSwitch) -> dict[str, Any]:
+    """The fields of `session:end` and `session:reset`."""
+    return build_turnover_fields(change) | {
+        "session_id": change.ended,
+        "new_session_id": change.started,
+        "reason": change.reason,
+    }
+
+
+def join_messages(messages: Sequence[Message]) -> Message:
+    """Several messages that one turn answers, as one: the texts in order, every attachment, the last one's place."""
+    if len(messages) == 1:
+        return messages[0]
+    return dataclasses.replace(
+        messages[-1],
+        text="\n\n".join(message.text for message in messages if message.text),
+        attachments=tuple(one for message in messages for one in message.attachments),
+    )
+
+
+def prompt_of(message: Message) -> str:
+    """What the agent is asked: the text, and behind it the files that came along, by the names that they have here."""
+    files = [
+        f"[attached {one.kind}: {one.name or 'without a name'} ({one.media_type}, {one.size} bytes), in {one.path}]"
+        for one in message.attachments
+    ]
+    return "\n".join([*([message.text] if message.text else []), *files])
+
+
+def outcome_text_of(event: Event) -> str:
+    """Returns what a hook wants said in place of an answer."""
+    match event.outcome:
+        case End(reply=reply):
+            return reply
+        case Deny(text=text):
+            return text or REFUSED
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class HookedMessages:
+    """The messages that one turn answers, as the hooks left them.
+
+    What a hook answers itself or refuses drops out, and is answered by `replies`; the others are `left`, and are
+    answered together, as if it had not been said. `status` is the turn's when nothing is left.
+    """
+
+    left: tuple[Message, ...]
+    replies: tuple[Reply, ...]
+    status: TurnStatus
+
+    @property
+    def message(self) -> Message:
+        return join_messages(self.left)
+
+    @property
+    def result(self) -> LaneResult:
+        """The end of a turn that has nothing to answer."""
+        return LaneResult(replies=self.replies, status=self.status)
+
+    def prepend_to(self, result: LaneResult) -> LaneResult:
+        """Returns the end of a turn that answered what is left. One that waits is no end: its hooks are asked again."""
+        return result if result.questions else dataclasses.replace(result, replies=(*self.replies, *result.replies))
+
+
+async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
+    """Fire `message:received` for each message by itself, in their order, before the turn.
+
+    Raises:
+        Pause: a hook asks the person first.
+    """
+    left: list[Message] = []
+    replies: list[Reply] = []
+    status: TurnStatus = "denied"
+    for message in turn.messages:
+        event = await view.run("message:received", **build_received_fields(message))
+        match event.outcome:
+            case End(reply=text):
+                status = "ended"
+            case Deny(text=text):
+                text = text or REFUSED
+            case _:
+                left.append(dataclasses.replace(message, text=event["text"]))
+                continue
+        if text:
+            replies.append(Reply(f"{turn.turn_id}:{message.id}", message.address, text, reply_to=message.id))
+    return HookedMessages(tuple(left), tuple(replies), status)
+
+
+class ReplyHooks:
+    """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them."""
+
+    def __init__(self, registry: HookRegistry, get_workspace: GetWorkspace) -> None:
+        self._registry = registry
+        self._get_workspace = get_workspace
+
+    async def prepare(self, outbound: records.OwedReply) -> Reply:
+        """Returns the reply as its interceptors leave it.
+
+        Raises:
+            ReplyWithheld: one of them denied it.
+        """
+        if not self._registry.wants("message:sending"):
+            return outbound.reply
+        event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
+        if isinstance(event.outcome, Deny):
+            raise ReplyWithheld(event.outcome.text or "a hook denied it")
+        wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
+        return await attach_allowed(
+            dataclasses.replace(outbound.reply, text=str(event["text"])), wanted, self._get_workspace()
+        )
+
+    def sent(self, delivery: DeliveryReport) -> None:
+        ids = [one for part in delivery.message_ids for one in part]
+        self._tell("message:sent", delivery, message_ids=ids)
+
+    def failed(self, delivery: DeliveryReport) -> None:
+        self._tell("message:failed", delivery, error=delivery.error)
+
+    def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:
+        emit: Callable[..., None] = self._registry.emit
+        emit(name, **build_reply_fields(delivery.outbound, delivery.reply), attempts=delivery.attempts, **more)
+
+
+def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, Any]:
+    at = reply.address
+    return {
+        "platform": at.platform,
+        "chat_id": at.chat_id,
+        "thread_id": at.thread_id,
+        "session_id": "",
+        "session_key": outbound.session_key,
+        "turn_id": outbound.turn_id,
+        "text": reply.text,
+        "attachments": [dataclasses.asdict(one) for one in reply.attachments],
+    }
