@@ -19,14 +19,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.timing import beside, loop
 from gateway.engine import NewRecord, SqliteEngine, open_sqlite
 
 ROOT = Path(__file__).parent.parent
 CALLERS = (1, 16, 32, 100)
 WAYS = ("commit", "auto")
 BODY = b"x" * 600
-GOAL_RATIO, GOAL_CALLERS, GOAL_SOON = 10.0, 32, 2e-6
+GOAL_RATIO, GOAL_CALLERS = 10.0, 32
 
 Latencies = list[float]
 
@@ -141,11 +140,6 @@ async def run(folder: Path, rounds: int, seconds: float) -> None:
         async with await open_sqlite(folder / "journal.db") as engine:
             for line in table(await measure(engine, other, rounds, seconds), seconds):
                 print(line)
-            names = {"engine": engine, "Put": NewRecord, "body": BODY}
-            soon = loop("engine.append_soon(Put('gw.ev.x', body))", names, drain="await engine.append()")
-            took = (await beside({"soon": soon}, max(5, rounds)))["soon"]
-            said = f"{verdict(took <= GOAL_SOON)} (at most {GOAL_SOON * 1e6:g} us)"
-            print(f"an append that nobody waits for, on the loop: {took * 1e6:.2f} us  {said}")
 
 
 def main() -> None:

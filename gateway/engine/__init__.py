@@ -13,9 +13,9 @@ from gateway.engine.interface import (
     RequestHandler,
     StopServing,
     Tail,
-    matches,
 )
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
+from gateway.engine.subjects import matches
 from gateway.errors import Conflict, Duplicate, EngineError, EngineTooNew
 
 __all__ = [

@@ -156,13 +156,6 @@ class Engine(Protocol):
         """
         ...
 
-    def append_soon(self, *puts: NewRecord) -> None:
-        """Append without waiting, in order with the other appends.
-
-        What could not be written is counted, logged and told by `health`; a duplicate is no loss.
-        """
-        ...
-
     async def last(self, subject: str) -> Record | None: ...
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
@@ -236,17 +229,6 @@ class RequestHandler(Protocol):
 
 class StopServing(Protocol):
     def __call__(self) -> None: ...
-
-
-def matches(pattern: str, subject: str) -> bool:
-    """Whether the subject falls under the pattern; the one definition that every engine must agree with."""
-    wanted, given = pattern.split("."), subject.split(".")
-    if wanted[-1] == ">":
-        wanted = wanted[:-1]
-        if len(given) <= len(wanted):
-            return False
-        given = given[: len(wanted)]
-    return len(wanted) == len(given) and all(w in ("*", g) for w, g in zip(wanted, given, strict=True))
 
 
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:

@@ -1,9 +1,15 @@
-"""From a consumer's deliveries to workers: each delivery is a doorbell that says "look", to the one worker of its key.
+"""From a consumer's deliveries to workers: each delivery says "look", to the one worker of its key.
 
-Order and truth are in the journal, so a worker needs no more than one doorbell, unacknowledged until it has nothing
-left to do; of any number that come for one key the others are acknowledged together, in one commit. A flood for one key
-passes here in some milliseconds and delays no other. After a crash the one doorbell comes again and brings the worker
-back; one that comes twice, late or out of order does no harm.
+Order and truth are in the journal, so a delivery carries nothing that a worker needs: it only wakes. A worker is made
+by the first delivery of its key, and lives until it has looked and found nothing left. It holds one delivery, the
+newest, unacknowledged for as long: after a crash that one comes again and brings the worker back. All others of its key
+are superfluous. They are acknowledged in tasks beside each other, since the journal puts what is submitted at one time
+into one commit. So a flood for one key passes here in some milliseconds and delays no other. A delivery that comes
+twice, late or out of order does no harm.
+
+No wake-up is lost at the end of a worker either: it looks, finds nothing and no news since it began to look, and
+returns without awaiting anything; `_live` takes it out of the dictionary before it awaits anything. A delivery comes
+either before that, and is news, or after it, and makes a new worker.
 """
 
 import logging
@@ -25,7 +31,7 @@ RELEASE_SECONDS = 1.0
 
 
 class Wakeup:
-    """The one delivery that a worker holds, and the news that it rang."""
+    """The one delivery that a worker holds, and whether one came since it began to look."""
 
     def __init__(self) -> None:
         self._delivery: Delivery | None = None
@@ -33,7 +39,7 @@ class Wakeup:
 
     @property
     def has_news(self) -> bool:
-        """Whether it rang since `listen`."""
+        """Asks whether a delivery came since `listen`."""
         return self._news.is_set()
 
     def notify(self, delivery: Delivery) -> Delivery | None:
@@ -43,11 +49,11 @@ class Wakeup:
         return older if older and older.record.seq != delivery.record.seq else None
 
     def listen(self) -> None:
-        """To be called before looking: what rings from here on is news."""
+        """To be called before looking: what comes from here on is news."""
         self._news = anyio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Until it rings, or the time is over."""
+        """Wait for a delivery, or until the time is over."""
         with anyio.move_on_after(seconds):
             await self._news.wait()
 
@@ -56,7 +62,7 @@ class Wakeup:
             await self._delivery.progress()
 
     async def leave(self, *, is_over: bool) -> None:
-        """Acknowledge when all is done, else let it ring again elsewhere."""
+        """Acknowledge when all is done, else let the delivery come again."""
         if self._delivery:
             await (self._delivery.ack() if is_over else self._delivery.nak())
 
@@ -83,17 +89,17 @@ WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
 
 
 class KeyedWorkers(Generic[WorkerT]):
-    """The workers that live now. `key_of` says whose doorbell a record is (None: nobody's), `make` makes a worker."""
+    """The workers that live now. `key_of` says whose record it is (None: nobody's), `make` makes a worker."""
 
     def __init__(
         self,
         key_of: Callable[[Record], str | None],
         make: Callable[[str], WorkerT],
-        rang: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
+        on_delivery: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
     ) -> None:
         self._key_of = key_of
         self._make = make
-        self._rang = rang
+        self._on_delivery = on_delivery
         self._workers: dict[str, WorkerT] = {}
         self._ended = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -101,26 +107,23 @@ class KeyedWorkers(Generic[WorkerT]):
     def worker(self, key: str) -> WorkerT | None:
         return self._workers.get(key)
 
-    def count(self, is_so: Callable[[WorkerT], bool]) -> int:
-        return sum(map(is_so, self._workers.values()))
-
     async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup) -> None:
-        """Take doorbells until the doors are closed; the workers run in the task group given."""
+        """Take deliveries until `close`; the workers run in the task group given."""
         with self._scope:
             while True:
                 try:
-                    rung = await consumer.fetch(FETCH_COUNT, FETCH_SECONDS)
+                    deliveries = await consumer.fetch(FETCH_COUNT, FETCH_SECONDS)
                 except EngineError as error:
-                    log.warning("no doorbells from the journal now: %s", error)
+                    log.warning("nothing comes from the journal now: %s", error)
                     await anyio.sleep(RETRY_SECONDS)
                     continue
-                superfluous = [older for one in rung if (older := self._ring(one, tasks))]
+                superfluous = [older for one in deliveries if (older := self._dispatch(one, tasks))]
                 async with anyio.create_task_group() as acks:
                     for delivery in superfluous:
                         acks.start_soon(delivery.ack)
 
     async def close(self) -> None:
-        """Take no more doorbells, and wait until all workers have finished."""
+        """Take no more deliveries, and wait until all workers have finished."""
         self._scope.cancel()
         while self._workers:
             self._ended = anyio.Event()
@@ -129,12 +132,12 @@ class KeyedWorkers(Generic[WorkerT]):
             await self._ended.wait()
 
     async def progress(self) -> None:
-        """Say of the doorbells that are held that they are in good hands."""
+        """Say of the deliveries that are held that they are worked on, so that they do not come again."""
         async with anyio.create_task_group() as beats:
             for worker in list(self._workers.values()):
                 beats.start_soon(worker.wakeup.progress)
 
-    def _ring(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
+    def _dispatch(self, delivery: Delivery, tasks: anyio.abc.TaskGroup) -> Delivery | None:
         try:
             key = self._key_of(delivery.record)
         except (GatewayError, ValueError) as error:
@@ -147,14 +150,14 @@ class KeyedWorkers(Generic[WorkerT]):
             worker = self._workers[key] = self._make(key)
             tasks.start_soon(self._live, key, worker)
         superfluous = worker.wakeup.notify(delivery)
-        self._rang(worker, delivery.record)
+        self._on_delivery(worker, delivery.record)
         return superfluous
 
     async def _live(self, key: str, worker: WorkerT) -> None:
         try:
             await worker.run()
         finally:
-            # Before anything is awaited: a doorbell that comes from here on finds no worker and makes a new one.
+            # Before anything is awaited: a delivery that comes from here on finds no worker and makes a new one.
             del self._workers[key]
             self._ended.set()
             with anyio.move_on_after(RELEASE_SECONDS, shield=True):

@@ -195,14 +195,15 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
 
 
 class Signal:
-    """Take hold of the bell that hangs there, look whether there is something to do, and if not wait for that bell.
+    """Wakes all who wait. Take the event first, then look whether there is something to do, and if not wait for it.
 
-    To ring it is to hang up a new one too. So what happens between the look and the wait wakes the sleeper at once.
+    `notify` sets the event and puts a new one in its place. So a notice between the look and the wait wakes the sleeper
+    at once, and nobody need clear anything.
     """
 
     def __init__(self) -> None:
         self.event = asyncio.Event()
 
     def notify(self) -> None:
-        rung, self.event = self.event, asyncio.Event()
-        rung.set()
+        old, self.event = self.event, asyncio.Event()
+        old.set()

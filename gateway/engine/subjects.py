@@ -1,4 +1,4 @@
-"""The grammar of subjects and patterns, and patterns made fast. `interface.matches` defines what they mean."""
+"""The grammar of subjects and patterns, and patterns made fast. `matches` defines what they mean."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -42,6 +42,17 @@ def check_consumer_spec(spec: ConsumerSpec) -> None:
         raise ValueError(
             f"the consumer {spec.name!r} needs a pattern, an ack_wait above 0, a max_inflight of 1 or more"
         )
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether the subject falls under the pattern; the one definition that every engine must agree with."""
+    wanted, given = pattern.split("."), subject.split(".")
+    if wanted[-1] == ">":
+        wanted = wanted[:-1]
+        if len(given) <= len(wanted):
+            return False
+        given = given[: len(wanted)]
+    return len(wanted) == len(given) and all(w in ("*", g) for w, g in zip(wanted, given, strict=True))
 
 
 def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:

@@ -29,20 +29,8 @@ class MemoryEngine(LiveMessages):
         self._ids: dict[str, int] = {}
         self._expiring: list[tuple[float, int]] = []
         self._consumers: dict[str, MemoryConsumer] = {}
-        self._lost = 0
 
     async def append(self, *puts: NewRecord) -> list[int]:
-        return self._append(puts)
-
-    def append_soon(self, *puts: NewRecord) -> None:
-        try:
-            self._append(puts)
-        except Duplicate:
-            pass
-        except (Conflict, ValueError):
-            self._lost += 1
-
-    def _append(self, puts: tuple[NewRecord, ...]) -> list[int]:
         self._look()
         for put in puts:
             check_new_record(put)
@@ -55,7 +43,7 @@ class MemoryEngine(LiveMessages):
         records = [self._keep(put) for put in puts]
         self._spread([(record.seq, record.subject, record.data, record.ts) for record in records])
         for consumer in self._consumers.values():
-            consumer.bell.notify()
+            consumer.signal.notify()
         return [record.seq for record in records]
 
     def _keep(self, put: NewRecord) -> Record:
@@ -125,7 +113,7 @@ class MemoryEngine(LiveMessages):
         consumer = self._consumers.pop(name, None)
         if consumer is not None:
             consumer.is_forgotten = True
-            consumer.bell.notify()
+            consumer.signal.notify()
 
     async def depth(self, name: str) -> int:
         self._look()
@@ -136,13 +124,12 @@ class MemoryEngine(LiveMessages):
 
     async def health(self) -> EngineHealth:
         self._look()
-        detail = f"{self._lost} appends that nobody waited for were lost" if self._lost else "well"
-        return EngineHealth(True, detail, len(self._log), sum(len(record.data) for record in self._log.values()))
+        return EngineHealth(True, "well", len(self._log), sum(len(record.data) for record in self._log.values()))
 
     async def close(self) -> None:
         await super().close()
         for consumer in self._consumers.values():
-            consumer.bell.notify()
+            consumer.signal.notify()
 
 
 @dataclass(slots=True)
@@ -156,7 +143,7 @@ class PendingRecord:
 
 class MemoryConsumer:
     def __init__(self, engine: MemoryEngine, spec: ConsumerSpec, reached: int, clock: Clock) -> None:
-        self.bell = Signal()
+        self.signal = Signal()
         self.owed: dict[int, PendingRecord] = {}
         self.is_forgotten = False
         self._engine = engine
@@ -167,7 +154,7 @@ class MemoryConsumer:
         self.spec = spec
         self.reached = reached
         self.matches = compile_patterns(spec.patterns)
-        self.bell.notify()
+        self.signal.notify()
 
     def forget(self, gone: set[int]) -> None:
         self.owed = {seq: owed for seq, owed in self.owed.items() if seq not in gone}
@@ -175,14 +162,14 @@ class MemoryConsumer:
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
         until = asyncio.get_running_loop().time() + wait
         while True:
-            bell = self.bell.event
+            event = self.signal.event
             taken = self._take(n)
             left = until - asyncio.get_running_loop().time()
             if taken or left <= 0:
                 return cast(list[Delivery], taken)
             due = min((owed.due for owed in self.owed.values()), default=float("inf"))
             with anyio.move_on_after(min(left, due - self._clock.steady())):
-                await bell.wait()
+                await event.wait()
 
     def _take(self, n: int) -> list["MemoryDelivery"]:
         waiting = self._engine.waiting(self.reached, self.matches)
@@ -206,7 +193,7 @@ class MemoryConsumer:
         owed = self.owed.get(delivery.record.seq)
         if owed is not None and owed.attempt == delivery.attempt:
             owed.due = self._clock.steady() + delay
-            self.bell.notify()
+            self.signal.notify()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +204,7 @@ class MemoryDelivery:
 
     async def ack(self) -> None:
         self.consumer.owed.pop(self.record.seq, None)
-        self.consumer.bell.notify()
+        self.consumer.signal.notify()
 
     async def nak(self, delay: float = 0) -> None:
         self.consumer.postpone(self, delay)

@@ -95,23 +95,6 @@ class TestAppend:
         with pytest.raises(ValueError, match="is no pattern"):
             engine.tail(pattern)
 
-    async def test_that_nobody_waits_for_keeps_its_place_in_the_order(self, engine: Engine) -> None:
-        for n in range(100):
-            engine.append_soon(NewRecord("a.x", str(n).encode()))
-        (last,) = await engine.append(NewRecord("a.x", b"end"))
-        found = await engine.read("a.x", limit=1000)
-        assert [record.data for record in found] == [*(str(n).encode() for n in range(100)), b"end"]
-        assert found[-1].seq == last
-
-    async def test_that_nobody_waits_for_tells_its_losses_by_health(self, engine: Engine) -> None:
-        await engine.append(NewRecord("a.x", b"", msg_id="m"))
-        engine.append_soon(NewRecord("a.x", b"", msg_id="m"))
-        engine.append_soon(NewRecord("a.x", b"", expect=99))
-        await engine.append(NewRecord("a.y", b""))
-        health = await engine.health()
-        assert health.ok
-        assert health.detail.startswith("1 append")
-
 
 class TestTimeToLive:
     async def test_ends_a_record_for_every_question(self, engine: Engine, time_of_day: SetClock) -> None:

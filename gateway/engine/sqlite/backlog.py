@@ -1,10 +1,21 @@
 """What is owed to the durable consumers: who has come how far, and what was handed out but not acknowledged.
 
-A consumer's floor is written down when it takes something. Between two takings the log grows by records that do not
-concern it; to look through those again at each taking would make a rare event dear. Therefore each `ConsumerPosition`
-also knows, in memory alone, how far the consumer is known to owe nothing (`reached`): a consumer at the end of the log
-is moved along with every append that does not match it. After a crash the floor is a little behind that, which costs
-one look.
+On the disk a consumer is its `floor` and its rows in `pending` (see `schema`). The floor is written when it takes
+something. Between two takings the log grows by records that do not concern it; to look through those again at each
+taking would make a rare event dear. Therefore each `ConsumerPosition` also knows, in memory alone, how far the consumer
+is known to owe nothing (`reached`), and whether that is the end of the log (`is_at_end`): then a taking that finds no
+append in its own transaction need not look at all, and each append that does not match moves `reached` along. After a
+crash the floor is a little behind, which costs one look.
+
+Memory changes after the commit alone, in `apply_commit`. Until then the positions of a transaction stand in
+`tx.positions`, which goes before `self.positions` for whatever else the same transaction does. The order in
+`apply_commit` is a contract:
+
+1. `tx.committed`: consumers are made and forgotten, acknowledgements counted;
+2. `tx.positions`: how far the takings came, which must not meet a consumer that was not made yet;
+3. what was appended, against those new positions: it raises depths, and ends `is_at_end`;
+4. depths that cannot be reckoned (something was removed that was still to be handed out) become unknown;
+5. `tx.measured`: depths that were counted, which see the whole transaction, and so replace all that was reckoned.
 
 An attempt is counted in the same transaction that hands the record out, and the record is handed out after the
 commit. So a process that dies of a record has had that attempt counted.
@@ -52,7 +63,11 @@ class ConsumerPosition:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatch:
-    """What a consumer got: rows with the number of the attempt; when something falls due; what else to know."""
+    """What a consumer got: rows with the number of the attempt, and `due`, when the next of its pending ones falls due.
+
+    `is_full`: as many are out as may be, so the next acknowledgement makes room for a fetch that waits. `has_more`: the
+    scan ended at its limit before it found anything, so the fetch should look again at once.
+    """
 
     rows: list[tuple[Row, int]]
     due: float | None
@@ -64,12 +79,12 @@ class Backlog:
     """The consumers, by name."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self.places: dict[str, ConsumerPosition] = {}
+        self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
-            self.places[name] = ConsumerPosition(name, tuple(json.loads(patterns)), floor)
+            self.positions[name] = ConsumerPosition(name, tuple(json.loads(patterns)), floor)
 
-    def enter(self, tx: Transaction, spec: ConsumerSpec) -> None:
+    def add(self, tx: Transaction, spec: ConsumerSpec) -> None:
         """Make a consumer, or give it other patterns: they hold from the oldest record that still waits."""
         row = tx.db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         patterns = json.dumps(spec.patterns)
@@ -87,14 +102,14 @@ class Backlog:
             " ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns, floor = excluded.floor",
             (spec.name, patterns, floor),
         )
-        tx.places[spec.name] = (floor, False)
+        tx.positions[spec.name] = (floor, False)
         tx.consumers_to_wake.add(spec.name)
         tx.committed.append(lambda: self._put(spec.name, ConsumerPosition(spec.name, spec.patterns, floor)))
 
     def forget(self, tx: Transaction, name: str) -> None:
         tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
         tx.db.execute("DELETE FROM consumer WHERE name = ?", (name,))
-        tx.places.pop(name, None)
+        tx.positions.pop(name, None)
         tx.consumers_to_wake.add(name)
         tx.committed.append(lambda: self._put(name, None))
 
@@ -114,19 +129,19 @@ class Backlog:
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Row, int]], bool]:
         """Rows never handed out, and whether one should look further."""
-        place = self.places[spec.name]
-        reached, is_at_end = tx.places.get(place.name, (place.reached, place.is_at_end))
+        position = self.positions[spec.name]
+        reached, is_at_end = tx.positions.get(position.name, (position.reached, position.is_at_end))
         if wanted <= 0 or (is_at_end and not tx.appended):
             return [], False
-        found, seen, is_at_end = log_table.scan(tx.db, reached, place.matches, wanted, SCAN_LIMIT)
-        tx.places[place.name] = (seen, is_at_end)
+        found, seen, is_at_end = log_table.scan(tx.db, reached, position.matches, wanted, SCAN_LIMIT)
+        tx.positions[position.name] = (seen, is_at_end)
         rows = [row for row in (log_table.read_row(tx.db, seq, tx.wall) for seq in found) if row is not None]
         if len(rows) < len(found):
-            tx.consumers_to_recount.add(place.name)
+            tx.consumers_to_recount.add(position.name)
         for row in rows:
             _insert_pending(tx, spec, row[0])
         if rows:
-            tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, place.name))
+            tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
         return [(row, 1) for row in rows], not rows and not is_at_end
 
     def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
@@ -153,34 +168,34 @@ class Backlog:
 
     def write_floors(self, tx: Transaction) -> None:
         """Write down how far the consumers are known to have come."""
-        for place in self.places.values():
+        for position in self.positions.values():
             query = "UPDATE consumer SET floor = ? WHERE name = ? AND floor < ?"
-            tx.db.execute(query, (place.reached, place.name, place.reached))
+            tx.db.execute(query, (position.reached, position.name, position.reached))
 
-    def count(self, tx: Transaction) -> None:
+    def count_depths(self, tx: Transaction) -> None:
         """Before the commit, when all else is done: the depths that were asked for."""
-        for name in tx.counted & self.places.keys():
-            place = self.places[name]
+        for name in tx.depths_wanted & self.positions.keys():
+            position = self.positions[name]
             (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()
             rows = tx.db.execute(
                 "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)",
-                (self._reached(tx, name, place.reached), tx.wall),
+                (self._reached(tx, name, position.reached), tx.wall),
             )
-            depth = int(out) + sum(place.matches(subject) for (subject,) in rows)
-            tx.measured.append(partial(place.measure, depth))
+            depth = int(out) + sum(position.matches(subject) for (subject,) in rows)
+            tx.measured.append(partial(position.measure, depth))
 
-    def settle(self, tx: Transaction) -> None:
-        """The transaction stands: remember what follows from it."""
+    def apply_commit(self, tx: Transaction) -> None:
+        """The transaction stands: remember what follows from it, in the order that is described at the top."""
         for act in tx.committed:
             act()
-        for name, (reached, is_at_end) in tx.places.items():
-            self.places[name].reached, self.places[name].is_at_end = reached, is_at_end
+        for name, (reached, is_at_end) in tx.positions.items():
+            self.positions[name].reached, self.positions[name].is_at_end = reached, is_at_end
         if tx.appended:
             self._follow(tx)
         removed = max(tx.removed, default=0)
-        for place in self.places.values():
-            if place.name in tx.consumers_to_recount or removed > place.reached:
-                place.depth = None
+        for position in self.positions.values():
+            if position.name in tx.consumers_to_recount or removed > position.reached:
+                position.depth = None
         for act in tx.measured:
             act()
 
@@ -188,40 +203,40 @@ class Backlog:
         """Move along those that what was appended does not concern."""
         concerned: dict[str, int] = {}
         for seq, subject, _, _ in tx.appended:
-            for place in self._find_concerned(subject):
-                place.add(1)
-                concerned[place.name] = seq
+            for position in self._find_concerned(subject):
+                position.add(1)
+                concerned[position.name] = seq
         tx.consumers_to_wake.update(concerned)
         end = tx.appended[-1][0]
-        for place in self.places.values():
-            if place.is_at_end and concerned.get(place.name, 0) > place.reached:
-                place.is_at_end = False
-            elif place.is_at_end:
-                place.reached = end
+        for position in self.positions.values():
+            if position.is_at_end and concerned.get(position.name, 0) > position.reached:
+                position.is_at_end = False
+            elif position.is_at_end:
+                position.reached = end
 
     def _find_concerned(self, subject: str) -> tuple[ConsumerPosition, ...]:
-        places = self._concerned.get(subject)
-        if places is None:
+        positions = self._concerned.get(subject)
+        if positions is None:
             if len(self._concerned) == MAX_CACHED_SUBJECTS:
                 self._concerned.clear()
-            places = tuple(place for place in self.places.values() if place.matches(subject))
-            self._concerned[subject] = places
-        return places
+            positions = tuple(position for position in self.positions.values() if position.matches(subject))
+            self._concerned[subject] = positions
+        return positions
 
     def _reached(self, tx: Transaction, name: str, floor: int) -> int:
-        place = self.places.get(name)
-        return tx.places[name][0] if name in tx.places else place.reached if place else floor
+        position = self.positions.get(name)
+        return tx.positions[name][0] if name in tx.positions else position.reached if position else floor
 
     def _adjust_depth(self, name: str, count: int) -> None:
-        if name in self.places:
-            self.places[name].add(count)
+        if name in self.positions:
+            self.positions[name].add(count)
 
-    def _put(self, name: str, place: ConsumerPosition | None) -> None:
+    def _put(self, name: str, position: ConsumerPosition | None) -> None:
         self._concerned.clear()
-        if place is None:
-            self.places.pop(name, None)
+        if position is None:
+            self.positions.pop(name, None)
         else:
-            self.places[name] = place
+            self.positions[name] = position
 
 
 def _take_due(tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Row, int]]:

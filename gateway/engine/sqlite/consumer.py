@@ -1,4 +1,14 @@
-"""A durable consumer as its users on the loop see it: it sleeps until something may be there, and never polls."""
+"""A durable consumer as its users on the loop see it: it sleeps until something may be there, and never polls.
+
+A fetch wakes up for four reasons: an append or a postponement that concerns the consumer (`signal`), a pending record
+that falls due, room after an acknowledgement where as many were out as may be, or the end of its wait. The signal's
+event is taken before the look: an append that comes between the look and the wait sets that very event, and is not
+missed.
+
+A journal that is ill (a full disk) is no error for who fetches: he gets nothing, and the next look is a second later.
+A fetch that is cancelled in the middle of the taking gives back what it gets, as if it had never been handed out: the
+attempt is taken back as well.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -30,7 +40,7 @@ class SqliteConsumer:
         self._thread = thread
         self._condition = condition
         self._clock = clock
-        self.bell = Signal()
+        self.signal = Signal()
         self._due: float | None = None
         self._is_full = False
 
@@ -38,17 +48,17 @@ class SqliteConsumer:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
-            bell = self.bell.event
+            event = self.signal.event
             taken, pause = await self._try_to_take(n)
             left = until - loop.time()
             if taken.rows or (left <= 0 and not taken.has_more):
                 return [SqliteDelivery(Record(*row), attempt, self) for row, attempt in taken.rows]
             if not taken.has_more:
                 with anyio.move_on_after(min(left, pause)):
-                    await bell.wait()
+                    await event.wait()
 
     async def _try_to_take(self, n: int) -> tuple[FetchedBatch, float]:
-        """What there is, and for how long it makes no sense to look again unless the bell rings."""
+        """What there is, and for how long it makes no sense to look again unless the signal comes."""
         try:
             taken = await self._take(n)
         except EngineError:
@@ -60,7 +70,7 @@ class SqliteConsumer:
         self._due = taken.due
         if earlier:
             # The others who wait do not know yet when to wake up.
-            self.bell.notify()
+            self.signal.notify()
         return taken, float("inf") if taken.due is None else taken.due - self._clock.steady()
 
     async def _take(self, n: int) -> FetchedBatch:
@@ -81,7 +91,7 @@ class SqliteConsumer:
         with suppress(EngineError):
             await self._thread.submit(partial(self._backlog.acknowledge, name=self.spec.name, seq=seq))
         if self._is_full:
-            self.bell.notify()
+            self.signal.notify()
 
     async def postpone(self, delivery: "SqliteDelivery", delay: float) -> None:
         seq, attempt = delivery.record.seq, delivery.attempt
@@ -91,6 +101,8 @@ class SqliteConsumer:
 
 @dataclass(frozen=True, slots=True)
 class SqliteDelivery:
+    """One record in the hands of whoever fetched it."""
+
     record: Record
     attempt: int
     consumer: SqliteConsumer

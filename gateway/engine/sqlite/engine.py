@@ -8,18 +8,16 @@ import anyio
 
 from gateway.engine.interface import Clock, ConsumerSpec, EngineHealth, NewRecord, Record
 from gateway.engine.live_messages import LiveMessages
-from gateway.engine.sqlite import log_table as records
+from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
-from gateway.engine.sqlite.job_thread import JobThread, ThreadJob
+from gateway.engine.sqlite.job_thread import JobThread
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.record_cache import RecordCache
 from gateway.engine.sqlite.schema import get_used_bytes
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
-from gateway.errors import Duplicate, EngineError
 
-MAX_QUEUED_APPENDS = 50_000
 PURGE_LIMIT = 500
 SLOW_DISK_SECONDS = 5.0
 MAX_SEQ = (1 << 63) - 1
@@ -58,7 +56,6 @@ class SqliteEngine(LiveMessages):
         self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
         self._recent = RecordCache()
         self._consumers: dict[str, SqliteConsumer] = {}
-        self._lost = 0
 
     async def start(self) -> None:
         await self._writing.start()
@@ -66,29 +63,13 @@ class SqliteEngine(LiveMessages):
         self._begin_epoch(self._writer.epoch)
 
     async def append(self, *puts: NewRecord) -> list[int]:
-        return await self._writing.submit(partial(records.append, puts=puts))
-
-    def append_soon(self, *puts: NewRecord) -> None:
-        if self._writing.waiting < MAX_QUEUED_APPENDS:
-            self._writing.post(partial(records.append, puts=puts), self._count_lost)
-        else:
-            self._lose(EngineError(f"{MAX_QUEUED_APPENDS} operations wait for the disk already"))
-
-    def _count_lost(self, job: ThreadJob[Transaction, list[int]]) -> None:
-        if job.error is not None and not isinstance(job.error, Duplicate):
-            self._lose(job.error)
-
-    def _lose(self, error: Exception) -> None:
-        self._lost += 1
-        # At 1, 2, 4, 8 and so on: a full disk must not fill the log as well.
-        if self._lost & (self._lost - 1) == 0:
-            log.warning("%d appends that nobody waited for were lost so far: %s", self._lost, error)
+        return await self._writing.submit(partial(log_table.append, puts=puts))
 
     async def last(self, subject: str) -> Record | None:
         check_subject(subject)
         self._check_open()
         known = self._recent.last(subject, self._clock.wall())
-        return known or await self._reading.submit(lambda db: records.read_last(db, subject, self._clock.wall()))
+        return known or await self._reading.submit(lambda db: log_table.read_last(db, subject, self._clock.wall()))
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
         check_pattern(pattern)
@@ -96,7 +77,7 @@ class SqliteEngine(LiveMessages):
         if (known := self._recent.read(pattern, after, limit, self._clock.wall())) is not None:
             return known
         end = self._recent.end
-        found = await self._reading.submit(lambda db: records.read(db, pattern, after, limit, self._clock.wall()))
+        found = await self._reading.submit(lambda db: log_table.read(db, pattern, after, limit, self._clock.wall()))
         if not found and end > after and limit > 0:
             self._recent.note_empty_range(pattern, after, end)
         return found
@@ -108,20 +89,20 @@ class SqliteEngine(LiveMessages):
         seen: int | None = after
         while seen is not None:
             some, seen = await self._writing.submit(
-                partial(records.purge, pattern=pattern, after=seen, upto=end, limit=PURGE_LIMIT)
+                partial(log_table.purge, pattern=pattern, after=seen, upto=end, limit=PURGE_LIMIT)
             )
             purged += some
         return purged
 
     async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer:
         check_consumer_spec(spec)
-        await self._writing.submit(lambda tx: self._writer.backlog.enter(tx, spec))
+        await self._writing.submit(lambda tx: self._writer.backlog.add(tx, spec))
         consumer = self._consumers.get(spec.name)
         if consumer is None:
             consumer = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
             self._consumers[spec.name] = consumer
         consumer.spec = spec
-        consumer.bell.notify()
+        consumer.signal.notify()
         return consumer
 
     async def forget_consumer(self, name: str) -> None:
@@ -129,10 +110,10 @@ class SqliteEngine(LiveMessages):
 
     async def depth(self, name: str) -> int:
         self._check_open()
-        while (place := self._writer.backlog.places.get(name)) is not None:
-            if place.depth is not None:
-                return place.depth
-            await self._writing.submit(lambda tx: tx.counted.add(name))
+        while (position := self._writer.backlog.positions.get(name)) is not None:
+            if position.depth is not None:
+                return position.depth
+            await self._writing.submit(lambda tx: tx.depths_wanted.add(name))
         return 0
 
     async def health(self) -> EngineHealth:
@@ -142,8 +123,6 @@ class SqliteEngine(LiveMessages):
         words = [self._condition.fault, self._writer.note]
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
-        if self._lost:
-            words.append(f"{self._lost} appends that nobody waited for were lost since the start")
         size = 0 if self._condition.is_damaged else await self._reading.submit(get_used_bytes)
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
         return EngineHealth(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
@@ -155,7 +134,7 @@ class SqliteEngine(LiveMessages):
             await self._writing.stop()
             await super().close()
             for consumer in self._consumers.values():
-                consumer.bell.notify()
+                consumer.signal.notify()
 
     def _announce(self, tx: Transaction) -> None:
         """A transaction stands: on the loop, before its callers are told."""
@@ -164,4 +143,4 @@ class SqliteEngine(LiveMessages):
         for name in tx.consumers_to_wake:
             consumer = self._consumers.get(name)
             if consumer is not None:
-                consumer.bell.notify()
+                consumer.signal.notify()

@@ -1,8 +1,16 @@
 """A thread that works through jobs, and tells the event loop of many at once.
 
-The loop never waits for the thread and the thread never for the loop: a job goes over by one queue, and what became
-of a whole batch comes back by one call. A caller that is cancelled leaves its job in the queue; the job is done all
-the same, and nobody is told.
+The loop never waits for the thread and the thread never for the loop. A job goes over by one queue, and what became of
+a whole batch comes back by one call. A caller that is cancelled leaves its job in the queue; the job is done all the
+same, and nobody hears of it.
+
+Each field belongs to one side. The loop has `waiting`, `is_closed` and `_round`, the jobs of this turn of the loop:
+waking the thread for each job would cost more than the job, so the first one of a turn schedules `_hand_over`, which
+puts them all into the queue at once. The thread has `_left`, the jobs that were taken out of the queue and are beyond
+MAX_BATCH. Between the two stand the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
+
+The end is a mark in the queue, behind all that was handed over. Where `_gather` meets it after other jobs it puts it
+back, so that those are done first and the next round finds the mark alone.
 """
 
 import asyncio
@@ -27,17 +35,14 @@ ResourceT = TypeVar("ResourceT")
 
 
 class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
-    """Work to do with the thread's resource, and what became of it: for a future, or for whoever asked to be told."""
+    """Work to do with the thread's resource, and what became of it. Without a future nobody waits for the outcome."""
 
     work: Callable[[ResourceT], T]
     future: "asyncio.Future[T] | None" = None
-    told: "Callable[[ThreadJob[ResourceT, T]], None] | None" = None
     value: T | None = None
     error: Exception | None = None
 
-    def tell(self) -> None:
-        if self.told is not None:
-            self.told(self)
+    def resolve(self) -> None:
         if self.future is None or self.future.done():
             return
         if self.error is not None:
@@ -47,7 +52,7 @@ class ThreadJob(msgspec.Struct, Generic[ResourceT, T]):
 
 
 class JobHandler(Protocol[ResourceT]):
-    """What a thread does: all but `told` runs on it."""
+    """What a thread does; all of it runs on the thread."""
 
     def open(self) -> None: ...
 
@@ -56,19 +61,18 @@ class JobHandler(Protocol[ResourceT]):
         ...
 
     def rest(self) -> float | None:
-        """The chance to do something of one's own between the jobs; returns how long to wait at most for the next."""
+        """Do something of one's own between the jobs; returns how long to wait at most for the next, None for ever."""
         ...
 
     def close(self) -> None: ...
 
 
 class JobThread(Generic[ResourceT]):
-    """One thread with one duty."""
+    """One thread and the handler of its jobs."""
 
-    def __init__(self, name: str, duty: JobHandler[ResourceT]) -> None:
-        self._duty = duty
+    def __init__(self, name: str, handler: JobHandler[ResourceT]) -> None:
+        self._handler = handler
         self._loop = asyncio.get_running_loop()
-        # Jobs of one round of the loop go over together: waking the thread for each would cost more than the job.
         self._round: list[ThreadJob[ResourceT, Any]] = []
         self._queue: SimpleQueue[list[ThreadJob[ResourceT, Any]]] = SimpleQueue()
         self._left: list[ThreadJob[ResourceT, Any]] = []
@@ -79,12 +83,12 @@ class JobThread(Generic[ResourceT]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     async def start(self) -> None:
-        """Raises what the duty raised at its opening."""
+        """Raises what the handler raised at its opening."""
         self._thread.start()
         await asyncio.shield(self._began)
 
     async def stop(self) -> None:
-        """Everything handed over before is done when this returns."""
+        """End the thread; everything handed over before is done when this returns."""
         if not self.is_closed:
             self.is_closed = True
             self._hand_over()
@@ -93,15 +97,14 @@ class JobThread(Generic[ResourceT]):
             await asyncio.shield(self._ended)
 
     def submit(self, work: Callable[[ResourceT], T]) -> "asyncio.Future[T]":
+        """Hand work over; the future gets its result, or what it raised."""
         future: asyncio.Future[T] = self._loop.create_future()
         self._post(ThreadJob(work, future))
         return future
 
-    def post(
-        self, work: Callable[[ResourceT], T], told: Callable[[ThreadJob[ResourceT, T]], None] | None = None
-    ) -> None:
-        """Without a future; `told`, where given, is called on the loop when the job is over."""
-        self._post(ThreadJob(work, None, told))
+    def post(self, work: Callable[[ResourceT], T]) -> None:
+        """Submit work whose outcome nobody waits for."""
+        self._post(ThreadJob(work))
 
     def _post(self, job: ThreadJob[ResourceT, Any]) -> None:
         if self.is_closed:
@@ -118,20 +121,20 @@ class JobThread(Generic[ResourceT]):
 
     def _run(self) -> None:
         try:
-            self._duty.open()
+            self._handler.open()
         except BaseException as error:  # noqa: BLE001 - the opener is told whatever it was
-            self._tell(self._began.set_exception, error)
-            self._tell(self._ended.set_result, None)
+            self._call_loop(self._began.set_exception, error)
+            self._call_loop(self._ended.set_result, None)
             return
-        self._tell(self._began.set_result, None)
+        self._call_loop(self._began.set_result, None)
         try:
             while jobs := self._gather():
                 self._do(jobs)
         finally:
             try:
-                self._duty.close()
+                self._handler.close()
             finally:
-                self._tell(self._ended.set_result, None)
+                self._call_loop(self._ended.set_result, None)
 
     def _gather(self) -> list[ThreadJob[ResourceT, Any]]:
         """What there is to do, at least one job; an empty list at the end."""
@@ -142,7 +145,7 @@ class JobThread(Generic[ResourceT]):
             except Empty:
                 break
             if not more:
-                self._queue.put(NO_MORE_JOBS)
+                self._queue.put(NO_MORE_JOBS)  # for the next round: these jobs come first
                 break
             jobs += more
         self._left = jobs[MAX_BATCH:]
@@ -151,30 +154,30 @@ class JobThread(Generic[ResourceT]):
     def _await_jobs(self) -> list[ThreadJob[ResourceT, Any]]:
         while True:
             try:
-                return self._queue.get(timeout=self._duty.rest())
+                return self._queue.get(timeout=self._handler.rest())
             except Empty:
                 continue
 
     def _do(self, jobs: list[ThreadJob[ResourceT, Any]]) -> None:
         try:
-            news = self._duty.serve(jobs)
+            after = self._handler.serve(jobs)
         except Exception as error:
             # A fault of ours must not leave the callers waiting for ever.
             log.exception("the journal's thread failed")
-            news = None
+            after = None
             for job in jobs:
                 job.error = EngineError(f"the journal failed: {error!r}")
 
-        def tell() -> None:
+        def report() -> None:
             self.waiting -= len(jobs)
-            if news is not None:
-                news()
+            if after is not None:
+                after()
             for job in jobs:
-                job.tell()
+                job.resolve()
 
-        self._tell(tell)
+        self._call_loop(report)
 
-    def _tell(self, call: Callable[..., object], *args: object) -> None:
-        # A loop that was closed without closing us has nobody left to be told.
+    def _call_loop(self, call: Callable[..., object], *args: object) -> None:
+        # A loop that was closed without closing us has nobody left who waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *args)

@@ -31,14 +31,14 @@ class Transaction:
     appended: list[Row] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
     # When, by the wall clock, the time of each of the appended is over, and of the first of them.
-    over: dict[int, float] = field(default_factory=dict)
-    over_at: float = math.inf
+    expiries: dict[int, float] = field(default_factory=dict)
+    next_expiry: float = math.inf
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.
     consumers_to_recount: set[str] = field(default_factory=set)
     consumers_to_wake: set[str] = field(default_factory=set)
-    places: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    counted: set[str] = field(default_factory=set)
+    positions: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    depths_wanted: set[str] = field(default_factory=set)
     # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.
     committed: list[Callable[[], None]] = field(default_factory=list)
     measured: list[Callable[[], None]] = field(default_factory=list)
@@ -90,8 +90,8 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
     ).lastrowid
     assert seq is not None
     if expires is not None:
-        tx.over[seq] = expires
-        tx.over_at = min(tx.over_at, expires)
+        tx.expiries[seq] = expires
+        tx.next_expiry = min(tx.next_expiry, expires)
     tx.appended.append((seq, put.subject, put.data, tx.wall))
     return seq
 

@@ -1,17 +1,22 @@
 """The newest records in memory, so that whoever asks for what was just written need not wake the reading thread.
 
-Only this process writes, and every commit passes here before its callers are told. So behind some sequence, the
+Only this process writes, and every commit passes here before its callers hear of it. So behind some sequence, the
 `floor`, memory has all that there is, and a question about what comes after it is answered at once. In a busy gateway
-nearly all questions are of that kind: whoever has finished something asks whether there is more. Those for what was
-never written (approvals that nobody gave) cost one look at the disk: `quiet` remembers up to where nothing was found.
+nearly all questions are of that kind: whoever has finished something asks whether there is more.
+
+`read` knows three cases. Behind the floor it answers. Before it, it asks `empty_ranges`, which remembers that a pattern
+matched nothing between two sequences: if that reaches up to the floor, memory answers for the rest. (That serves
+patterns of what was never written, such as approvals that nobody gave: one look at the disk, then none.) Else it does
+not know, and says None. The floor only rises: what has left memory never comes back, so no answer ever has a gap.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
-from gateway.engine.interface import Record, matches
+from gateway.engine.interface import Record
 from gateway.engine.sqlite.log_table import Transaction
+from gateway.engine.subjects import matches
 
 MAX_RECORDS = 2048
 MAX_BYTES = 2_000_000
@@ -26,16 +31,16 @@ class RecordCache:
         self._floor: int | None = None
         self._size = 0
         self._records: OrderedDict[int, Record] = OrderedDict()
-        self._over: dict[int, float] = {}
+        self._expiries: dict[int, float] = {}
         self._seqs: dict[str, deque[int]] = {}
-        self._shelves: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
-        self._quiet: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: under each of its names
+        self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     def follow(self, tx: Transaction) -> None:
         """A transaction stands."""
         for row in tx.appended:
             self._keep(Record(*row))
-        self._over.update(tx.over)
+        self._expiries.update(tx.expiries)
         for seq in tx.removed:
             self._drop(seq)
         while len(self._records) > MAX_RECORDS or self._size > MAX_BYTES:
@@ -46,27 +51,27 @@ class RecordCache:
         return next(self._alive(reversed(self._seqs.get(subject, ())), wall), None)
 
     def read(self, pattern: str, after: int, limit: int, wall: float) -> list[Record] | None:
-        name, quiet = _index_key_of(pattern), self._quiet.get((pattern, after), after)
-        if self._floor is None or quiet < self._floor or not name:
+        name, empty_until = _index_key_of(pattern), self._empty_ranges.get((pattern, after), after)
+        if self._floor is None or empty_until < self._floor or not name:
             return None
-        newer = takewhile(lambda seq: seq > quiet, reversed(self._seqs.get(name, ())))
+        newer = takewhile(lambda seq: seq > empty_until, reversed(self._seqs.get(name, ())))
         found = self._alive(reversed(list(newer)), wall)
         if name.startswith("*."):
             found = (record for record in found if matches(pattern, record.subject))
         answer = list(islice(found, limit))
-        if quiet > after and not answer:
+        if empty_until > after and not answer:
             self.note_empty_range(pattern, after, self.end)
         return answer
 
     def note_empty_range(self, pattern: str, after: int, end: int) -> None:
         """Nothing matches between these two sequences."""
-        self._quiet[pattern, after] = end
-        self._quiet.move_to_end((pattern, after))
-        if len(self._quiet) > MAX_EMPTY_RANGES:
-            self._quiet.popitem(last=False)
+        self._empty_ranges[pattern, after] = end
+        self._empty_ranges.move_to_end((pattern, after))
+        if len(self._empty_ranges) > MAX_EMPTY_RANGES:
+            self._empty_ranges.popitem(last=False)
 
     def _alive(self, seqs: Iterable[int], wall: float) -> Iterator[Record]:
-        return (self._records[seq] for seq in seqs if seq not in self._over or self._over[seq] > wall)
+        return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > wall)
 
     def _keep(self, record: Record) -> None:
         if self._floor is None:
@@ -74,24 +79,24 @@ class RecordCache:
         self.end = record.seq
         self._records[record.seq] = record
         self._size += len(record.data)
-        shelves = self._shelves.get(record.subject)
-        if shelves is None:
-            shelves = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(record.subject))
-            self._shelves[record.subject] = shelves
-        for seqs in shelves:
+        indexes = self._indexes.get(record.subject)
+        if indexes is None:
+            indexes = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(record.subject))
+            self._indexes[record.subject] = indexes
+        for seqs in indexes:
             seqs.append(record.seq)
 
     def _drop(self, seq: int) -> None:
         record = self._records.pop(seq, None)
         if record is None:
             return
-        self._over.pop(seq, None)
+        self._expiries.pop(seq, None)
         self._size -= len(record.data)
-        shelves = self._shelves[record.subject]
-        for seqs in shelves:
+        indexes = self._indexes[record.subject]
+        for seqs in indexes:
             seqs.remove(seq)
-        if not shelves[0]:
-            del self._shelves[record.subject]
+        if not indexes[0]:
+            del self._indexes[record.subject]
             for name in _index_keys_of(record.subject):
                 if not self._seqs[name]:
                     del self._seqs[name]

@@ -12,6 +12,14 @@ that is refused (a conflict, a duplicate) has changed nothing and the others go 
 the whole batch is rolled back and each operation is tried alone: only the culprit, or all if it is the disk, gets the
 error. A caller hears of success after COMMIT returned, never before.
 
+Two rules follow for whatever is submitted. It may run twice, so it must be repeatable. And it may run in vain, so it
+changes nothing but the database and the Transaction: what is to be remembered in memory goes into `tx.committed`, which
+is called after COMMIT. The writer keeps to that itself: `records` and `_next_expiry` change after COMMIT alone.
+
+Records whose time is over are removed first in each transaction, so that a message id of theirs is free for the
+operations that follow, but at most EXPIRE_LIMIT at a time, so that no caller waits behind a large removal. The rest
+goes with the next transactions or in the pauses, and every question leaves it out besides (see `log_table`).
+
 A full disk fails the callers, and `health` says so until there is room again, which the thread looks for by itself.
 """
 
@@ -35,7 +43,7 @@ EXPIRE_LIMIT = 500
 
 
 class JournalWriter:
-    """The duty of the writing thread. What has no underscore may be looked at from the loop."""
+    """Does the jobs of the writing thread. What has no underscore may be looked at from the loop."""
 
     def __init__(
         self,
@@ -77,7 +85,7 @@ class JournalWriter:
         self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
         self._db.execute("COMMIT")
         (self.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
-        self._over_at = log_table.read_next_expiry(self._db)
+        self._next_expiry = log_table.read_next_expiry(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
         self._identity = get_file_identity(self._path)
@@ -94,7 +102,10 @@ class JournalWriter:
             self._announce(tx)
 
     def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
-        """Do the jobs in one transaction, or if that fails each in its own."""
+        """Do the jobs in one transaction, or if that fails each in its own; the transactions that stand.
+
+        The recursion is one level deep: a job that fails by itself is not divided further.
+        """
         tx = Transaction(self._db, self._clock.wall(), self._clock.steady())
         try:
             self._begin()
@@ -102,12 +113,12 @@ class JournalWriter:
             self._fail(jobs, error)
             return []
         try:
-            if tx.wall >= self._over_at:
+            if tx.wall >= self._next_expiry:
                 log_table.expire(tx, EXPIRE_LIMIT)
             for job in jobs:
                 self._attempt(job, tx)
-            self.backlog.count(tx)
-            over_at = log_table.read_next_expiry(self._db) if tx.removed else min(self._over_at, tx.over_at)
+            self.backlog.count_depths(tx)
+            next_expiry = log_table.read_next_expiry(self._db) if tx.removed else min(self._next_expiry, tx.next_expiry)
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             self._roll_back()
@@ -115,9 +126,9 @@ class JournalWriter:
                 return [tx for job in jobs for tx in self._commit([job])]
             self._fail(jobs, error)
             return []
-        self._over_at = over_at
+        self._next_expiry = next_expiry
         self.records += len(tx.appended) - len(tx.removed)
-        self.backlog.settle(tx)
+        self.backlog.apply_commit(tx)
         return [tx]
 
     def _begin(self) -> None:
@@ -131,8 +142,9 @@ class JournalWriter:
 
     def _attempt(self, job: ThreadJob[Transaction, Any], tx: Transaction) -> None:
         """Do one job; an error is its own affair as long as it has written nothing."""
+        # Counts every row that this connection ever changed, so it tells whether the job has written.
         before = self._db.total_changes
-        job.error = None
+        job.error = None  # of an earlier try, in a batch that was rolled back
         try:
             job.value = job.work(tx)
         except sqlite3.Error:
@@ -173,7 +185,7 @@ class JournalWriter:
 
 
 class JournalReader:
-    """The duty of the reading thread."""
+    """Does the jobs of the reading thread: it sees what is committed, and never waits for the writer (WAL)."""
 
     def __init__(self, path: Path, condition: FaultState) -> None:
         self._path = path

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from gateway import records
-from gateway.engine.interface import matches
+from gateway.engine.subjects import matches
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")

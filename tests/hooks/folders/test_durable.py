@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.engine.interface import Engine, matches
+from gateway.engine import Engine, matches
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
