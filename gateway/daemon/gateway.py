@@ -49,6 +49,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
+from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.schedule import Scheduler
@@ -246,7 +247,8 @@ async def open_gateway(
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             for platform in gateway.platforms:
-                gateway.start(platform.part)
+                with bind_context(platform=platform.name):
+                    gateway.start(platform.part)
             gateway.state = "ready"
             registry.emit("gateway:startup", platforms=[PLATFORM, *(one.name for one in gateway.platforms)])
             try:

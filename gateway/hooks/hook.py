@@ -169,7 +169,9 @@ class Hook:
         """A call failed: count it, and say so unless it was said just now."""
         if self.health.failed(error):
             trace = None if isinstance(error, HookError) else error  # a process of its own has told where it was
-            log.warning("%s failed at %s: %s", self.key, name, describe_error(error), exc_info=trace)
+            log.warning(
+                "%s failed at %s: %s", self.key, name, describe_error(error), exc_info=trace, extra={"hook": self.key}
+            )
 
 
 def _name_of(fn: Handler) -> str:

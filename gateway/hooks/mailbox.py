@@ -105,7 +105,8 @@ class Mailbox:
         self.hook.health.dropped += 1
         if not self._is_full:
             self._is_full = True
-            log.warning("%s does not keep up: %d events wait, the oldest are dropped", self.hook, CAPACITY)
+            words = "%s does not keep up: %d events wait, the oldest are dropped"
+            log.warning(words, self.hook, CAPACITY, extra={"hook": self.hook.key})
 
     def wake(self) -> None:
         """There is something to deliver; from any thread."""
@@ -259,5 +260,6 @@ class MailboxRunner:
         for box in tuple(self._boxes):
             if box.queue:
                 box.hook.health.dropped += len(box.queue)
-                log.warning("%s was not told of %d events: the time to stop was over", box.hook, len(box.queue))
+                words = "%s was not told of %d events: the time to stop was over"
+                log.warning(words, box.hook, len(box.queue), extra={"hook": box.hook.key})
             box.close()

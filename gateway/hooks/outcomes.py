@@ -99,7 +99,8 @@ class OutcomeCollector:
     def _is_honoured(self, hook: Hook, outcome: Outcome) -> bool:
         if self._honoured is None or outcome.decision in self._honoured:
             return True
-        log.warning("%s answered %s at %s, which has no effect there", hook, type(outcome).__name__, self._event.name)
+        kind, name = type(outcome).__name__, self._event.name
+        log.warning("%s answered %s at %s, which has no effect there", hook, kind, name, extra={"hook": hook.key})
         return False
 
     def _change(self, hook: Hook, fields: Mapping[str, Any]) -> None:
@@ -108,7 +109,8 @@ class OutcomeCollector:
             if writable is None or field in writable:
                 dict.__setitem__(event, field, value)
             elif (known := event.get(field, _ABSENT)) is not value and known != value:
-                log.warning("%s cannot change %r at %s; that is left as it was", hook, field, event.name)
+                words = "%s cannot change %r at %s; that is left as it was"
+                log.warning(words, hook, field, event.name, extra={"hook": hook.key})
 
     def conclude(self) -> None:
         """Give the event its outcome, or put the questions."""

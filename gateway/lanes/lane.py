@@ -19,6 +19,7 @@ from gateway.errors import Conflict, EngineError
 from gateway.lanes.context import LaneContext, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob
+from gateway.logs.lines import bind_context
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, get_reset_reason, session_switch_of
 from gateway.sessions.transitions import begin_session
@@ -132,7 +133,7 @@ class Lane:
     async def run(self) -> None:
         """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
         pause = 1.0
-        with self.scope:
+        with self.scope, bind_context(session=self.key):
             while not (self.is_over or self._is_leaving):
                 try:
                     await self._pass()
@@ -157,7 +158,8 @@ class Lane:
                     if waited:
                         session, todo = await find_next_job(self._around, self.key)
                     if isinstance(todo, TurnJob):
-                        await self._take(session, todo)
+                        with bind_context(turn=todo.turn_id):
+                            await self._take(session, todo)
 
     @asynccontextmanager
     async def _room(self, job: TurnJob) -> AsyncIterator[bool]:

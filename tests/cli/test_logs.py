@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gateway.cli.logs import LineFilter, LogFollower, parse_moment, read_last_lines
 from gateway.logs.lines import LogLine, as_json
 from gateway.logs.sinks import FileSink
+from gateway.testing import GatewayProcess
 
 NOW = 1_700_000_000.0
 
@@ -183,3 +184,30 @@ class TestFollowing:
             written(path, [line("after")])
             assert "after" in next(shown)
             program.terminate()
+
+
+CLUMSY = {
+    "HOOK.yaml": "intercepts: [agent:start]\n",
+    "handler.py": "def handle(event_type, context):\n    raise KeyError('x')\n",
+}
+UNREACHABLE = "platforms: {telegram: {base_url: 'http://127.0.0.1:9'}}\n"
+
+
+def test_the_lines_of_a_gateway_say_of_which_hook_session_and_network_they_are(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path) as gateway:
+        gateway.script(settings=UNREACHABLE)
+        gateway.add_hook("clumsy", CLUMSY)
+        gateway.start(environ={"TELEGRAM_BOT_TOKEN": "1234567890:test"})
+        for session in ("one", "two"):
+            assert gateway.say("hello", session=session)["status"] == "failed"
+
+        def shown(*words: str) -> list[dict[str, str]]:
+            lines = gateway.cli("logs", "--json", "-n", "1000", *words).stdout.splitlines()
+            return [json.loads(one) for one in lines]
+
+        gateway.until(lambda: any(one.get("platform") == "telegram" for one in shown()))
+        of_hook, of_session = shown("--hook", "clumsy"), shown("--session", "agent:main:terminal:dm:one")
+        assert shown("--hook", "other") == []
+    assert any("clumsy failed at agent:start" in one["message"] for one in of_hook)
+    assert any("the turn of agent" in one["message"] for one in of_session)
+    assert len({one["turn"] for one in of_session}) == 1

@@ -104,14 +104,15 @@ class HookCalls:
     def _answered(self, name: str, begun: float, outcome: str) -> None:
         self.record.answered(name, time.perf_counter() - begun, outcome)
         if self.breaker.succeeded():
-            log.info("%s works again", self._name)
+            log.info("%s works again", self._name, extra={"hook": self._name})
         self._process.replace_if_worn()
 
     def _failed(self, name: str, begun: float, failure: HookFailed) -> HookFailed:
         if self.record.failed(name, time.perf_counter() - begun, failure):
             self.tell("hook:failed", f"{name}: {failure}")
         if self.breaker.failed():
-            log.warning("%s failed %d times in a row and is left alone for a while", self._name, self.breaker.failures)
+            words = "%s failed %d times in a row and is left alone for a while"
+            log.warning(words, self._name, self.breaker.failures, extra={"hook": self._name})
             self.tell("hook:tripped", str(failure))
         self._process.replace_if_worn()
         return failure

@@ -93,7 +93,7 @@ class DurableConsumer:
                 for _ in range(at_once):
                     tasks.start_soon(self._deliver_all, consumer, debt, engine)
         except* EngineError as failed:
-            log.warning("%s waits for the journal: %s", self._name, failed.exceptions[0])
+            log.warning("%s waits for the journal: %s", self._name, failed.exceptions[0], extra={"hook": self._name})
 
     async def _deliver_all(self, consumer: Consumer, debt: DurableSubscription, engine: Engine) -> None:
         breaker = self._calls.breaker
@@ -166,7 +166,11 @@ class DurableConsumer:
             await delivery.nak(JOURNAL_RETRY)
             raise
         log.error(
-            "%s could not be told of an event %d times; it is a dead letter: %s", self._name, delivery.attempt, reason
+            "%s could not be told of an event %d times; it is a dead letter: %s",
+            self._name,
+            delivery.attempt,
+            reason,
+            extra={"hook": self._name},
         )
         await delivery.ack()
 

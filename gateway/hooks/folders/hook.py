@@ -162,10 +162,10 @@ class FolderHook:
         else:
             self.queue.rest()
         if state != "disabled":
-            log.warning("%s is %s: %s", self.name, state, reason)
+            log.warning("%s is %s: %s", self.name, state, reason, extra={"hook": self.name})
             self.calls.tell("hook:failed", reason)
 
     def _keep_running(self, why: str) -> None:
         self.process.enter(self.process.state, f"the last change does not count, the version before runs on: {why}")
-        log.warning("%s: %s", self.name, self.process.reason)
+        log.warning("%s: %s", self.name, self.process.reason, extra={"hook": self.name})
         self.calls.tell("hook:failed", self.process.reason)

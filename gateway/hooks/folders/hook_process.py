@@ -214,7 +214,7 @@ class HookProcess:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._falls - 1))
         self._due = time.monotonic() + pause
         self.enter("waiting", f"{why}; it is started again")
-        log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause)
+        log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause, extra={"hook": self._name})
         self._services.tasks.start_soon(self._rise, pause)
 
     async def _rise(self, pause: float) -> None:

@@ -16,6 +16,7 @@ from gateway.errors import HookError
 from gateway.events import OUTCOMES, Pause
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.logs.lines import bind_context
 from gateway.worker.capabilities import HookCapabilities
 from gateway.worker.context import HandlerCall, TurnMemory
 from gateway.worker.loader import Handlers, load_handler
@@ -62,7 +63,7 @@ class InProcessWire:
         call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory)
         call.equip(self._options, HookCapabilities(InProcessRequests(self._serve, meta.event)))
         try:
-            with anyio.fail_after(timeout):
+            with anyio.fail_after(timeout), bind_context(hook=self._name):
                 result = await self._result(call)
                 said = call.asked() or call.answer(result)
         except TimeoutError:
