@@ -37,11 +37,11 @@ class Timetable(Protocol):
     """Times are seconds since 1970."""
 
     def next_after(self, moment: float) -> float:
-        """The first time after this one."""
+        """Returns the first time after this one."""
         ...
 
     def latest(self, since: float, until: float) -> float | None:
-        """The last time that is after `since` and not after `until`; None when there is none."""
+        """Returns the last time that is after `since` and not after `until`; None when there is none."""
         ...
 
 

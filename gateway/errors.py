@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process tells its supervisor."""
+    """The exit codes, by which a supervisor knows what to do."""
 
     OK = 0
     FAILED = 1
@@ -51,15 +51,15 @@ class ModelError(GatewayError):
 
 
 class AgentError(GatewayError):
-    """A turn, a tool or a skill could not do what was asked; the model or the person is told this text."""
+    """A turn, a tool or a skill could not do what was asked; the model or the person reads this text."""
 
 
 class SessionError(GatewayError):
-    """What was asked of a session cannot be done; the person is told this text."""
+    """What was asked of a session cannot be done; the person reads this text."""
 
 
 class AccessError(GatewayError):
-    """Somebody cannot be let in, or shut out; who asked for it is told this text."""
+    """Somebody cannot be let in, or shut out; who asked for it reads this text."""
 
 
 class AdapterError(GatewayError):
@@ -90,14 +90,14 @@ class Duplicate(EngineError):
 
 
 def unwrap_error(error: BaseException) -> BaseException:
-    """The error that counts: of a group, the one that came first, since the others mostly follow from it."""
+    """Returns the error that counts: of a group the one that came first, since the others mostly follow from it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def describe_error(error: BaseException) -> str:
-    """The error that counts, in words: one of ours says all by itself, any other is named by its class as well."""
+    """Puts the error that counts into words: one of ours says all by itself, any other is named by its class too."""
     error = unwrap_error(error)
     if str(error) and isinstance(error, GatewayError):
         return str(error)

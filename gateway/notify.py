@@ -36,7 +36,7 @@ class Notifier:
         return self._send("WATCHDOG=1")
 
     def _send(self, *lines: str) -> bool:
-        """Whether the supervisor took it. A full or vanished socket must not hold or end a daemon that works."""
+        """Sends; false where that failed. A full or vanished socket must not hold or end a daemon that works."""
         if not self._address or not lines:
             return False
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:

@@ -1,4 +1,4 @@
-"""What the journal holds: versioned records, and the subjects under which they stand.
+"""The journal's records, versioned, and the subjects under which they stand.
 
 One chain a session key stands on `gw.turn.<conv>`, each record appended with the sequence of the one before: claims,
 steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
@@ -66,7 +66,7 @@ class Claim(JournalRecord, tag="claim", frozen=True, kw_only=True):
 
 
 class InterimReply(JournalRecord, tag="said", frozen=True, kw_only=True):
-    """A reply was appended in the middle of the turn; when the turn runs again it is not said again."""
+    """A reply was appended in the middle of the turn; when the turn runs again, it is not sent again."""
 
     turn_id: str
     reply_id: str
@@ -306,7 +306,7 @@ def encode(record: JournalRecord) -> bytes:
 
 
 def decode(data: bytes) -> AnyRecord:
-    """The record in these bytes.
+    """Reads the record in these bytes.
 
     Raises:
         EngineTooNew: a later version of the gateway wrote it.
@@ -334,7 +334,7 @@ def session_subject_of(kind: SessionSubject, session_key: str) -> str:
 
 
 def session_subject_of_token(kind: SessionSubject, token: str) -> str:
-    """The same where only the token is known: a subject tells it, and no longer the key."""
+    """Does the same where only the token is known: a subject has the token in it, and no longer the key."""
     return f"gw.{kind}.{token}"
 
 
@@ -414,26 +414,26 @@ def event_subject_of(name: str) -> str:
 
 
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:
-    """Where a hook's store is; without a key, the pattern of all of it."""
+    """Returns where a hook keeps a value; without a key, the pattern of its whole store."""
     return f"gw.keep.{token_of(hook)}.{'*' if key is None else token_of(key)}"
 
 
 def schedule_subject_of(hook: str) -> str:
-    """Where it stands when a hook's schedule was last due."""
+    """Returns where it is kept when a hook's schedule was last due."""
     return f"gw.schedule.{token_of(hook)}"
 
 
 def dead_letter_subject_of(hook_token: str, seq: int | None = None) -> str:
-    """Where an event is kept that a durable hook could not be given; without its sequence, the pattern of them all."""
+    """Returns where an event is kept that a durable hook could not be given; without a sequence, the pattern of all."""
     return f"gw.dead.{hook_token}.{'*' if seq is None else seq}"
 
 
 def retry_subject_of(hook_token: str) -> str:
-    """Where a dead letter that is tried again is put: this hook's consumer alone reads it."""
+    """Returns where a dead letter is put that is tried again: this hook's consumer alone reads it."""
     return f"gw.redo.{hook_token}"
 
 
 def cursor_subject_of(reader: str, bot: str = "") -> str:
-    """How far a network has been read, by one of its bots; or the whole journal, by something that follows it."""
+    """Returns where it is kept how far a bot has read its network, or a follower the journal."""
     subject = f"gw.cur.{platform_token_of(reader)}"
     return f"{subject}.{token_of(bot)}" if bot else subject

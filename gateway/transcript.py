@@ -1,4 +1,4 @@
-"""What was said in a session, as the model sees it: entries in the shape of a chat, immutable and JSON-able."""
+"""The transcript of a session, as the model sees it: entries in the shape of a chat, immutable and JSON-able."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Usage:
 
 
 def as_message(entry: Entry) -> dict[str, Any]:
-    """The entry as hooks see it: a plain dict, without what is empty."""
+    """Returns the entry as hooks see it: a plain dict, without what is empty."""
     message: dict[str, Any] = {"role": entry.role, "content": entry.content}
     if entry.tool_calls:
         message["tool_calls"] = [as_call(call) for call in entry.tool_calls]
@@ -65,7 +65,7 @@ def as_call(call: ToolCall) -> dict[str, Any]:
 
 
 def entry_from(message: Any) -> Entry:
-    """The entry that a hook left behind.
+    """Reads the entry that a hook left behind.
 
     Raises:
         ValueError: it is no message; the text says what is wrong with it.
@@ -78,7 +78,7 @@ def entry_from(message: Any) -> Entry:
 
 
 def call_from(call: Any) -> ToolCall:
-    """The tool call that a hook left behind.
+    """Reads the tool call that a hook left behind.
 
     Raises:
         ValueError: it is no call; the text says what is wrong with it.

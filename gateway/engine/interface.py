@@ -108,7 +108,7 @@ class Delivery(Protocol):
 
 class Consumer(Protocol):
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        """At most n deliveries, as soon as there is one; an empty list after `wait` seconds.
+        """Waits for deliveries and returns at most n, as soon as there is one; an empty list after `wait` seconds.
 
         A journal that cannot write delivers nothing, and goes on by itself when it can. A fetch that is cancelled
         took nothing.
@@ -125,7 +125,7 @@ class Lease(Protocol):
         ...
 
     async def renew(self) -> bool:
-        """Whether the lease is still ours; False once it ran out, even if nobody else took it."""
+        """Extends the lease; False once it ran out, even if nobody else took it."""
         ...
 
     async def release(self) -> None: ...
@@ -149,8 +149,8 @@ class Engine(Protocol):
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
 
         Raises:
-            Duplicate: a message id is in the journal already. Told before a conflict: who tries again after a lost
-                answer learns that it was done.
+            Duplicate: a message id is in the journal already. Looked for before a conflict: who tries again after a
+                lost answer learns that it was done.
             Conflict: a subject's last sequence was not the expected one.
             EngineError: nothing was written, for instance because the disk is full.
         """
@@ -159,7 +159,7 @@ class Engine(Protocol):
     async def last(self, subject: str) -> Record | None: ...
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
-        """What matches, in the order of the sequences, beginning behind `after`."""
+        """Reads what matches, in the order of the sequences, beginning behind `after`."""
         ...
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
@@ -172,7 +172,7 @@ class Engine(Protocol):
         ...
 
     async def consumer(self, spec: ConsumerSpec) -> Consumer:
-        """The durable consumer of this name, made where there is none, its settings brought up to date.
+        """Returns the durable consumer of this name, made where there is none, its settings brought up to date.
 
         New patterns hold from the oldest record that still waits to be delivered the first time; where none waits,
         from now on.
@@ -180,15 +180,15 @@ class Engine(Protocol):
         ...
 
     async def forget_consumer(self, name: str) -> None:
-        """The consumer and its backlog are gone; a fetch from it is an EngineError."""
+        """Removes a consumer and its backlog; a fetch from it is an EngineError."""
         ...
 
     async def depth(self, name: str) -> int:
-        """How much a consumer has before it: pending and in flight. 0 where there is no such consumer."""
+        """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer."""
         ...
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
-        """The lease on a key, or None while another holds it. Its own holder gets it anew, and the older one ends."""
+        """Takes the lease on a key; None while another holds it. Its holder gets it anew, and the older one ends."""
         ...
 
     async def holder(self, key: str) -> str | None: ...

@@ -68,7 +68,7 @@ class Wakeup:
 
 
 class KeyedWorker(Protocol):
-    """Works for one key until nothing is left (`is_over`), or it is told to finish."""
+    """Works for one key until nothing is left (`is_over`), or `finish` is called."""
 
     @property
     def wakeup(self) -> Wakeup: ...

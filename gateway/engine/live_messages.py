@@ -189,7 +189,7 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
     except asyncio.CancelledError:
         raise EngineError(f"the answer on {subject!r} was broken off: the journal is closed") from None
     except Exception as error:
-        # Whatever the serving part does wrong is told to the asker.
+        # Whatever goes wrong in the serving part, the asker gets an error.
         log.warning("the answer on %s failed", subject, exc_info=error)
         raise EngineError(f"the answer on {subject!r} failed: {error!r}") from error
 

@@ -45,7 +45,7 @@ def check_consumer_spec(spec: ConsumerSpec) -> None:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Whether the subject falls under the pattern; the one definition that every engine must agree with."""
+    """Tests whether the subject falls under the pattern; the one definition that every engine must agree with."""
     wanted, given = pattern.split("."), subject.split(".")
     if wanted[-1] == ">":
         wanted = wanted[:-1]
@@ -62,7 +62,7 @@ def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
 
 
 def get_literal_prefix(pattern: str) -> str:
-    """What every matching subject begins with, up to and with a dot; the whole pattern where nothing is open."""
+    """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
     segments = pattern.split(".")
     for at, segment in enumerate(segments):
         if segment in ("*", ">"):

@@ -37,7 +37,7 @@ _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical
 
 
 class LogLine(NamedTuple):
-    """What was said, when, how grave it is, by whom, and in which session, turn and hook."""
+    """One line: when it was logged, how grave it is, by whom, and in which session, turn and hook."""
 
     time: float
     level: str
@@ -52,21 +52,21 @@ LineFormatter: TypeAlias = Callable[[LogLine], str]
 
 def as_json(line: LogLine) -> str:
     """One object; a program may rely on `time`, `level`, `logger` and `message`."""
-    told = {"time": _format_time(line.time), "level": line.level, "logger": line.logger, "message": line.message}
-    told |= line.context
+    fields = {"time": _format_time(line.time), "level": line.level, "logger": line.logger, "message": line.message}
+    fields |= line.context
     if line.exception:
-        told["exception"] = line.exception
-    return json.dumps(told, ensure_ascii=False)
+        fields["exception"] = line.exception
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def from_json(text: str) -> LogLine | None:
     """The line that `as_json` wrote; None where somebody else, or half of it, was written."""
     try:
-        told: Any = json.loads(text)
-        moment = _parse_time(told["time"])
-        context = {key: str(told[key]) for key in CONTEXT_KEYS if key in told}
-        words = [str(told[key]) for key in ("level", "logger", "message")]
-        return LogLine(moment, words[0], words[1], words[2], context, str(told.get("exception", "")))
+        fields: Any = json.loads(text)
+        moment = _parse_time(fields["time"])
+        context = {key: str(fields[key]) for key in CONTEXT_KEYS if key in fields}
+        words = [str(fields[key]) for key in ("level", "logger", "message")]
+        return LogLine(moment, words[0], words[1], words[2], context, str(fields.get("exception", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -95,9 +95,9 @@ def _format_text(line: LogLine, *, dim: bool = False) -> str:
     where = " ".join(f"{key}={value}" for key, value in line.context.items())
     if where and dim:
         where = f"\x1b[2m{where}\x1b[0m"
-    said = f"{line.logger.removeprefix('gateway.')}: {line.message}{'  ' if where else ''}{where}"
+    text = f"{line.logger.removeprefix('gateway.')}: {line.message}{'  ' if where else ''}{where}"
     # Each line of a traceback is set in, so that none can pass for a line of the log.
-    return "\n    | ".join([said, *line.exception.rstrip("\n").split("\n")]) if line.exception else said
+    return "\n    | ".join([text, *line.exception.rstrip("\n").split("\n")]) if line.exception else text
 
 
 def _format_time(moment: float) -> str:

@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 def choose_formatter(stream: TextIO, form: str, environ: Mapping[str, str], *, colours: bool) -> LineFormatter:
-    """How lines look on this stream: `text` or `json` where that is wanted, else as its reader needs it."""
+    """Chooses how lines look on this stream: `text` or `json` where that is wanted, else as its reader needs it."""
     if form != "auto":
         return as_json if form == "json" else format_for_pipe
     if _is_journald(stream, environ.get("JOURNAL_STREAM", "")):
@@ -60,7 +60,7 @@ def choose_formatter(stream: TextIO, form: str, environ: Mapping[str, str], *, c
 
 
 def _is_journald(stream: TextIO, named: str) -> bool:
-    """Whether the stream is the one that systemd connected to its journal; the variable outlives redirections."""
+    """Tests whether this is the stream that systemd connected to its journal; the variable outlives redirections."""
     if not named:
         return False
     found = os.fstat(stream.fileno())
@@ -85,7 +85,7 @@ class LogPipeline:
 
     @property
     def lost(self) -> int:
-        """How many lines could not be kept or written."""
+        """Counts the lines that could not be kept or written."""
         return self._intake.lost + sum(sink.lost for sink in self._sinks)
 
     def set_level(self, level: str) -> None:
@@ -128,17 +128,17 @@ class LogPipeline:
                 sink.close()
 
     def _carry(self) -> None:
-        told = 0
+        reported = 0
         while (line := self._intake.take()) is not None:
             self._write(line)
-            told = self._tell_of_loss(told) if self._intake.is_empty else told
-        self._tell_of_loss(told)
+            reported = self._report_loss(reported) if self._intake.is_empty else reported
+        self._report_loss(reported)
 
-    def _tell_of_loss(self, told: int) -> int:
+    def _report_loss(self, reported: int) -> int:
         lost = self._intake.lost
-        if lost > told:
-            said = f"{lost - told} lines were lost: more was logged than could be written"
-            self._write(LogLine(time.time(), "warning", __name__, said, {}))
+        if lost > reported:
+            words = f"{lost - reported} lines were lost: more was logged than could be written"
+            self._write(LogLine(time.time(), "warning", __name__, words, {}))
         return lost
 
     def _write(self, line: LogLine) -> None:
@@ -179,12 +179,12 @@ class LogQueueHandler(logging.Handler):
         return self._waiting.get()
 
     def end(self) -> None:
-        """The last line is in; an end that finds no place is made up for by `abandon`."""
+        """Marks the end of the lines; where the queue is too full for that, `abandon` makes up for it."""
         with suppress(queue.Full):
             self._waiting.put_nowait(None)
 
     def abandon(self) -> None:
-        """What still waits is lost: there is no time to write it."""
+        """Gives up what still waits: there is no time to write it."""
         with suppress(queue.Empty):
             while True:
                 self.lost += self._waiting.get_nowait() is not None

@@ -17,14 +17,14 @@ _IN_BLOCK = re.compile(f"(?!\n)[{_UNSAFE}\U000e0000-\U000e007f]")
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """The text in one line of at most about `limit` characters; what was cut is said."""
+    """Puts the text into one line of at most about `limit` characters, which says how long it was."""
     if len(text) > limit:
         text = f"{text[:limit]}... ({len(text):,} characters)"
     return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
-    """The text in its lines; of one that is too long the end is kept, since that is where a traceback says why."""
+    """Keeps the text in its lines; of one that is too long the end, since that is where a traceback says why."""
     if len(text) > limit:
         text = f"... ({len(text):,} characters)\n{text[-limit:]}"
     return _IN_BLOCK.sub(_escape, text)

@@ -29,7 +29,7 @@ class Transport(Protocol):
 
     @property
     def can_edit(self) -> bool:
-        """Whether an answer can be shown while it is written, by editing what was sent."""
+        """True where an answer can be shown while it is written, by editing what was sent."""
         ...
 
     def parts(self, reply: Reply) -> int:
@@ -47,12 +47,12 @@ class Transport(Protocol):
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
 
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
-        """The ids of a part that did arrive, or None; asked only where `doubt` is `lookup`."""
+        """Looks for a part, and returns the ids if it did arrive; called only where `doubt` is `lookup`."""
         ...
 
 
 def nonce_of(reply_id: str, part: int) -> str:
-    """The name of one part of a reply, the same at every attempt to send it."""
+    """Returns the name of one part of a reply, the same at every attempt to send it."""
     return records.token_of(f"{reply_id}:{part}")
 
 

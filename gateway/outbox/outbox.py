@@ -72,7 +72,7 @@ class Outbox:
             self._platforms.pop(transport.platform, None)
 
     async def post(self, reply: Reply, session_key: str = "", turn_id: str = "") -> int:
-        """Owe somebody a reply that belongs to no turn's end; the sequence under which it is owed."""
+        """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
         (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock()))
         return seq
 
@@ -85,11 +85,11 @@ class Outbox:
         return sender.stream(reply) if sender else None
 
     async def depths(self) -> dict[str, int]:
-        """How many deliveries wait, for each platform that is served."""
+        """Counts the deliveries that wait, for each platform that is served."""
         return {platform: await sender.depth() for platform, sender in list(self._platforms.items())}
 
     async def drain(self, limit: float) -> bool:
-        """Until everything is sent that can be sent now, at most `limit` seconds; whether it was."""
+        """Waits until all is sent that can be sent now, at most `limit` seconds; false where that was too short."""
         with anyio.move_on_after(limit) as timer:
             for sender in list(self._platforms.values()):
                 # The journal tells nobody that a consumer has become empty, so one looks.

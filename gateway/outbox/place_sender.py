@@ -102,7 +102,7 @@ class PlaceSender:
             await self._wait(outbound, failure)
 
     async def _try(self, delivery: "ReplyDelivery") -> Exception | None:
-        """One try at what is left of a reply; what went wrong, if something did."""
+        """Tries once to send what is left of a reply; returns what went wrong, if something did."""
         try:
             await delivery.send()
         except (Conflict, EngineError):
@@ -135,7 +135,7 @@ class PlaceSender:
         await self._rest(pause)
 
     async def _give_up(self, outbound: records.OwedReply, error: Exception) -> None:
-        """The end of a reply that is not sent. A refusal by the network is a strike against the place."""
+        """Ends a reply that is not sent. A refusal by the network is a strike against the place."""
         at, settings = self._journal.position, self._platform.settings
         strike = isinstance(error, AdapterError) and error.permanent
         is_dead = at.strikes + strike >= settings.strikes

@@ -86,11 +86,11 @@ class PlatformSender:
             await self._workers.progress()
 
     async def depth(self) -> int:
-        """How many deliveries wait: a place that has something to send counts as one, at least."""
+        """Counts the deliveries that wait: a place that has something to send counts as one, at least."""
         return await self.engine.depth(consumer_name_of(self.transport.platform))
 
     def next_pause(self, attempts: int, retry_after: float | None) -> float:
-        """How long to wait before the next try: what the network says, else twice as long each time, with jitter."""
+        """Returns the seconds before the next try: what the network says, else twice as long each time, with jitter."""
         if retry_after is not None:
             return retry_after + random.uniform(0, LONGEST_CHANCE)  # noqa: S311 - jitter, no secret
         return self._backoff.pause_after(attempts)
@@ -137,7 +137,7 @@ class PlatformSender:
 
 
 def consumer_name_of(platform: str) -> str:
-    """The durable consumer of what is owed to this platform."""
+    """Returns the name of the durable consumer of what is owed to this platform."""
     return f"out-{records.platform_token_of(platform)}"
 
 

@@ -41,7 +41,7 @@ class SendPosition(msgspec.Struct, frozen=True):
 
 
 def position_from(record: Record | None) -> SendPosition:
-    """The position that a send journal's last record leads to."""
+    """Returns the position that a send journal's last record leads to."""
     return SendPosition() if record is None else _position_after(record.seq, records.decode(record.data))
 
 
@@ -66,7 +66,7 @@ def _position_after(seq: int, kept: records.AnyRecord) -> SendPosition:
 async def read_shown_part(
     engine: Engine, place: str, reply_id: str
 ) -> records.SendIntent | records.SendSucceeded | None:
-    """The last thing that a stream of this reply wrote down; None where it showed nothing."""
+    """Reads the last thing that a stream of this reply wrote down; None where it showed nothing."""
     last = await engine.last(records.send_subject_of(place, reply_id))
     kept = records.decode(last.data) if last else None
     return kept if isinstance(kept, records.SendIntent | records.SendSucceeded) else None
@@ -120,7 +120,7 @@ class SendJournal:
     async def write_failure(
         self, reply_id: str, error: str, *, attempts: int, strikes: int, retry_at: float, is_final: bool
     ) -> None:
-        """The reply is given up, or where that is not final, tried again at `retry_at`."""
+        """Writes that the reply is given up, or where that is not final, is tried again at `retry_at`."""
         at = self.position
         await self._move(
             records.SendFailed(

@@ -66,7 +66,7 @@ class Stream:
             self._ended.set()
 
     async def _wait_for_earlier_replies(self) -> None:
-        """Until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
+        """Waits until what was owed to the place before has gone out, or nobody wants to see the stream any more."""
         while self._ids is None and not self._closing.is_set() and await self._has_earlier_replies():
             await self._wait_or_close(self._pause)
 
@@ -94,7 +94,7 @@ class Stream:
             log.exception("reply %s is no longer shown while it is written", reply.id)
 
     async def _show_parts(self, reply: Reply) -> None:
-        """The last part that is shown is edited, further ones are sent."""
+        """Edits the last part that is shown, and sends further ones."""
         if self._ids is None:
             # What an earlier run of the same turn has shown already.
             shown = await read_shown_part(self._engine, self._place, reply.id)
@@ -118,6 +118,6 @@ class Stream:
         await self._engine.append(NewRecord(self._subject, records.encode(kept), ttl=records.DAY))
 
     async def _wait_or_close(self, seconds: float) -> None:
-        """The network's pace; a close need not wait for it."""
+        """Keeps to the network's pace, except that a close need not wait for it."""
         with anyio.move_on_after(seconds):
             await self._closing.wait()

@@ -31,7 +31,7 @@ class MemoryEngine(LiveMessages):
         self._consumers: dict[str, MemoryConsumer] = {}
 
     async def append(self, *puts: NewRecord) -> list[int]:
-        self._look()
+        self._expire()
         for put in puts:
             check_new_record(put)
         ids = [put.msg_id for put in puts if put.msg_id is not None]
@@ -55,8 +55,8 @@ class MemoryEngine(LiveMessages):
             heappush(self._expiring, (record.ts + put.ttl, record.seq))
         return record
 
-    def _look(self) -> None:
-        """Before each operation: what is over is gone."""
+    def _expire(self) -> None:
+        """Before each operation: removes the records whose time is over."""
         self._check_open()
         over = []
         while self._expiring and self._expiring[0][0] <= self._clock.wall():
@@ -74,14 +74,14 @@ class MemoryEngine(LiveMessages):
         return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
 
     def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
-        """What matches behind a sequence, in order."""
-        self._look()
+        """Returns what matches behind a sequence, in order."""
+        self._expire()
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
 
     async def last(self, subject: str) -> Record | None:
         check_subject(subject)
-        self._look()
+        self._expire()
         return self._log.get(self._last(subject))
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
@@ -98,7 +98,7 @@ class MemoryEngine(LiveMessages):
 
     async def consumer(self, spec: ConsumerSpec) -> "MemoryConsumer":
         check_consumer_spec(spec)
-        self._look()
+        self._expire()
         consumer = self._consumers.get(spec.name)
         if consumer is None:
             start = self._end if spec.new_only else 0
@@ -109,21 +109,21 @@ class MemoryEngine(LiveMessages):
         return consumer
 
     async def forget_consumer(self, name: str) -> None:
-        self._look()
+        self._expire()
         consumer = self._consumers.pop(name, None)
         if consumer is not None:
             consumer.is_forgotten = True
             consumer.signal.notify()
 
     async def depth(self, name: str) -> int:
-        self._look()
+        self._expire()
         consumer = self._consumers.get(name)
         if consumer is None:
             return 0
         return len(consumer.owed) + sum(1 for _ in self.waiting(consumer.reached, consumer.matches))
 
     async def health(self) -> EngineHealth:
-        self._look()
+        self._expire()
         return EngineHealth(True, "well", len(self._log), sum(len(record.data) for record in self._log.values()))
 
     async def close(self) -> None:
@@ -179,8 +179,8 @@ class MemoryConsumer:
         due = sorted(
             (owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: (owed.due, owed.record.seq)
         )[:n]
-        room = min(n - len(due), self.spec.max_inflight - len(self.owed))
-        for record, _ in zip(waiting, range(room), strict=False):
+        free = min(n - len(due), self.spec.max_inflight - len(self.owed))
+        for record, _ in zip(waiting, range(free), strict=False):
             self.reached = record.seq
             self.owed[record.seq] = PendingRecord(record, 0, now)
             due.append(self.owed[record.seq])

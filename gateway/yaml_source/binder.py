@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, inspect
 
+from gateway.yaml_source.parser import MAX_FINDINGS
 from gateway.yaml_source.scalars import (
     LIST_TYPES,
     MAPPING_TYPES,
@@ -36,8 +37,6 @@ from gateway.yaml_source.tree import (
     to_printable,
 )
 
-MAX_FINDINGS = 100
-
 T = TypeVar("T", bound=Struct)
 
 _INVALID: Any = object()
@@ -46,7 +45,7 @@ _INVALID: Any = object()
 def bind(
     tree: YamlDocument | YamlNode, wanted: type[T], *, unknown: Severity = "error"
 ) -> tuple[T | None, list[Finding]]:
-    """The value of type `wanted` in this tree, or None where a finding is an error; and all findings in order.
+    """Returns the value of type `wanted` in this tree, or None where a finding is an error; and all findings in order.
 
     `unknown` says how bad a key is that the type does not know.
     """
@@ -206,7 +205,7 @@ class _Binder:
 
 
 def _split_error(error: ValueError) -> tuple[str, str]:
-    """What is wrong and what would be right, as whoever found it put it."""
+    """Returns what is wrong and what would be right, as whoever found it put it."""
     return error.args if len(error.args) == 2 else (str(error), "see the documentation of this setting")
 
 

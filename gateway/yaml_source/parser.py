@@ -34,7 +34,7 @@ _BROKEN = "could not be read as YAML"
 
 
 def read_yaml(path: Path, limit: int = 1_000_000, name: str = "") -> YamlDocument:
-    """The tree of a file of at most `limit` bytes; what is wrong with it stands in the findings, nothing is raised.
+    """Reads a file of at most `limit` bytes; what is wrong with it stands in the findings, nothing is raised.
 
     `name` stands for the file in places, where the path itself says too much.
     """
@@ -53,7 +53,7 @@ def read_yaml(path: Path, limit: int = 1_000_000, name: str = "") -> YamlDocumen
 
 
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
-    """The tree of these bytes; `source` names them in places."""
+    """Reads the tree in these bytes; `source` names them in findings."""
     text, broken = _decode_text(data, source)
     if broken:
         return _empty_document(source, broken)

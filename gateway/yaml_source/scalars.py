@@ -19,7 +19,7 @@ MAPPING_TYPES = (inspect.StructType, inspect.DictType)
 
 
 def format_value(value: float, unit: str | None) -> str:
-    """A number the way it is written in a file."""
+    """Writes a number as it stands in a file."""
     if unit == "duration":
         return format_duration(value)
     return format_size(int(value)) if unit == "size" else f"{value:g}" if isinstance(value, float) else str(value)
@@ -77,7 +77,7 @@ _BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 
 def parse_scalar(node: YamlScalar, wanted: inspect.Type, unit: str | None) -> Any:
-    """The value; what is quoted is text, or has a unit that makes it more."""
+    """Reads the value; what is quoted is text, or has a unit that makes it more."""
     match wanted:
         case inspect.StrType():
             return _check_text(node.text, wanted)

@@ -81,7 +81,7 @@ class YamlDocument(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
     def place(self, *path: str) -> SourceLocation:
-        """Where the value under these keys stands; the nearest place above it when it is not there."""
+        """Returns where the value under these keys stands; the nearest place above it when it is not there."""
         node = self.root
         for key in path:
             below = node.get(key) if isinstance(node, YamlMapping) else None
@@ -107,12 +107,12 @@ def as_float(text: str) -> float | None:
 
 
 def is_null(node: YamlNode) -> bool:
-    """Whether the file has a key here but no value."""
+    """Tests whether the file has a key here but no value."""
     return isinstance(node, YamlScalar) and not node.quoted and node.text.lower() in _NULL
 
 
 def to_plain(node: YamlNode) -> Any:
-    """The tree as plain data: every value JSON can hold, keys always text."""
+    """Returns the tree as plain data: every value JSON can hold, keys always text."""
     match node:
         case YamlMapping(pairs=pairs):
             return {name.text: to_plain(below) for name, below in pairs}

@@ -42,7 +42,7 @@ def parse_size(text: str) -> int | None:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest exact way to write it: 5400.0 -> `1h30m`."""
+    """Writes it in the shortest exact way: 5400.0 -> `1h30m`."""
     milliseconds = round(seconds * 1000)
     parts = []
     for unit in ("d", "h", "m", "s", "ms"):
@@ -53,7 +53,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(count: int) -> str:
-    """The shortest exact way to write it with a unit: 65536 -> `64KiB`, 64000 -> `64kB`, 1001 -> `1001`."""
+    """Writes it in the shortest exact way with a unit: 65536 -> `64KiB`, 64000 -> `64kB`, 1001 -> `1001`."""
     ways = []
     for power, letter in enumerate("kMGT", start=1):
         for step, suffix in ((1000, f"{letter}B"), (1024, f"{letter.upper()}iB")):

@@ -114,21 +114,21 @@ class Backlog:
         tx.committed.append(lambda: self._put(name, None))
 
     def take(self, tx: Transaction, spec: ConsumerSpec, n: int) -> FetchedBatch:
-        """At most n rows: first those that are due again, then new ones."""
+        """Hands out at most n rows: first those that are due again, then new ones."""
         found = tx.db.execute(
             "SELECT (SELECT count(*) FROM pending WHERE consumer = name) FROM consumer WHERE name = ?", (spec.name,)
         ).fetchone()
         if found is None:
             raise EngineError(f"the consumer {spec.name!r} was forgotten; make it again")
         again = _take_due(tx, spec, n)
-        room = spec.max_inflight - found[0]
-        fresh, has_more = self._take_new(tx, spec, min(n - len(again), room))
+        free = spec.max_inflight - found[0]
+        fresh, has_more = self._take_new(tx, spec, min(n - len(again), free))
         query = "SELECT min(due) FROM pending WHERE consumer = ? AND due > ?"
         (due,) = tx.db.execute(query, (spec.name, tx.steady)).fetchone()
-        return FetchedBatch(again + fresh, due, is_full=len(fresh) >= room, has_more=has_more)
+        return FetchedBatch(again + fresh, due, is_full=len(fresh) >= free, has_more=has_more)
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Row, int]], bool]:
-        """Rows never handed out, and whether one should look further."""
+        """Hands out rows for the first time; true beside them where one should look further."""
         position = self.positions[spec.name]
         reached, is_at_end = tx.positions.get(position.name, (position.reached, position.is_at_end))
         if wanted <= 0 or (is_at_end and not tx.appended):
@@ -158,7 +158,7 @@ class Backlog:
         tx.consumers_to_wake.add(name)
 
     def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Row, int]]) -> None:
-        """What was taken and never reached its taker: that was no attempt."""
+        """Takes back what never reached its taker, which was no attempt."""
         for row, attempt in taken:
             tx.db.execute(
                 "UPDATE pending SET due = 0, attempt = attempt - 1 WHERE seq = ? AND consumer = ? AND attempt = ?",
@@ -261,12 +261,12 @@ def _insert_pending(tx: Transaction, spec: ConsumerSpec, seq: int) -> None:
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:
-    """The oldest record that was never handed out, or the one that the next append will make."""
+    """Finds the oldest record that was never handed out, or the sequence that the next append will get."""
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (reached,))
     return next((seq for seq, subject in rows if matches(subject)), _get_last_seq(db) + 1)
 
 
 def _get_last_seq(db: sqlite3.Connection) -> int:
-    """The highest sequence that there ever was."""
+    """Returns the highest sequence that there ever was."""
     found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
     return found[0] if found else 0

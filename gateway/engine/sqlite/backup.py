@@ -51,7 +51,7 @@ def verify_journal(journal: Path) -> JournalContents:
     """Read a journal or a copy from end to end.
 
     Raises:
-        EngineError: it is damaged, with the places, or it is no journal of ours.
+        EngineError: it is damaged (the message names where), or it is no journal of ours.
     """
     with _open_for_reading(journal) as db:
         faults = [str(fault) for (fault,) in db.execute(f"PRAGMA integrity_check({MAX_FAULTS})")]

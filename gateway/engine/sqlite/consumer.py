@@ -58,7 +58,7 @@ class SqliteConsumer:
                     await event.wait()
 
     async def _try_to_take(self, n: int) -> tuple[FetchedBatch, float]:
-        """What there is, and for how long it makes no sense to look again unless the signal comes."""
+        """Takes what there is; beside it, for how long it makes no sense to look again unless the signal comes."""
         try:
             taken = await self._take(n)
         except EngineError:

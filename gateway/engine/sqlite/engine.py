@@ -128,7 +128,7 @@ class SqliteEngine(LiveMessages):
         return EngineHealth(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
 
     async def close(self) -> None:
-        """What was handed over is written first; a caller that is cancelled meanwhile waits for that all the same."""
+        """Ends, after what was handed over is written; a caller that is cancelled meanwhile waits for that too."""
         with anyio.CancelScope(shield=True):
             await self._reading.stop()
             await self._writing.stop()
@@ -137,7 +137,7 @@ class SqliteEngine(LiveMessages):
                 consumer.signal.notify()
 
     def _announce(self, tx: Transaction) -> None:
-        """A transaction stands: on the loop, before its callers are told."""
+        """Follows a transaction that stands, on the loop, before its callers go on."""
         self._recent.follow(tx)
         self._spread(tx.appended)
         for name in tx.consumers_to_wake:

@@ -1,4 +1,4 @@
-"""What is wrong with a journal, if anything: told from an operation that was wrong, in words an operator can use."""
+"""Faults of a journal, told apart from operations that were wrong, in words that an operator can use."""
 
 import logging
 import os
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 
 def get_free_bytes(db: sqlite3.Connection, path: Path) -> int:
-    """How many bytes the journal may still grow by: what the disk has, or its own limit."""
+    """Returns how many bytes the journal may still grow by: what the disk has, or its own limit."""
     disk = os.statvfs(path)
     pages = read_pragma(db, "max_page_count") - read_pragma(db, "page_count") + read_pragma(db, "freelist_count")
     return min(disk.f_bavail * disk.f_frsize, pages * read_pragma(db, "page_size"))
 
 
 def describe_error(error: sqlite3.Error, path: Path) -> str:
-    """What an operator can do about it."""
+    """Says what is wrong, and what an operator can do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return f"no room for the journal {path}: the disk is full, or the journal at its limit; make room"
@@ -44,7 +44,7 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
 
 
 def make_damage_error(why: str) -> sqlite3.DatabaseError:
-    """What SQLite would raise, had it seen what we have seen."""
+    """Makes the error that SQLite would raise, had it seen what we have seen."""
     error = sqlite3.DatabaseError(why)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
@@ -64,7 +64,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 class FaultState:
-    """How the journal is. The writing thread changes it, the reading one may, the loop looks at it."""
+    """Whether the journal is ill. The writing thread changes it, the reading one may, the loop looks at it."""
 
     def __init__(self, path: Path) -> None:
         self.fault = ""
@@ -72,7 +72,7 @@ class FaultState:
         self._path = path
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
-        """What to tell the callers; where it is the journal and not their operation, that is remembered and logged."""
+        """Makes the error for the callers; a fault of the journal, not of their operation, is remembered and logged."""
         words = describe_error(error, self._path)
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in FAULT_CODES:
             self.is_damaged = self.is_damaged or is_damage(error)

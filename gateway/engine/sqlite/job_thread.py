@@ -57,7 +57,7 @@ class JobHandler(Protocol[ResourceT]):
     def open(self) -> None: ...
 
     def serve(self, jobs: list[ThreadJob[ResourceT, Any]]) -> Callable[[], None] | None:
-        """Do the jobs; what is returned runs on the loop before the callers are told."""
+        """Do the jobs; what is returned runs on the loop before the callers get their outcomes."""
         ...
 
     def rest(self) -> float | None:
@@ -122,7 +122,7 @@ class JobThread(Generic[ResourceT]):
     def _run(self) -> None:
         try:
             self._handler.open()
-        except BaseException as error:  # noqa: BLE001 - the opener is told whatever it was
+        except BaseException as error:  # noqa: BLE001 - whoever opens gets it, whatever it was
             self._call_loop(self._began.set_exception, error)
             self._call_loop(self._ended.set_result, None)
             return
@@ -137,7 +137,7 @@ class JobThread(Generic[ResourceT]):
                 self._call_loop(self._ended.set_result, None)
 
     def _gather(self) -> list[ThreadJob[ResourceT, Any]]:
-        """What there is to do, at least one job; an empty list at the end."""
+        """Waits for jobs and returns them, at least one; an empty list at the end."""
         jobs = self._left or self._await_jobs()
         while jobs and len(jobs) < MAX_BATCH:
             try:

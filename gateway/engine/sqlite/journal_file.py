@@ -43,7 +43,7 @@ class FileLock:
 
     def release(self) -> None:
         os.truncate(self._file, 0)
-        # Said aloud, since closing alone keeps the lock while a forked child has the file open.
+        # Unlocked explicitly: closing alone keeps the lock while a forked child has the file open.
         fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
 
@@ -54,7 +54,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def open_writer(path: Path, max_bytes: int | None) -> tuple[sqlite3.Connection, str]:
-    """The connection that writes, and what the operator should know about the file; the lock must be held."""
+    """Opens the connection that writes; the lock must be held. Beside it stands what the operator should know."""
     db, note = _open_undamaged(path)
     try:
         migrate(db)
@@ -77,7 +77,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def _open_undamaged(path: Path) -> tuple[sqlite3.Connection, str]:
-    """A connection to a file that was looked at; a damaged one is set aside, and that is said."""
+    """Opens a file that was checked; a damaged one is set aside, and the note says so."""
     if not path.exists():
         _set_aside_orphan(path)
         _create_file(path)
@@ -101,7 +101,7 @@ def _open_undamaged(path: Path) -> tuple[sqlite3.Connection, str]:
 
 
 def _find_damage(db: sqlite3.Connection, path: Path) -> str | None:
-    """What is damaged, in SQLite's words; a later version's journal is none of our business, whatever it looks like."""
+    """Says what is damaged, in SQLite's words; a later version's journal is left alone, whatever it looks like."""
     try:
         if not is_blank(db):
             check_kind(db, path)
@@ -113,7 +113,7 @@ def _find_damage(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def _run_quick_check(db: sqlite3.Connection) -> str | None:
-    """A quick look, given up after a second; the thorough one is `backup.verify`."""
+    """Runs SQLite's quick check, given up after a second; the thorough one is `backup.verify_journal`."""
     alarm = threading.Timer(CHECK_TIMEOUT, db.interrupt)
     alarm.start()
     try:

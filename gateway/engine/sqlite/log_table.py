@@ -132,7 +132,7 @@ def read_row(db: sqlite3.Connection, seq: int, wall: float) -> Row | None:
 
 
 def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
-    """The sequences of what matches, in order; dense patterns by walking the log, rare ones by the index."""
+    """Finds the sequences of what matches, in order; dense patterns by walking the log, rare ones by the index."""
     prefix = get_literal_prefix(pattern)
     if prefix == pattern:
         query = "SELECT seq FROM log WHERE subject = ? AND seq > ? ORDER BY seq"
@@ -147,7 +147,7 @@ def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int
 
 
 def _subject_range_of(prefix: str) -> tuple[str, str]:
-    """Between which subjects everything with this prefix lies: it ends with a dot, and '/' is the next character."""
+    """Returns the bounds of all subjects with this prefix: it ends with a dot, and '/' is the next character."""
     return prefix, prefix[:-1] + "/"
 
 
@@ -175,7 +175,7 @@ def expire(tx: Transaction, limit: int) -> None:
 
 
 def read_next_expiry(db: sqlite3.Connection) -> float:
-    """When the time of the next record is over."""
+    """Returns when the time of the next record is over; infinity where none ends."""
     (first,) = db.execute("SELECT min(expires) FROM log WHERE expires IS NOT NULL").fetchone()
     return math.inf if first is None else float(first)
 

@@ -1,4 +1,4 @@
-"""What the writing thread does between its jobs: write down how far consumers are, give space back, find room."""
+"""The writing thread's work between its jobs: write down how far consumers are, give space back, see a disk recover."""
 
 import sqlite3
 from collections.abc import Callable
@@ -46,13 +46,13 @@ class Maintenance:
         return max(0.0, self._sweep_at - now)
 
     def _probe(self, alone: CommitAlone) -> None:
-        """Is there room again, and does a write succeed?"""
+        """Recovers where there is room again and a write succeeds."""
         with suppress(sqlite3.Error, OSError):
             if get_free_bytes(self._db, self._path) >= MIN_FREE_BYTES and alone(_write_probe):
                 self._condition.recover()
 
     def _shrink(self) -> bool:
-        """Where a quarter of the file is empty, give some of it back to the file system; whether there is more."""
+        """Gives some of a file that is empty to a quarter back to the file system; true where there is more."""
         try:
             free = read_pragma(self._db, "freelist_count")
             if free < SHRINK_PAGES or free * 4 < read_pragma(self._db, "page_count"):

@@ -109,7 +109,7 @@ def _index_keys_of(subject: str) -> tuple[str, str, str]:
 
 
 def _index_key_of(pattern: str) -> str:
-    """The name under which all stands that matches, and perhaps more; empty where there is none."""
+    """Returns the key under which all stands that matches, and perhaps more; empty where there is none."""
     if "*" not in pattern and ">" not in pattern:
         return pattern
     above, _, end = pattern.rpartition(".")

@@ -54,7 +54,7 @@ def read_pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 def get_used_bytes(db: sqlite3.Connection) -> int:
-    """How many bytes of the file are in use."""
+    """Returns how many bytes of the file are in use."""
     return (read_pragma(db, "page_count") - read_pragma(db, "freelist_count")) * read_pragma(db, "page_size")
 
 

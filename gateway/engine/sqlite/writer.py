@@ -71,15 +71,15 @@ class JournalWriter:
                 stack.callback(journal_file.FileLock(self._path).release)
                 self._db, self.note = journal_file.open_writer(self._path, self._max_bytes)
                 stack.callback(self._db.close)
-                self._begin_life()
+                self._begin_epoch()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
             raise EngineError(describe_error(error, self._path)) from error
         except OSError as error:
             raise EngineError(f"the journal {self._path} cannot be opened: {error}") from error
 
-    def _begin_life(self) -> None:
-        """What was in flight is due again; a new epoch begins."""
+    def _begin_epoch(self) -> None:
+        """Makes what was in flight due again, and counts a new epoch."""
         self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("UPDATE pending SET due = 0")
         self._db.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch'")
