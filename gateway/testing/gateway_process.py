@@ -1,0 +1,126 @@
+"""A real gateway as a process, in a home of its own, for tests of hooks and of the gateway itself."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gateway.config.home import Home, get_process_environment
+from gateway.control.client import ControlClient
+from gateway.errors import GatewayError, NotRunning
+
+TIMEOUT = 20.0
+POLL_PAUSE = 0.01
+INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
+
+
+class GatewayProcess:
+    """`hermes-gateway run` in the home `root`, and the commands beside it. Nothing of it outlives the `with` block."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(root)
+        passed = {name: value for name, value in get_process_environment().items() if name in INHERITED_VARIABLES}
+        self.environ = {**passed, "HOME": str(root.parent), "HERMES_HOME": str(root)}
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
+
+    def configure(self, text: str) -> None:
+        """Write `config.yaml`."""
+        self.home.own_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.home.root.chmod(0o700)
+        self.home.config.write_text(text)
+        self.home.config.chmod(0o600)
+
+    def script(self, *turns: Mapping[str, Any], settings: str = "") -> None:
+        """Let the model say these turns (as in a script file); `settings` is YAML that stands beside."""
+        path = self.home.own_folder / "script.yaml"
+        self.configure(f"model:\n  script: {json.dumps(str(path))}\n{settings}")
+        path.write_text(json.dumps({"turns": list(turns)}, ensure_ascii=False), "utf-8")
+
+    def add_hook(self, name: str, files: "Mapping[str, str] | Path") -> Path:
+        """Put a hook into the home, whole at once: files by name, or a folder to copy."""
+        folder, beside = self.home.hooks / name, self.home.root / f".{name}.new"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(files, Path):
+            shutil.copytree(files, beside)
+        else:
+            beside.mkdir()
+            for file, text in files.items():
+                (beside / file).write_text(text)
+        return beside.rename(folder)
+
+    def start(self, *args: str, environ: Mapping[str, str] | None = None) -> None:
+        """Start, and wait until it is ready.
+
+        Raises:
+            GatewayError: it ended instead; the message has what it said.
+        """
+        self.process = self.spawn("run", *args, environ=environ)
+        self.until(self._is_ready)
+
+    def spawn(self, *args: str, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """A command, while it runs."""
+        command = [sys.executable, "-m", "gateway.cli", *args]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env={**self.environ, **(environ or {})}, stdout=pipe, stderr=pipe, text=True)
+
+    def cli(self, *args: str, timeout: float = TIMEOUT) -> "subprocess.CompletedProcess[str]":
+        """A command, when it has ended."""
+        command = [sys.executable, "-m", "gateway.cli", *args]
+        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def say(self, text: str, session: str = "main") -> dict[str, Any]:
+        """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
+        return dict(self.call("chat.say", {"text": text, "session": session}))
+
+    def call(self, verb: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Ask the control socket."""
+        with ControlClient(self.home.socket, TIMEOUT) as client:
+            return client.call(verb, dict(params or {}))
+
+    def until(self, condition: Callable[[], bool], patience: float = TIMEOUT) -> None:
+        """Wait for something to become true.
+
+        Raises:
+            GatewayError: it did not, in time.
+        """
+        limit = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > limit:
+                raise GatewayError(f"{condition} did not become true within {patience:.0f} s")
+            time.sleep(POLL_PAUSE)
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Ask it to end: the exit code, what it printed, what it logged."""
+        assert self.process
+        self.process.send_signal(signal_number)
+        printed, logged = self.process.communicate(timeout=TIMEOUT)
+        return self.process.returncode, printed, logged
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+        if self.process:
+            self.process.communicate()
+
+    def _is_ready(self) -> bool:
+        assert self.process
+        if self.process.poll() is not None:
+            printed, logged = self.process.communicate()
+            raise GatewayError(f"the gateway ended with {self.process.returncode}\n{printed}{logged}")
+        with suppress(NotRunning):
+            return bool(self.call("status")["state"] == "ready")
+        return False

@@ -1,0 +1,100 @@
+"""A real gateway inside the test's own process, and a hook that keeps what happened in it."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.config.loading import load_configuration
+from gateway.daemon.control_verbs import build_verbs
+from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.shutdown import Shutdown
+from gateway.errors import GatewayError
+from gateway.hooks import HookRegistry
+from gateway.testing.gateway_process import TIMEOUT, GatewayProcess
+
+
+class RecordingHook:
+    """An observer that keeps what happens: `events` in their order, each a name and its fields."""
+
+    def __init__(self, registry: HookRegistry, names: str | Iterable[str] = "*") -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._news = anyio.Event()
+        self.remove = registry.watch(names, self._note)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what happened, in order."""
+        return [name for name, _ in self.events]
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        """The fields of each event of this name."""
+        return [fields for heard, fields in self.events if heard == name]
+
+    async def until(self, name: str, patience: float = TIMEOUT) -> dict[str, Any]:
+        """Wait for the first event of this name.
+
+        Raises:
+            GatewayError: there was none in time; the message says what there was.
+        """
+        with anyio.move_on_after(patience):
+            while not self.of(name):
+                self._news = anyio.Event()
+                await self._news.wait()
+        if not self.of(name):
+            raise GatewayError(f"no {name} within {patience:.0f} s; there was {', '.join(self.names) or 'nothing'}")
+        return self.of(name)[0]
+
+    def _note(self, name: str, context: dict[str, Any]) -> None:
+        self.events.append((name, dict(context)))
+        self._news.set()
+
+
+class LiveGateway:
+    """A gateway in this process. `registry` takes hooks that are functions: `registry.on`, `registry.watch`."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.registry = gateway.registry
+
+    async def say(self, text: str, session: str = "main") -> dict[str, Any]:
+        """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
+        result = await self.gateway.terminal.say({"text": text, "session": session}, _ignore_notification)
+        return dict(msgspec.to_builtins(result))
+
+
+@asynccontextmanager
+async def gateway_in(
+    root: Path,
+    *turns: Mapping[str, Any],
+    settings: str = "",
+    hooks: Mapping[str, Mapping[str, str] | Path] | None = None,
+) -> AsyncIterator[LiveGateway]:
+    """A gateway in the home `root`, inside this process, while inside the block.
+
+    `turns` are the model's, as in a script file (without them it is the demo); `settings` is YAML that stands beside;
+    `hooks` are folders by name.
+    """
+    files = GatewayProcess(root)
+    if turns:
+        files.script(*turns, settings=settings)
+    else:
+        files.configure(settings)
+    for name, folder in (hooks or {}).items():
+        files.add_hook(name, folder)
+    load = partial(load_configuration, load_settings_schema(), files.home, files.environ)
+    configuration = await anyio.to_thread.run_sync(load)
+    shutdown = Shutdown(configuration.settings.gateway.shutdown_timeout)
+    async with open_gateway(files.home, configuration, shutdown, build_verbs) as gateway:
+        await gateway.folder_hooks.settled()
+        yield LiveGateway(gateway)
+
+
+async def _ignore_notification(_kind: str, _fields: Any) -> None:
+    """The answer is what counts; how it grew does not."""
