@@ -19,7 +19,6 @@ from tests.surface import LIVE, SECTIONS, STILL, known
 EXCUSED: Mapping[tuple[str, str], str] = {
     ("records", "Kept*"): "what all kinds of record share; there is no record of that kind",
     ("events", "webhook:*"): "nobody fires it; it leaves until there is something that does",
-    ("records", "Kept*"): "the common part of all records by an older name; by itself it was never written",
 }
 
 
