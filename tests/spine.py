@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine, open_sqlite
+from gateway.engine import Engine, open_sqlite
+from gateway.errors import Conflict
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.memory_engine import MemoryEngine

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -144,6 +144,10 @@ class Tail(Protocol):
     async def __anext__(self) -> Record: ...
 
 
+RequestHandler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+StopServing: TypeAlias = Callable[[], None]
+
+
 class Engine(Protocol):
     async def append(self, *puts: NewRecord) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
@@ -208,7 +212,7 @@ class Engine(Protocol):
         """
         ...
 
-    def serve(self, subject: str, answer: "RequestHandler") -> "StopServing":
+    def serve(self, subject: str, answer: RequestHandler) -> StopServing:
         """Answer requests on a subject until the returned function is called; one at a time may serve it."""
         ...
 
@@ -221,14 +225,6 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Write what was handed over, and end; further calls of close do nothing."""
         ...
-
-
-class RequestHandler(Protocol):
-    async def __call__(self, data: bytes) -> bytes: ...
-
-
-class StopServing(Protocol):
-    def __call__(self) -> None: ...
 
 
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:

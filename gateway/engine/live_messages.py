@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 from weakref import WeakSet
 
-from gateway.engine.interface import Clock, Record, RequestHandler, StopServing
+from gateway.engine.interface import Clock, ConsumerSpec, Record, RequestHandler, StopServing
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 
@@ -86,6 +86,35 @@ class LiveLease:
     async def release(self) -> None:
         if self.leases.get(self.key) is self:
             del self.leases[self.key]
+
+
+class DeliverySource(Protocol):
+    """The consumer that a delivery came from."""
+
+    @property
+    def spec(self) -> ConsumerSpec: ...
+
+    async def acknowledge(self, seq: int) -> None: ...
+
+    async def postpone(self, delivery: "LiveDelivery", delay: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDelivery:
+    """One record in the hands of whoever fetched it."""
+
+    record: Record
+    attempt: int
+    consumer: DeliverySource
+
+    async def ack(self) -> None:
+        await self.consumer.acknowledge(self.record.seq)
+
+    async def nak(self, delay: float = 0) -> None:
+        await self.consumer.postpone(self, delay)
+
+    async def progress(self) -> None:
+        await self.consumer.postpone(self, self.consumer.spec.ack_wait)
 
 
 class LiveMessages:

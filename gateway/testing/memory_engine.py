@@ -9,7 +9,7 @@ from typing import cast
 import anyio
 
 from gateway.engine.interface import Clock, ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
-from gateway.engine.live_messages import LiveMessages, Signal
+from gateway.engine.live_messages import LiveDelivery, LiveMessages, Signal
 from gateway.engine.subjects import (
     SubjectMatcher,
     check_consumer_spec,
@@ -171,7 +171,7 @@ class MemoryConsumer:
             with anyio.move_on_after(min(left, due - self._clock.steady())):
                 await event.wait()
 
-    def _take(self, n: int) -> list["MemoryDelivery"]:
+    def _take(self, n: int) -> list[LiveDelivery]:
         waiting = self._engine.waiting(self.reached, self.matches)
         if self.is_forgotten:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
@@ -187,27 +187,14 @@ class MemoryConsumer:
         for owed in due:
             owed.attempt += 1
             owed.due = now + self.spec.ack_wait
-        return [MemoryDelivery(owed.record, owed.attempt, self) for owed in due]
+        return [LiveDelivery(owed.record, owed.attempt, self) for owed in due]
 
-    def postpone(self, delivery: "MemoryDelivery", delay: float) -> None:
+    async def acknowledge(self, seq: int) -> None:
+        self.owed.pop(seq, None)
+        self.signal.notify()
+
+    async def postpone(self, delivery: LiveDelivery, delay: float) -> None:
         owed = self.owed.get(delivery.record.seq)
         if owed is not None and owed.attempt == delivery.attempt:
             owed.due = self._clock.steady() + delay
             self.signal.notify()
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDelivery:
-    record: Record
-    attempt: int
-    consumer: MemoryConsumer
-
-    async def ack(self) -> None:
-        self.consumer.owed.pop(self.record.seq, None)
-        self.consumer.signal.notify()
-
-    async def nak(self, delay: float = 0) -> None:
-        self.consumer.postpone(self, delay)
-
-    async def progress(self) -> None:
-        self.consumer.postpone(self, self.consumer.spec.ack_wait)

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from gateway.engine import ConsumerSpec, EngineError, NewRecord, open_sqlite
+from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
 from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
-from gateway.errors import HomeBusy
+from gateway.errors import EngineError, HomeBusy
 from tests.engine.conftest import content_of, filled, mode_of, names_beside, put_content, size_of
 
 

@@ -5,7 +5,8 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import Conflict, ConsumerSpec, Engine, EngineError, NewRecord
+from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.errors import Conflict, EngineError
 from tests.engine.conftest import SetClock, filled
 
 

@@ -5,7 +5,8 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import Conflict, ConsumerSpec, Duplicate, Engine, NewRecord
+from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.errors import Conflict, Duplicate
 from tests.engine.conftest import SetClock, filled, subjects_of
 
 

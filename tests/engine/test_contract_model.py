@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.engine import Clock, ConsumerSpec, Engine, EngineError, NewRecord, open_sqlite
+from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, open_sqlite
+from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
 
 SUBJECTS = st.sampled_from(["a.1", "a.2", "b.1", "b.1.x", "c"])

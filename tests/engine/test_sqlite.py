@@ -12,8 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.engine import ConsumerSpec, EngineError, EngineTooNew, NewRecord, open_sqlite
-from gateway.errors import HomeBusy
+from gateway.engine import ConsumerSpec, NewRecord, open_sqlite
+from gateway.errors import EngineError, EngineTooNew, HomeBusy
 from tests.engine.conftest import SetClock, content_of, filled, mode_of, seqs_of
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, EngineError, NewRecord, SqliteEngine, open_sqlite
+from gateway.engine import ConsumerSpec, NewRecord, SqliteEngine, open_sqlite
+from gateway.errors import EngineError
 from tests.engine.conftest import SetClock, content_of, filled, names_beside, put_content, seqs_of, size_of
 
 

@@ -9,7 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine, EngineError, NewRecord, open_sqlite
+from gateway.engine import Engine, NewRecord, open_sqlite
+from gateway.errors import Conflict, EngineError
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Reply
 from gateway.sessions import transitions

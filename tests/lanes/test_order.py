@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway import records
-from gateway.engine import Conflict, Engine, NewRecord
+from gateway.engine import Engine, NewRecord
+from gateway.errors import Conflict
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.sessions import ResetPolicy, transitions
 from tests.lanes.desk import QUICK, Watched, echo, served

@@ -12,13 +12,12 @@ attempt is taken back as well.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
 
 from gateway.engine.interface import Clock, ConsumerSpec, Delivery, Record
-from gateway.engine.live_messages import Signal
+from gateway.engine.live_messages import LiveDelivery, Signal
 from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
@@ -52,7 +51,7 @@ class SqliteConsumer:
             taken, pause = await self._try_to_take(n)
             left = until - loop.time()
             if taken.rows or (left <= 0 and not taken.has_more):
-                return [SqliteDelivery(Record(*row), attempt, self) for row, attempt in taken.rows]
+                return [LiveDelivery(Record(*row), attempt, self) for row, attempt in taken.rows]
             if not taken.has_more:
                 with anyio.move_on_after(min(left, pause)):
                     await event.wait()
@@ -93,25 +92,7 @@ class SqliteConsumer:
         if self._is_full:
             self.signal.notify()
 
-    async def postpone(self, delivery: "SqliteDelivery", delay: float) -> None:
+    async def postpone(self, delivery: LiveDelivery, delay: float) -> None:
         seq, attempt = delivery.record.seq, delivery.attempt
         with suppress(EngineError):
             await self._thread.submit(lambda tx: self._backlog.postpone(tx, self.spec.name, seq, attempt, delay))
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteDelivery:
-    """One record in the hands of whoever fetched it."""
-
-    record: Record
-    attempt: int
-    consumer: SqliteConsumer
-
-    async def ack(self) -> None:
-        await self.consumer.acknowledge(self.record.seq)
-
-    async def nak(self, delay: float = 0) -> None:
-        await self.consumer.postpone(self, delay)
-
-    async def progress(self) -> None:
-        await self.consumer.postpone(self, self.consumer.spec.ack_wait)
