@@ -1,3 +1,3 @@
-"""What the gateway says about itself: `text` makes foreign text harmless, `redaction` takes secrets out, `context` says
-in which session, turn and hook a line was written, `lines` is how a line looks, `service` carries it out of the way.
+"""The gateway's log: `text` makes foreign text harmless, `redaction` takes secrets out, `lines` says how a line looks
+and in which session, turn and hook it was written, `pipeline` carries lines out of the caller's way, to the `sinks`.
 """
