@@ -105,7 +105,7 @@ def test_the_latest_of_many_that_were_missed(line: str, since: str, until: str, 
         ("every 100ms", "has an interval of 100ms"),
     ],
 )
-def test_what_is_no_timetable_is_told_with_its_remedy(line: str, complaint: str) -> None:
+def test_what_is_no_timetable_is_refused_with_its_remedy(line: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=re.escape(complaint)):
         parse_timetable(line)
 

@@ -1,4 +1,4 @@
-"""A process that writes into a journal and reads from it until it is killed, and says what it was told.
+"""A process that writes into a journal and reads from it until it is killed, and prints what the journal acknowledged.
 
 Some records it leaves to its next life.
 

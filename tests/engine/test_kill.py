@@ -17,14 +17,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Told:
-    """What the processes were told before they died."""
+class Acknowledged:
+    """What the journal acknowledged to the processes before they died."""
 
     kept: list[tuple[int, int]] = field(default_factory=list)
     attempts: Counter[int] = field(default_factory=Counter)
     done: set[int] = field(default_factory=set)
 
-    def hear(self, line: str) -> None:
+    def note(self, line: str) -> None:
         match line.split():
             case ["kept", first, second]:
                 self.kept.append((int(first), int(second)))
@@ -37,19 +37,19 @@ class Told:
                 self.done.add(int(seq))
 
 
-def live_and_die(path: Path, life: int, lines: int, told: Told) -> None:
+def live_and_die(path: Path, life: int, lines: int, heard: Acknowledged) -> None:
     """Run the load, and kill it once it has said so many lines."""
     with subprocess.Popen(
         [sys.executable, str(LOAD), str(path), str(life)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
         assert process.stdout is not None
         for _ in range(lines):
-            told.hear(process.stdout.readline())
+            heard.note(process.stdout.readline())
         os.kill(process.pid, signal.SIGKILL)
         for line in process.stdout:
             # The last line may be cut off; it is not a word then.
             if line.endswith("\n"):
-                told.hear(line)
+                heard.note(line)
 
 
 async def everything(engine: Engine, pattern: str) -> list[Record]:
@@ -61,20 +61,20 @@ async def everything(engine: Engine, pattern: str) -> list[Record]:
 
 @pytest.mark.process
 async def test_nothing_acknowledged_is_lost_and_nothing_is_there_in_part(path: Path) -> None:
-    told = Told()
+    heard = Acknowledged()
     for life in range(4):
-        live_and_die(path, life, 150 + 331 * life, told)
-    assert told.kept
-    assert told.done
-    assert max(told.attempts.values()) > 1
+        live_and_die(path, life, 150 + 331 * life, heard)
+    assert heard.kept
+    assert heard.done
+    assert max(heard.attempts.values()) > 1
     async with await open_sqlite(path) as engine:
         ins, outs = await everything(engine, "in.*"), await everything(engine, "out.*")
-        assert {seq for pair in told.kept for seq in pair} <= {record.seq for record in (*ins, *outs)}
+        assert {seq for pair in heard.kept for seq in pair} <= {record.seq for record in (*ins, *outs)}
         assert [record.data for record in ins] == [record.data for record in outs]
         assert len({record.data for record in ins}) == len(ins)
         assert [left.seq + 1 for left in ins] == [right.seq for right in outs]
 
-        owed = {record.seq for record in ins} - told.done
+        owed = {record.seq for record in ins} - heard.done
         consumer = await engine.consumer(ConsumerSpec("reader", ("in.*",), max_inflight=1_000_000))
         found = []
         while portion := await consumer.fetch(1000, 0):
@@ -82,5 +82,5 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_in_part(path: P
         # An acknowledgement may stand though the process died before it could say so.
         assert {delivery.record.seq for delivery in found} <= owed
         unsaid = owed - {delivery.record.seq for delivery in found}
-        assert unsaid <= told.attempts.keys()
-        assert all(delivery.attempt > told.attempts[delivery.record.seq] for delivery in found)
+        assert unsaid <= heard.attempts.keys()
+        assert all(delivery.attempt > heard.attempts[delivery.record.seq] for delivery in found)

@@ -111,7 +111,7 @@ def test_foreign_text_makes_no_line_of_its_own(tmp_path: Path) -> None:
     assert len(second["message"]) < 5000
 
 
-def test_an_exception_is_told_with_its_traceback(tmp_path: Path) -> None:
+def test_an_exception_is_logged_with_its_traceback(tmp_path: Path) -> None:
     def write() -> None:
         try:
             _ = 1 / 0
@@ -258,8 +258,8 @@ print("and others may write there", file=sys.stderr, flush=True)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as gone:
-        told = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=gone, text=True)
-    assert (told.returncode, told.stdout) == (0, "still here\n")
+        done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=gone, text=True)
+    assert (done.returncode, done.stdout) == (0, "still here\n")
 
 
 def test_a_line_looks_as_its_reader_needs_it(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_line_looks_as_its_reader_needs_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("T28")
-def test_a_crash_is_told_once_and_without_secrets() -> None:
+def test_a_crash_is_logged_once_and_without_secrets() -> None:
     program = f"""
 import sys
 from gateway.adapters.shared.folder import load_settings_schema
@@ -286,10 +286,10 @@ redactor = Redactor(["{SECRET}"], load_settings_schema().token_shapes)
 with LogPipeline(redactor, [StreamSink(sys.stderr, format_for_pipe)]):
     raise RuntimeError("{SECRET} and {BOT} are wrong")
 """
-    told = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)
-    assert told.returncode == 1
-    assert told.stderr.count("RuntimeError: [secret] and [secret] are wrong") == 1
-    assert "canary" not in told.stderr
+    done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.count("RuntimeError: [secret] and [secret] are wrong") == 1
+    assert "canary" not in done.stderr
 
 
 def test_an_error_of_ours_is_left_to_the_command_line(tmp_path: Path) -> None:

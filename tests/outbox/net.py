@@ -96,7 +96,7 @@ class Net:
 
 @dataclass
 class Post:
-    """An outbox that serves a network, and what it told."""
+    """An outbox that serves a network, and what it reported."""
 
     outbox: Outbox
     net: Net
@@ -108,7 +108,7 @@ class Post:
         reply = Reply(name or text, Address(self.net.platform, chat), text)
         await self.outbox.post(reply, f"agent:main:{self.net.platform}:dm:{chat}", turn_id)
 
-    async def told(self, count: int) -> None:
+    async def ended(self, count: int) -> None:
         await until(lambda: len(self.sent) + len(self.failed) >= count, f"the end of {count} deliveries")
 
     @property

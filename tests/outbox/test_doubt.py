@@ -43,9 +43,9 @@ async def test_the_policy_settles_the_doubt(
     net = Net(doubt=doubt)
     await dies_in_the_call(engine, net, arrived=arrived)
     async with posted(engine, net) as post:
-        await post.told(1)
+        await post.ended(1)
         await post.say("next")
-        await post.told(2)
+        await post.ended(2)
     assert net.in_chat() == [*shown, "next"]
     assert len(post.sent[0].message_ids) == 3
     assert net.asked == (1 if doubt == "lookup" else 0)
@@ -55,7 +55,7 @@ async def test_the_policy_settles_the_doubt(
 async def test_where_a_call_does_nothing_there_is_no_doubt_and_no_intent(engine: Engine) -> None:
     async with posted(engine, Net(doubt="none")) as post:
         await post.say("hello world")
-        await post.told(1)
+        await post.ended(1)
         kept = [records.decode(one.data) for one in await engine.read("gw.sent.>")]
         assert [type(one) for one in kept] == [records.SendSucceeded] * 3
         assert post.net.in_chat() == ["hello", " worl", "d"]
@@ -73,7 +73,7 @@ async def test_where_one_can_look_one_looks_before_every_second_try(engine: Engi
 
     async with posted(engine, Treacherous(doubt="lookup")) as post:
         await post.say("hi")
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["hi"]
 
 
@@ -88,7 +88,7 @@ async def test_a_second_sender_of_a_place_is_fenced(engine: Engine) -> None:
         net.after = None
         async with posted(engine, net) as new:
             await new.say("poke")
-            await new.told(2)
+            await new.ended(2)
             count = len(net.calls)
             hangs.set()
             gate.go_on()

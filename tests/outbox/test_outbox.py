@@ -1,4 +1,4 @@
-"""What is owed goes out: once, in order, part after part; what fails is tried again, given up, and told once."""
+"""What is owed goes out: once, in order, part after part; what fails is tried again, given up, and reported once."""
 
 from dataclasses import replace
 
@@ -19,10 +19,10 @@ from tests.outbox.net import QUICK, Net, posted
 from tests.spine import SetClock, chain, until
 
 
-async def test_a_reply_goes_out_in_parts_and_is_told_once(engine: Engine) -> None:
+async def test_a_reply_goes_out_in_parts_and_is_reported_once(engine: Engine) -> None:
     async with posted(engine) as post:
         await post.say("hello world")
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["hello", " worl", "d"]
         (delivery,) = post.sent
         assert (delivery.message_ids, delivery.attempts, delivery.error) == ((("1",), ("2",), ("3",)), 1, "")
@@ -36,7 +36,7 @@ async def test_replies_to_a_place_keep_their_order_whatever_session_they_belong_
         at = Address("net", "group", "group")
         for number in range(20):
             await post.outbox.post(Reply(str(number), at, f"{number:02}"), f"session {number % 3}")
-        await post.told(20)
+        await post.ended(20)
         assert post.net.in_chat("group") == [f"{number:02}" for number in range(20)]
 
 
@@ -46,9 +46,9 @@ async def test_a_slow_place_does_not_delay_another(engine: Engine) -> None:
         await post.say("first")
         await until(lambda: post.net.calls != [])
         await post.say("other", "2")
-        await post.told(1)
+        await post.ended(1)
         assert post.texts == ["other"]
-        await post.told(2)
+        await post.ended(2)
 
 
 async def test_platforms_do_not_wait_for_each_other(engine: Engine) -> None:
@@ -62,7 +62,7 @@ async def test_platforms_do_not_wait_for_each_other(engine: Engine) -> None:
         assert net.shown == {}
         assert net.gate
         net.gate.set()
-        await post.told(10)
+        await post.ended(10)
 
 
 async def test_a_platform_takes_only_so_many_calls_at_a_time(engine: Engine) -> None:
@@ -73,7 +73,7 @@ async def test_a_platform_takes_only_so_many_calls_at_a_time(engine: Engine) -> 
         await anyio.sleep(0.01)
         assert post.net.gate
         post.net.gate.set()
-        await post.told(6)
+        await post.ended(6)
         assert post.net.most == 3
 
 
@@ -82,7 +82,7 @@ async def test_what_fails_for_now_is_tried_again_from_its_part(engine: Engine) -
         post.net.ills = [AdapterError("off"), AdapterError("off")]
         await post.say("hello world")
         await post.say("next")
-        await post.told(2)
+        await post.ended(2)
         assert post.net.in_chat() == ["hello", " worl", "d", "next"]
         assert post.net.calls[:3] == ["send hello"] * 3
         assert post.sent[0].attempts == 3
@@ -95,7 +95,7 @@ async def test_the_networks_own_pause_is_kept_to(engine: Engine) -> None:
         post.net.ills = [AdapterError("too fast", retry_after=0.05)]
         began = anyio.current_time()
         await post.say("hi")
-        await post.told(1)
+        await post.ended(1)
         assert anyio.current_time() - began >= 0.05
 
 
@@ -108,12 +108,12 @@ async def test_pauses_grow_to_a_limit_and_are_never_the_same() -> None:
         assert all(longest / 2 <= pause <= longest for pause in pauses)
 
 
-async def test_what_is_refused_for_good_is_told_and_lets_the_next_pass(engine: Engine) -> None:
+async def test_what_is_refused_for_good_is_reported_and_lets_the_next_pass(engine: Engine) -> None:
     async with posted(engine) as post:
         post.net.ills = [AdapterError("bad request", permanent=True)]
         await post.say("bad")
         await post.say("good")
-        await post.told(2)
+        await post.ended(2)
         assert post.net.in_chat() == ["good"]
         (failed,) = post.failed
         assert (failed.reply.text, failed.error, failed.attempts) == ("bad", "bad request", 1)
@@ -124,29 +124,29 @@ async def test_a_place_that_refuses_everything_is_tried_rarely_and_comes_back(en
     async with posted(engine, net, clock=clock) as post:
         for number in range(5):
             await post.say(str(number))
-        await post.told(5)
+        await post.ended(5)
         assert net.calls == ["send 0", "send 1", "send 2"]
         assert "refused 3 replies in a row" in post.failed[-1].error
         assert post.failed[-1].attempts == 0
     async with posted(engine, net, clock=clock) as post:
         await post.say("5")
-        await post.told(1)
+        await post.ended(1)
         assert len(net.calls) == 3, "remembered over a restart"
         clock.now += 3601
         await post.say("6")
         await post.say("7")
-        await post.told(3)
+        await post.ended(3)
         assert net.calls[3:] == ["send 6"], "one try, then silence again"
         clock.now += 3601
         net.deaf.clear()
         await post.say("8")
         await post.say("9")
-        await post.told(5)
+        await post.ended(5)
         assert net.in_chat() == ["8", "9"]
         net.ills = [AdapterError("bad request", permanent=True)]
         await post.say("a")
         await post.say("b")
-        await post.told(7)
+        await post.ended(7)
         assert net.in_chat() == ["8", "9", "b"], "the strikes began anew"
 
 
@@ -158,7 +158,7 @@ async def test_a_reply_that_was_owed_for_a_day_is_given_up_without_a_strike(engi
         await until(lambda: len(post.net.calls) == 2)
         clock.now += 86401
         await post.say("fresh")
-        await post.told(2)
+        await post.ended(2)
         assert (post.failed[0].reply.text, post.failed[0].error) == ("stale", "off")
         assert post.texts == ["fresh"]
     (gone,) = [one for one in await chain(engine, "gw.sent.>") if isinstance(one, records.SendFailed) and one.permanent]
@@ -170,7 +170,7 @@ async def test_a_fault_of_the_sdk_is_tried_some_times_only(engine: Engine) -> No
         post.net.ills = [KeyError("oops")] * 3
         await post.say("unlucky")
         await post.say("lucky")
-        await post.told(2)
+        await post.ended(2)
         assert (post.failed[0].error, post.failed[0].attempts) == ("KeyError: 'oops'", 3)
         assert post.texts == ["lucky"]
 
@@ -180,7 +180,7 @@ async def test_what_was_owed_while_the_platform_was_away_goes_out_when_it_is_bac
         pass
     await post.say("hi")
     async with posted(engine) as post:
-        await post.told(1)
+        await post.ended(1)
         assert post.texts == ["hi"]
 
 
@@ -198,7 +198,7 @@ async def test_a_reply_is_looked_at_once_before_it_goes(engine: Engine) -> None:
         await post.say("hi")
         await post.say("secret")
         await post.say("bye")
-        await post.told(3)
+        await post.ended(3)
         assert post.net.in_chat() == ["HI", "BYE"]
         assert seen == ["hi", "secret", "bye"], "once, however many tries"
         assert [one.error for one in post.failed] == ["a hook denied it"]
@@ -246,7 +246,7 @@ async def test_a_call_that_has_begun_may_end_when_the_gateway_stops(engine: Engi
     assert len(post.sent) <= 1
     async with posted(engine, net) as post:
         await post.say("next")
-        await post.told(1)
+        await post.ended(1)
         await until(lambda: net.in_chat()[-1] == "next")
     again = ["hello"] if calls == "end in time" else ["hello", "hello"]
     assert net.in_chat() == [*again, "next"]
@@ -261,14 +261,14 @@ async def test_a_reply_that_alone_fails_for_long_lets_the_others_in_its_place_go
         await until(lambda: len(post.net.calls) > 3)
         clock.now += QUICK.stubborn - 1
         await post.say("fine", "2")
-        await post.told(1)
+        await post.ended(1)
         assert post.texts == ["fine"]
         clock.now += 2
-        await post.told(2)
+        await post.ended(2)
         assert [(one.reply.text, "melted" in one.error) for one in post.failed] == [("bad", True)]
         assert isinstance(post.net, Cursed)
         post.net.curse = ""
-        await post.told(3)
+        await post.ended(3)
         assert post.texts == ["fine", "next"]
 
 
@@ -282,7 +282,7 @@ async def test_while_the_network_takes_nothing_at_all_every_reply_is_kept(engine
         await until(lambda: len(post.net.calls) > calls + 3)
         assert isinstance(post.net, Cursed)
         post.net.curse = ""
-        await post.told(1)
+        await post.ended(1)
         assert (post.texts, post.failed) == (["kept"], [])
 
 

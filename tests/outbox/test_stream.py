@@ -34,7 +34,7 @@ async def test_the_placeholder_grows_and_becomes_the_reply(engine: Engine) -> No
         live.add("cd")
         await shown(post, "abcd")
         await post.say("abc!", name="r", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["abc!"]
         assert [call.split()[0] for call in post.net.calls] == ["send", "edit", "edit"]
         assert post.sent[0].message_ids == (("1",),)
@@ -48,7 +48,7 @@ async def test_a_text_that_outgrows_a_message_goes_on_in_the_next(engine: Engine
             live.add(text, anew=True)
             await whole(post, text)
         await post.say("hello there", name="r", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["hello", " ther", "e"]
         assert "delete" in post.net.calls, "the fourth part was too much"
 
@@ -73,7 +73,7 @@ async def test_a_stream_goes_on_in_its_placeholder_after_a_crash(engine: Engine)
         await shown(post, "again")
     async with posted(engine, net) as post:
         await post.say("done", name="r", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
     assert net.in_chat() == ["done"]
 
 
@@ -83,7 +83,7 @@ async def test_a_placeholder_that_a_person_deleted_is_sent_anew(engine: Engine) 
         await shown(post, "ab")
         post.net.shown.clear()
         await post.say("done", name="r", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["done"]
 
 
@@ -97,7 +97,7 @@ async def test_a_network_that_fails_while_one_writes_does_not_disturb_the_reply(
         await until(lambda: post.net.ills == [])
         live.add("abc", anew=True)
         await post.say("abcd", name="r", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["abcd"]
 
 
@@ -109,7 +109,7 @@ async def test_a_stream_in_the_middle_of_a_call_is_waited_for(engine: Engine) ->
         await anyio.sleep(0.01)
         assert post.net.after
         post.net.after.set()
-        await post.told(1)
+        await post.ended(1)
         assert post.net.in_chat() == ["ab"]
 
 
@@ -118,7 +118,7 @@ async def test_where_nothing_can_be_edited_nothing_is_streamed(engine: Engine) -
         assert post.outbox.stream(Reply("r", Address("net", "1"), "")) is None
         assert post.outbox.stream(Reply("r", Address("elsewhere", "1"), "")) is None
         await post.say("hi", turn_id=TURN)
-        await post.told(1)
+        await post.ended(1)
 
 
 async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -> None:
@@ -128,10 +128,10 @@ async def test_a_stream_does_not_overtake_what_was_owed_before(engine: Engine) -
         await until(lambda: post.net.calls != [])
         live = stream(post)
         live.add("newer", anew=True)
-        await post.told(1)
+        await post.ended(1)
         await shown(post, "older", "newer")
         await post.say("newest", name="r", turn_id=TURN)
-        await post.told(2)
+        await post.ended(2)
         assert post.net.in_chat() == ["older", "newes", "t"]
 
 
@@ -142,5 +142,5 @@ async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engin
         await until(lambda: post.net.calls != [])
         stream(post).add("newer", anew=True)
         await post.say("newer", name="r", turn_id=TURN)
-        await post.told(2)
+        await post.ended(2)
         assert post.net.in_chat() == ["older", "newer"]
