@@ -22,7 +22,7 @@ FENCE = b"---"
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What is known of a skill before it is loaded."""
+    """A skill before it is loaded: its front matter, and where it is."""
 
     name: str
     description: str
@@ -30,16 +30,11 @@ class Skill:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSkills:
-    """The skills in some folders, and what is wrong with those that were left out."""
+def find_skills(roots: Iterable[Path]) -> tuple[tuple[Skill, ...], tuple[Finding, ...]]:
+    """The skills below these folders, and what is wrong with those that were left out.
 
-    skills: tuple[Skill, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-def find_skills(roots: Iterable[Path]) -> FoundSkills:
-    """The skills below these folders; where two have one name, the first root's counts. A missing root has none."""
+    Where two have one name, the first root's counts. A missing root has none.
+    """
     skills: dict[str, Skill] = {}
     findings: list[Finding] = []
     for root in roots:
@@ -52,7 +47,7 @@ def find_skills(roots: Iterable[Path]) -> FoundSkills:
                 what = f"the skill {skill.name!r} is there already: {skills[skill.name].folder}"
                 findings.append(Finding(place, what, "rename one of the two", "warning"))
             skills.setdefault(skill.name, skill)
-    return FoundSkills(tuple(skills.values()), tuple(findings))
+    return tuple(skills.values()), tuple(findings)
 
 
 def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:

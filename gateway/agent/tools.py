@@ -7,6 +7,7 @@ that came with the tool. What is wrong with them is told to the model, with the 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeAlias, get_type_hints
 
 import anyio
@@ -136,10 +137,7 @@ def tool(
     A parameter named `context` gets the `ToolContext` and is hidden from the model.
     """
 
-    def make(function: Callable[..., Any]) -> Tool:
-        return tool_from(function, name=name, repeatable=repeatable, asks=asks, subject=subject)
-
-    return make
+    return partial(tool_from, name=name, repeatable=repeatable, asks=asks, subject=subject)
 
 
 def tool_from(

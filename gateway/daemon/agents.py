@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway.agent import Agent, Model, Skill, Tool, TurnLimits
+from gateway.agent import Agent, Model, Tool, TurnLimits
 from gateway.agent.libraries import is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
@@ -27,7 +27,6 @@ from gateway.errors import ConfigError
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 from gateway.sessions import Session
-from gateway.yaml_source import Finding
 
 DEFAULT_MODEL = "default"
 DEMO_PROVIDER = "demo"
@@ -58,9 +57,7 @@ class Agents:
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.own_folder / "memory")
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
-        skills = find_skills([home.skills])
-        self._skills: tuple[Skill, ...] = skills.skills
-        self.findings: tuple[Finding, ...] = skills.findings
+        self._skills, self.findings = find_skills([home.skills])
         roots = [home.path(root) for root in settings.tools.roots]
         self.workspace = make_workspace([*roots, home.files], self._list_protected())  # what people send can be read
         self._tools = self._make_tools(environ)

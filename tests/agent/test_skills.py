@@ -27,18 +27,18 @@ def loading(name="tea", **args):
 
 
 def test_skills_are_found_by_their_front_matter(root):
-    found = find_skills([root, root / "missing"])
-    assert [(skill.name, skill.description, skill.version) for skill in found.skills] == [
+    skills, findings = find_skills([root, root / "missing"])
+    assert [(skill.name, skill.description, skill.version) for skill in skills] == [
         ("coffee", "Making coffee.", ""),
         ("tea", "Making tea.", "1"),
     ]
-    assert found.findings == ()
+    assert findings == ()
 
 
 def test_files_beside_a_skill_are_named_but_not_read(root):
     (root / "tea" / "references").mkdir()
     (root / "tea" / "references" / "leaves.md").write_text("many")
-    (tea,) = (skill for skill in find_skills([root]).skills if skill.name == "tea")
+    (tea,) = (skill for skill in find_skills([root])[0] if skill.name == "tea")
     assert read_skill_text(tea) == f"Boil water.\n\nFiles of this skill, in {root / 'tea'}: references/leaves.md"
 
 
@@ -56,9 +56,9 @@ def test_files_beside_a_skill_are_named_but_not_read(root):
 )
 def test_a_faulty_skill_is_left_out_and_says_where_and_why(tmp_path, name, head, place, words):
     write(tmp_path, name, head)
-    found = find_skills([tmp_path])
-    assert found.skills == ()
-    text = "\n".join(str(finding) for finding in found.findings)
+    skills, findings = find_skills([tmp_path])
+    assert skills == ()
+    text = "\n".join(str(finding) for finding in findings)
     assert words in text
     assert f"{name}/SKILL.md:{place}" in text
 
@@ -68,20 +68,20 @@ def test_a_file_without_front_matter_or_far_too_long_is_no_skill(tmp_path):
     (tmp_path / "a" / "SKILL.md").write_text("# Tea")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "SKILL.md").write_bytes(b"---\n" + b"x" * 300_000)
-    words = [finding.what for finding in find_skills([tmp_path]).findings]
+    words = [finding.what for finding in find_skills([tmp_path])[1]]
     assert words == ["the skill has no front matter", "the skill is longer than 200,000 bytes"]
 
 
 def test_of_two_skills_of_one_name_the_first_roots_counts(tmp_path):
     write(tmp_path / "mine", "tea", "name: tea\ndescription: Mine.")
     write(tmp_path / "theirs", "tea", "name: tea\ndescription: Theirs.")
-    found = find_skills([tmp_path / "mine", tmp_path / "theirs"])
-    assert [skill.description for skill in found.skills] == ["Mine."]
-    assert "there already" in found.findings[0].what
+    skills, findings = find_skills([tmp_path / "mine", tmp_path / "theirs"])
+    assert [skill.description for skill in skills] == ["Mine."]
+    assert "there already" in findings[0].what
 
 
 async def test_the_model_is_told_of_skills_and_loads_one(stage, root):
-    agent = stage.agent(loading(), "Here is your tea.", skills=find_skills([root]).skills)
+    agent = stage.agent(loading(), "Here is your tea.", skills=find_skills([root])[0])
     result = await stage.play(agent)
     assert "- tea: Making tea." in stage.sent(0).system
     assert "Boil water." not in stage.sent(0).system
@@ -97,7 +97,7 @@ async def test_the_model_is_told_of_skills_and_loads_one(stage, root):
 async def test_hooks_may_send_a_load_to_another_skill_and_change_what_is_read(stage, root):
     stage.on("skill:before")(lambda event: {"skill": "coffee", "version": ""})
     stage.on("skill:after")(lambda event: {"content": event["content"] + " Finely."})
-    agent = stage.agent(loading(version="1"), "ok", skills=find_skills([root]).skills)
+    agent = stage.agent(loading(version="1"), "ok", skills=find_skills([root])[0])
     assert (await stage.play(agent)).entries[2].content == "Grind beans. Finely."
 
 
@@ -112,7 +112,7 @@ async def test_a_skill_is_unloaded_with_what_it_brought(stage, root):
 
     stage.on("skill:before")(lambda event: {"skill": "tea"} if event["action"] == "unload" else None)
     unloading = {"tool_calls": [{"name": "unload_skill", "args": {"skill": "coffee"}}]}
-    agent = stage.agent(loading("coffee"), unloading, "ok", skills=find_skills([root]).skills)
+    agent = stage.agent(loading("coffee"), unloading, "ok", skills=find_skills([root])[0])
     result = await stage.play(agent, on_skill=on_skill)
     assert changes == [("load", "coffee"), ("unload", "tea")]
     after = stage.fields("skill:after", 1)
@@ -121,7 +121,7 @@ async def test_a_skill_is_unloaded_with_what_it_brought(stage, root):
 
 
 async def test_a_denied_or_unknown_skill_is_an_error_for_the_model(stage, root):
-    agent = stage.agent(loading(version="7"), loading(), "ok", skills=find_skills([root]).skills)
+    agent = stage.agent(loading(version="7"), loading(), "ok", skills=find_skills([root])[0])
     stage.on("skill:before")(lambda event: None if event["version"] else Deny("No tea today."))
     result = await stage.play(agent)
     assert "there is no skill 'tea 7'" in result.entries[2].content
@@ -132,6 +132,6 @@ async def test_a_denied_or_unknown_skill_is_an_error_for_the_model(stage, root):
 @pytest.mark.row("EDG-71")
 async def test_hooks_of_tools_apply_to_skills_too(stage, root):
     stage.on("tool:before")(lambda event: Deny("Not now.") if event["tool"] == "load_skill" else None)
-    agent = stage.agent(loading(), "ok", skills=find_skills([root]).skills)
+    agent = stage.agent(loading(), "ok", skills=find_skills([root])[0])
     result = await stage.play(agent)
     assert (result.entries[2].content, stage.names.count("skill:before")) == ("Not now.", 0)

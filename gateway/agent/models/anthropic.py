@@ -1,19 +1,17 @@
 """Models of Anthropic in their own language; the library is an extra, since it is large."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-import anyio
 import msgspec
 
-from gateway.agent.model import Chunk, ModelRequest, ToolSpec
+from gateway.agent.model import ModelRequest, ToolSpec
 from gateway.agent.models.provider import (
     HttpModel,
     PartialToolCall,
-    SseDecoder,
     TokenPrice,
-    as_model_error,
     decode_event,
 )
 from gateway.errors import ModelError
@@ -21,7 +19,9 @@ from gateway.transcript import Entry, ToolCall, Usage
 
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
 OPTIONS = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
-STOP_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+STOP_REASONS: Mapping[str, str] = MappingProxyType(
+    {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+)
 ERROR_KINDS = {
     "overloaded_error": "overload",
     "api_error": "overload",
@@ -119,8 +119,9 @@ class MessageAccumulator:
     def usage(self) -> Usage:
         return self.price.usage_of(self._read, self._written)
 
-    def add(self, event: MessageStreamEvent) -> str:
-        """The text that came with this event."""
+    def add(self, data: bytes) -> str:
+        """Take in the data of one event. Returns the text in it."""
+        event = parse_event(data)
         match event.type:
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)
@@ -187,25 +188,11 @@ class AnthropicModel(HttpModel):
     client_name = "AsyncAnthropic"
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
+    filter_stop = "refusal"
+    stop_names = STOP_REASONS
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        answer, events = MessageAccumulator(self.price), SseDecoder()
-        response = await self.post(build_request_body(request, self.name, self.extra))
-        try:
-            async for piece in response.aiter_bytes():
-                for data in events.feed(piece):
-                    if text := answer.add(parse_event(data)):
-                        yield Chunk(text)
-        except ModelError:
-            raise
-        except Exception as error:  # of the library: what breaks after the last word has broken nothing
-            if not answer.is_over:
-                raise as_model_error(error) from error
-        finally:
-            with anyio.CancelScope(shield=True):
-                await response.aclose()
-        if not answer.stop:
-            raise ModelError("the model's answer was cut off before its end", kind="network")
-        if answer.stop == "refusal":
-            raise ModelError("the model refused to answer", kind="filter")
-        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=STOP_REASONS.get(answer.stop, answer.stop))
+    def encode_request(self, request: ModelRequest) -> bytes:
+        return build_request_body(request, self.name, self.extra)
+
+    def begin_answer(self) -> MessageAccumulator:
+        return MessageAccumulator(self.price)

@@ -92,7 +92,7 @@ def make_demo_agent(
         model,
         description="the built-in demo",
         tools=(*_make_demo_tools(hooks, tick), *make_memory_tools(memory)),
-        skills=find_skills((SKILLS,)).skills,
+        skills=find_skills((SKILLS,))[0],
         agents=(helper,),
     )
 

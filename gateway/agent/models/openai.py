@@ -1,27 +1,22 @@
 """Models behind any endpoint that speaks OpenAI's chat completions."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
 import msgspec
 
-from gateway.agent.model import Chunk, ModelRequest, ToolSpec
+from gateway.agent.model import ModelRequest, ToolSpec
 from gateway.agent.models.provider import (
     HttpModel,
     PartialToolCall,
-    SseDecoder,
     TokenPrice,
-    as_model_error,
     decode_event,
 )
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall, Usage
 
 DONE_MARKER = b"[DONE]"
-DRAIN_SECONDS = 0.5  # for what may still come after the last word
 OPTIONS = frozenset(
     {
         "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "seed",
@@ -99,10 +94,15 @@ class CompletionAccumulator:
     price: TokenPrice = field(default_factory=TokenPrice)
     usage: Usage | None = None
     stop: str = ""
+    is_over: bool = False
     _calls: dict[int, PartialToolCall] = field(default_factory=dict)
 
-    def add(self, piece: CompletionChunk) -> str:
-        """The text that came with this piece."""
+    def add(self, data: bytes) -> str:
+        """Take in the data of one event. Returns the text in it."""
+        if data == DONE_MARKER:
+            self.is_over = True
+            return ""
+        piece = parse_chunk(data)
         if piece.usage:
             self.usage = self.price.usage_of(piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0)
         text = ""
@@ -174,48 +174,10 @@ class OpenAIModel(HttpModel):
     client_name = "AsyncOpenAI"
     default_url = "https://api.openai.com/v1"
     path = "/chat/completions"
+    filter_stop = "content_filter"
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        answer = CompletionAccumulator(self.price)
-        response = await self.post(build_request_body(request, self.name, self.extra))
-        events, is_done = _read_events(response), False
-        try:
-            async for data in events:
-                if is_done := data == DONE_MARKER:
-                    break
-                if text := answer.add(parse_chunk(data)):
-                    yield Chunk(text)
-        except ModelError:
-            raise
-        except Exception as error:
-            raise as_model_error(error) from error
-        finally:
-            await _close_response(response, events if is_done else None)
-        if not answer.stop:
-            raise ModelError("the model's answer was cut off before its end", kind="network")
-        if answer.stop == "content_filter":
-            raise ModelError("the model's provider withheld the answer", kind="filter")
-        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=answer.stop)
+    def encode_request(self, request: ModelRequest) -> bytes:
+        return build_request_body(request, self.name, self.extra)
 
-
-async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:
-    """Close the response; one that is read to its very end leaves its connection to the next call."""
-    with anyio.CancelScope(shield=True):
-        if events is not None:
-            with anyio.move_on_after(DRAIN_SECONDS), suppress(Exception):
-                async for _ in events:
-                    pass
-        await response.aclose()
-
-
-async def _read_events(response: Any) -> AsyncIterator[bytes]:
-    """The data of the response's events. A server that does not stream sends one: the whole answer."""
-    if "event-stream" not in response.headers.get("content-type", "event-stream"):
-        yield await response.aread()
-        return
-    events = SseDecoder()
-    async for piece in response.aiter_bytes():
-        for data in events.feed(piece):
-            yield data
-    if rest := events.rest():
-        yield rest
+    def begin_answer(self) -> CompletionAccumulator:
+        return CompletionAccumulator(self.price)

@@ -11,8 +11,10 @@ timeout, filter, missing, request, response; `other` for the rest.
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -41,6 +43,7 @@ NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded y
 FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
 LONGEST_ERROR = 500
 LONGEST_LINE = 16_000_000
+DRAIN_SECONDS = 0.5  # for what may still come after the last word
 
 Decoded = TypeVar("Decoded")
 
@@ -55,6 +58,24 @@ class TokenPrice:
     def usage_of(self, read: int, written: int) -> Usage:
         """So many tokens, and what they cost."""
         return Usage(read, written, cost=(read * self.input + written * self.output) / 1_000_000)
+
+
+class StreamedAnswer(Protocol):
+    """An answer that is being put together from the events of a stream. `stop` is the provider's own word."""
+
+    stop: str
+    is_over: bool
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+    def add(self, data: bytes) -> str:
+        """Take in the data of one event. Returns the text in it; raises ModelError when it is none, or an error."""
+        ...
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, complete, in their order."""
+        ...
 
 
 @dataclass(slots=True)
@@ -76,10 +97,37 @@ class HttpModel(ABC):
     client_name: ClassVar[str]  # of the class in the library
     default_url: ClassVar[str]
     path: ClassVar[str]
+    filter_stop: ClassVar[str]  # the provider's word for an answer that it withheld
+    stop_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the provider's words differ from ours
 
     @abstractmethod
-    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """The answer, as it comes. Raises ModelError, whatever goes wrong."""
+    def encode_request(self, request: ModelRequest) -> bytes:
+        """The body of the HTTP request."""
+
+    @abstractmethod
+    def begin_answer(self) -> StreamedAnswer: ...
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """The answer, as it comes. Whatever goes wrong is a ModelError."""
+        answer = self.begin_answer()
+        response = await self._post(self.encode_request(request))
+        events = _read_events(response)
+        try:
+            async for data in events:
+                if text := answer.add(data):
+                    yield Chunk(text)
+                if answer.is_over:
+                    break
+        except Exception as error:
+            raise as_model_error(error) from error
+        finally:
+            await _close_response(response, events if answer.is_over else None)
+        if not answer.stop:
+            raise ModelError("the model's answer was cut off before its end", kind="network")
+        if answer.stop == self.filter_stop:
+            raise ModelError("the model's provider withheld the answer", kind="filter")
+        stop = self.stop_names.get(answer.stop, answer.stop)
+        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=stop)
 
     async def aclose(self) -> None:
         """Close the connections; the model can be used again afterwards."""
@@ -87,8 +135,7 @@ class HttpModel(ABC):
         if client is not None:
             await client.close()
 
-    async def post(self, body: bytes) -> Any:
-        """The response of the endpoint, whose body is still to be read. Raises ModelError when there is none."""
+    async def _post(self, body: bytes) -> Any:
         try:
             if self._client is None:
                 # A second for the first model of a process: not on the loop, where others wait.
@@ -114,6 +161,29 @@ class HttpModel(ABC):
             timeout=http.Timeout(self.stall, connect=self.connect),
             max_retries=0,
         )
+
+
+async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:
+    """Close the response; one that is read to its very end leaves its connection to the next call."""
+    with anyio.CancelScope(shield=True):
+        if events is not None:
+            with anyio.move_on_after(DRAIN_SECONDS), suppress(Exception):
+                async for _ in events:
+                    pass
+        await response.aclose()
+
+
+async def _read_events(response: Any) -> AsyncIterator[bytes]:
+    """The data of the response's events. A server that does not stream sends one: the whole answer."""
+    if "event-stream" not in response.headers.get("content-type", "event-stream"):
+        yield await response.aread()
+        return
+    events = SseDecoder()
+    async for piece in response.aiter_bytes():
+        for data in events.feed(piece):
+            yield data
+    if rest := events.rest():
+        yield rest
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from gateway.transcript import Entry, ToolCall
 
 def assembled(*pieces, price=None):
     answer = CompletionAccumulator(price or TokenPrice())
-    return "".join(answer.add(parse_chunk(json.dumps(piece).encode())) for piece in pieces), answer
+    return "".join(answer.add(json.dumps(piece).encode()) for piece in pieces), answer
 
 
 def delta(finish=None, **fields):
