@@ -1,7 +1,7 @@
 """One invocation of an agent: from `agent:start` to `agent:end`, and again when a hook's Retry says so there.
 
 Whatever ends it, the transcript is whole afterwards: the person's message stands in it, every tool call has a result,
-and the last word is what the person was told.
+and its last entry is the reply.
 """
 
 import logging
@@ -86,7 +86,7 @@ class Invocation(Operation[TurnResult]):
         }
 
     async def prepare_retry(self, retry: Retry) -> None:
-        """What was said so far becomes part of the view; the message of the Retry, if there is one, is answered."""
+        """The entries so far become part of the view; the message of the Retry, if there is one, is answered."""
         state = self.state
         self.message = Entry("user", retry.message) if retry.message else None
         state.view, state.summarized = (*state.view, *state.new_entries), None
@@ -216,7 +216,7 @@ async def _add_last_word(state: TurnState) -> None:
 
 
 async def _close_interrupted(state: TurnState) -> None:
-    """Close the transcript of an interrupted run, so that the model is told of it at the next turn."""
+    """Close the transcript of an interrupted run, so that the model sees it at the next turn."""
     closing = [*_make_missing_results(state), Entry("assistant", f"{state.partial}\n\n{INTERRUPTED}".strip())]
     for entry in closing:
         with anyio.move_on_after(state.grace(), shield=True), suppress(Exception, Pause):
@@ -233,7 +233,7 @@ def _make_missing_results(state: TurnState) -> list[Entry]:
 
 
 def _reword_reply(state: TurnState, reply: str) -> None:
-    """The transcript says what the person was told."""
+    """Make the reply that hooks left the last entry of the transcript."""
     if state.entries and state.entries[-1].role == "assistant" and not state.entries[-1].tool_calls:
         state.entries[-1] = replace(state.entries[-1], content=reply)
     else:

@@ -1,7 +1,7 @@
 """The loop of model and tools, until there is a reply or a limit is reached.
 
 At the last hop that the limits allow, or when it has wanted the same tools three times for the same results, the model
-gets no tools, so that it must say what it has; if it still wants some, the person is told that it got no further.
+gets no tools, so that it must say what it has; if it still wants some, the reply is that it got no further.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _check_limits(state: TurnState, last: str) -> TurnEnding | None:
 
 
 async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> Entry | None:
-    """The assistant's next entry: from the records of an earlier life, or from the model; None when a hook ended it."""
+    """The assistant's next entry: from the steps of an earlier try, or from the model; None when a hook ended it."""
     if known := state.replay.answers.get(state.hop):
         state.usage += known.usage
         state.entries.append(known.entry)
@@ -126,13 +126,13 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
 
 
 def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
-    said = (*state.view, *state.new_entries)
+    entries = (*state.view, *state.new_entries)
     agent = state.agent
     parts = [agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note]
     parts += state.missing
-    parts += [entry.content for entry in said if entry.role == "system"]
+    parts += [entry.content for entry in entries if entry.role == "system"]
     return ModelRequest(
-        messages=_add_context(state, tuple(entry for entry in said if entry.role != "system")),
+        messages=_add_context(state, tuple(entry for entry in entries if entry.role != "system")),
         system="\n".join(part for part in parts if part),
         tools=tuple(tool.spec for tool in tools),
         name=state.model_name,

@@ -1,4 +1,4 @@
-"""What a language model is to the turn: something that streams an answer to a request."""
+"""A language model, as the turn sees it: something that streams an answer to a request."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelResponse:
-    """What a model said, once it has said all of it."""
+    """The whole answer of a model."""
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()

@@ -193,9 +193,13 @@ def apply_summary(history: Sequence[Entry], session: dict[str, Any]) -> tuple[tu
 
 
 async def fit_request(state: TurnState, request: ModelRequest) -> ModelRequest:
-    """The request, short enough for the model's window."""
-    room = int(state.agent.context_window * WINDOW_SHARE)
-    if not room or estimate_tokens(request) <= room:
+    """The request, short enough for the model's window.
+
+    What is from before this turn is summed up by the model itself, and the summary is kept with the session. If that is
+    not enough, the tool results of this turn lose their text, the oldest first.
+    """
+    limit = int(state.agent.context_window * WINDOW_SHARE)
+    if not limit or estimate_tokens(request) <= limit:
         return request
     count = _count_summarizable(state, request)
     if count:
@@ -205,11 +209,11 @@ async def fit_request(state: TurnState, request: ModelRequest) -> ModelRequest:
         system = "\n".join([part for part in (system, _summary_entry_from(text).content) if part])
         request = replace(request, messages=request.messages[count:], system=system)
         _keep_summary(state, count, text)
-    return _drop_tool_results(request, room)
+    return _drop_tool_results(request, limit)
 
 
 def _count_summarizable(state: TurnState, request: ModelRequest) -> int:
-    """So many messages at the beginning are from before this turn and can be summed up."""
+    """How many messages at the beginning are from before this turn, and can be summed up."""
     before = [entry for entry in state.view if entry.role != "system"]
     same = 0
     while same < min(len(before), len(request.messages)) and before[same] == request.messages[same]:
@@ -221,7 +225,7 @@ def _count_summarizable(state: TurnState, request: ModelRequest) -> int:
 
 
 async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> str:
-    """What the model makes of them; that they are gone, when it fails."""
+    """The model's summary of these messages; where it fails, a note that they are left out."""
     lines = "\n".join(f"{entry.role}: {entry.content}" for entry in messages if entry.content)
     text = f"{before}\n{lines[-state.agent.context_window * 3 :]}".strip()
     parts: list[str] = []
@@ -252,10 +256,10 @@ def _keep_summary(state: TurnState, count: int, text: str) -> None:
     state.view = (_summary_entry_from(text), *state.view[place:])
 
 
-def _drop_tool_results(request: ModelRequest, room: int) -> ModelRequest:
+def _drop_tool_results(request: ModelRequest, limit: int) -> ModelRequest:
     messages = list(request.messages)
     for place, entry in enumerate(messages[:-1]):
-        if estimate_tokens(replace(request, messages=tuple(messages))) <= room:
+        if estimate_tokens(replace(request, messages=tuple(messages))) <= limit:
             break
         if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
             messages[place] = replace(entry, content=LEFT_OUT)

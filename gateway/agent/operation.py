@@ -87,6 +87,10 @@ class OperationResult:
     after_event: Fields | None = None
     after_outcome: Outcome | None = None
 
+    def left(self, name: str) -> Any:
+        """The value as the hooks left it, in the field of this name."""
+        return self.value if self.after_event is None else self.after_event.get(name)
+
 
 @dataclass(slots=True)
 class Operation(ABC, Generic[Value]):
@@ -143,8 +147,7 @@ class Operation(ABC, Generic[Value]):
             raise result.error
         if isinstance(result.outcome, Deny):
             return self.denied(result.outcome.text)
-        left = result.value if result.after_event is None else result.after_event.get(self.result_field)
-        return self.from_fields(left)
+        return self.from_fields(result.left(self.result_field))
 
     def to_fields(self, value: Value) -> Any:
         """The value as hooks of nodes see it."""
@@ -188,22 +191,16 @@ class NodeVisit(Operation[Value]):
         if result.error is not None:
             raise result.error
         if self.state.end(result.outcome, self.before):
-            return self.denied("")
+            return self.inner.denied("")
         if isinstance(result.outcome, Deny):
-            return self.denied(result.outcome.text)
+            return self.inner.denied(result.outcome.text)
         value: Any = result.value
-        left = value if result.after_event is None else result.after_event.get("result")
+        left = result.left("result")
         if result.is_from_hook:
-            return self.from_fields(left)
+            return self.inner.from_fields(left)
         # What no hook touched goes on as it is: its plain form would lose what hooks are not shown.
         is_untouched = result.after_event is None or (value is not None and left == self.inner.to_fields(value))
-        return value if is_untouched else self.from_fields(left)
-
-    def from_fields(self, left: Any) -> Value:
-        return self.inner.from_fields(left)
-
-    def denied(self, text: str) -> Value:
-        return self.inner.denied(text)
+        return value if is_untouched else self.inner.from_fields(left)
 
     def _fields(self, result: Any) -> dict[str, Any]:
         node = {"node": self.inner.node_name, "node_type": self.inner.node_type}

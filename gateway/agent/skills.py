@@ -1,6 +1,6 @@
 """Skills: folders with a SKILL.md, disclosed in three steps.
 
-The model is always told a skill's name and description; it loads the text when the task wants it; and the files beside
+The model always sees a skill's name and description; it loads the text when the task wants it; and the files beside
 it are read by the text's own advice. Finding skills reads their front matter alone, and runs nothing.
 """
 
@@ -60,7 +60,7 @@ def read_skill(folder: Path, findings: list[Finding]) -> Skill | None:
             Finding(SourceLocation(str(path), 1, 1), str(error), "begin the file with --- name and description ---")
         )
         return None
-    tree = parse_yaml(b"\n" + head, str(path))  # the fence is the file's first line, so that places are the file's
+    tree = parse_yaml(b"\n" + head, str(path))  # its first line is the fence: lines count as in the file
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(SourceLocation(str(path), 1, 1))
     faults = [*tree.findings, *_check_front_matter(root, folder)]
     findings += faults
@@ -82,7 +82,7 @@ def read_skill_text(skill: Skill) -> str:
 
 
 def render_skills_prompt(skills: Sequence[Skill]) -> str:
-    """What the model is told of the skills that it can load."""
+    """The part of the instructions that lists the skills which the model can load."""
     if not skills:
         return ""
     lines = [f"- {skill.name}: {skill.description}" for skill in skills]

@@ -23,7 +23,7 @@ WITHDRAWN_TEXT = "A hook withdrew this call; it was not run."
 
 @dataclass(frozen=True, slots=True)
 class ToolBatch:
-    """The results of a batch in the order of its calls, and what the model is to be told besides."""
+    """The results of a batch in the order of its calls, and messages for the model besides."""
 
     results: tuple[Entry, ...]
     messages: tuple[str, ...] = ()

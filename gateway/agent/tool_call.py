@@ -43,7 +43,7 @@ class ToolCallRun(Operation[Entry]):
     tool: Tool | None = None  # the one of that name, if there is one
     duration: float | None = None
     own_result: Entry | None = None  # what the tool itself gave, before the interceptors have seen it
-    message: str = ""  # what a Retry of a hook wants the model to be told
+    message: str = ""  # of a hook's Retry, for the model
     before = "tool:before"
     after = "tool:after"
 
@@ -65,7 +65,7 @@ class ToolCallRun(Operation[Entry]):
             self.name, self.args = str(event.get("tool")), event.get("args") or {}
             impl = event.get("impl")
             chosen = impl if impl is not self.tool else find_tool(self.tools, self.name)
-        # An earlier life of the turn ran the tool and paused at `tool:after`: only the interceptors are asked again.
+        # An earlier try of the turn ran the tool and paused at `tool:after`: only the interceptors are asked again.
         if known := state.replay.unjudged.pop(self.asked.id, None):
             self.own_result = known.entry
             if known.entry.error:
@@ -88,10 +88,10 @@ class ToolCallRun(Operation[Entry]):
         self.message = retry.message or self.message
 
     def conclude(self, result: OperationResult) -> Entry:
-        """What the model is told: a result that a hook left, the denial, or the error in words."""
+        """The result for the model: what a hook left, the denial, or the error in words."""
         self.state.end(result.outcome, self.before, "Stopped by hook.")
         self.state.end(result.after_outcome, self.after, "Stopped by hook.")
-        left = result.value if result.after_event is None else result.after_event.get("result")
+        left = result.left("result")
         denied = _denial_text_of(result)
         if left is not None:
             return self._make_entry(as_text(left), error=result.error is not None)
@@ -153,12 +153,12 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     state = call.state
     args = check_args(tool, call.args)
     turn_id, call_id = state.ports.turn_id, call.asked.id
-    before = state.replay.started.pop(call_id, None)  # told once, the model may decide to call it again
+    before = state.replay.started.pop(call_id, None)  # said once: after that the model may call it again
     if before is not None and not (tool.repeatable or before.repeatable):
         raise AgentError(UNKNOWN_OUTCOME)
     if tool.asks(args) if callable(tool.asks) else tool.asks:
         _check_approval(call, tool, args)
-    # Written before it acts: after a crash in the tool, the next life of the turn knows that it may have run.
+    # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
     await state.record(started)
     ports = state.ports

@@ -1,7 +1,7 @@
-"""What a tool is: a function with a name, a description and a schema, from a typed signature or from elsewhere.
+"""A tool: a function with a name, a description and a schema, from a typed signature or from elsewhere.
 
 Arguments are checked before a tool is called: against the signature where there is one, else against the JSON schema
-that came with the tool. What is wrong with them is told to the model, with the parameters there are.
+that came with the tool. What is wrong with them goes to the model, with the parameters there are.
 """
 
 import inspect
@@ -25,7 +25,7 @@ class ChatPort(Protocol):
     """The conversation, for tools that speak in it. `key` makes a word the same one when its turn runs again."""
 
     async def say(self, text: str, to: str, key: str) -> str:
-        """Say it here, or to another place. Returns what the model is told of that."""
+        """Send a message here, or to another chat. Returns words about that for the model."""
         ...
 
     async def remind(self, text: str, at: float, key: str) -> str:
@@ -43,10 +43,10 @@ class ChatPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool knows of the turn that it runs in.
+    """The turn that a tool runs in, as far as the tool may know it.
 
     `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
-    `ask(prompt, name)` answers what the person said, or pauses the turn until there is an answer.
+    `ask(prompt, name)` gives the person's answer, or pauses the turn until there is an answer.
     """
 
     call_id: str = ""

@@ -1,8 +1,8 @@
 """The turn: a person's message, the loop of model and tools, the reply.
 
-    agent:start  message:add                                            what the person said
+    agent:start  message:add                                            the person's message
       node:before  llm:before  [llm:chunk ...]  llm:after  node:after   the model
-      message:add                                                       what it said
+      message:add                                                       its answer
       node:before  tools:before                                         the batch that it wants
         tool:before  tool:after                                         each call, side by side
       tools:after  node:after  message:add  agent:step                  their results; then the model again
@@ -19,7 +19,7 @@ a tool or a hook did wrong: that is a status of the result. A cancellation of `p
 result too; any other cancellation passes through, as does a journal that refuses a step.
 
 It can be run again at any time with the steps that it recorded before (`Ports.steps`): finished answers and tools are
-taken from there instead of being done and told again. That is how it goes on after a crash, and it is also how it
+taken from there instead of being done again. That is how it goes on after a crash, and it is also how it
 waits. Who must ask a person raises Pause, which unwinds the whole turn; once there is an answer, the turn starts from
 its beginning, runs through its own steps, and comes to the same place, now with the answer in `Ports.answers`.
 

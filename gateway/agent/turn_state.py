@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import anyio
@@ -77,9 +77,9 @@ class TurnState:
     ports: Ports
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
-    handoff_note: str = ""  # what a sub-agent is told besides its instructions
+    handoff_note: str = ""  # stands behind the instructions of a sub-agent
     context_text: str = ""  # what the context files say
-    missing: tuple[str, ...] = ()  # what the model is told of tools that cannot be had
+    missing: tuple[str, ...] = ()  # why some tools cannot be had, for the model
     resumed: bool = False
     streams: bool = True
     prefix: str = ""
@@ -102,7 +102,7 @@ class TurnState:
 
     @property
     def is_behind(self) -> bool:
-        """Did an earlier life of the turn get beyond this hop? Then all that the hop did is done, its events too."""
+        """Did an earlier try of the turn get beyond this hop? Then all that the hop did is done, its events too."""
         return self.hop + 1 in self.replay.answers
 
     @property
@@ -146,7 +146,7 @@ class TurnState:
 
     async def add(self, entry: Entry) -> Entry:
         """Put an entry into the transcript, as the interceptors of `message:add` leave it; denied, a placeholder."""
-        kept = withhold(entry, WITHHELD)
+        kept = replace(entry, content=WITHHELD)
         try:
             kept = await self._fire_message_add(entry)
         finally:
@@ -167,18 +167,11 @@ class TurnState:
             return entry
         fields, outcome = await self.fire("message:add", {"message": as_message(entry)})
         if isinstance(outcome, Deny):
-            return withhold(entry, outcome.text or WITHHELD)
+            return replace(entry, content=outcome.text or WITHHELD)
         try:
-            return _keep_identity(entry, entry_from(fields["message"]))
+            left = entry_from(fields["message"])
+            # They change what it says, not what it is: a result without its call would break the transcript.
+            return replace(entry, content=left.content, error=left.error)
         except ValueError as error:
             log.warning("message:add left no message behind (%s); the original is kept", error)
             return entry
-
-
-def withhold(entry: Entry, text: str) -> Entry:
-    return Entry(entry.role, text, entry.tool_calls, entry.call_id, entry.name, entry.error)
-
-
-def _keep_identity(old: Entry, new: Entry) -> Entry:
-    """Interceptors change what is said, not what a message is: a result without its call would break the transcript."""
-    return Entry(old.role, new.content, old.tool_calls, old.call_id, old.name, new.error)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict, EngineTooNew, SessionError
-from gateway.sessions.keys import make_session_id
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
-from gateway.sessions.transitions import carry_over
+from gateway.sessions.transitions import begin_session, open_from
 
 PAGE = 200
 # Where a conversation's words stand under no subject of its own.
@@ -54,7 +54,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
 async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
     """Write the sessions of a key anew, each as it is now, in place of all the records that made them.
 
-    Nothing of what was said is lost; what goes are the claims and steps of turns that have ended. False where a turn is
+    No entry is lost; what goes are the claims and steps of turns that have ended. False where a turn is
     under way, or the chain went on in this moment.
     """
     before = await sessions.open(key)
@@ -91,7 +91,7 @@ async def _purge_chain(engine: Engine, conv: str, seq: int) -> None:
 
 
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
-    """Purge what the end at `seq` in a chain said to forget: the chain before it, messages up to `upto`, replies.
+    """Purge what the end at `seq` in a chain forgets: the chain before it, messages up to `upto`, replies.
 
     Their files go too, and the events that hooks are owed of them.
     """
@@ -147,25 +147,10 @@ def _unlink(files: Iterable[str]) -> None:
 
 def _rewrite_session(old: Session) -> records.SessionOpened:
     """A session that stays, written anew."""
-    return records.SessionOpened(
-        session_id=old.session_id,
-        session_key=old.key,
-        reason="kept",
-        platform=old.platform,
-        user_id=old.user_id,
-        origin=old.session_id,
-        carried=carry_over(old),
-        began=old.began,
-        at=old.last_active,
-    )
+    opened = open_from(old, old, old.session_id, "kept")
+    return replace(opened, previous="", began=old.began, at=old.last_active)
 
 
 def _make_empty_session(before: Session, now: float) -> records.SessionOpened:
-    """A new session in the place of the current one that goes."""
-    return records.SessionOpened(
-        session_id=make_session_id(now),
-        session_key=before.key,
-        reason="forgotten",
-        platform=before.platform,
-        user_id=before.user_id,
-    )
+    """A new session in the place of the current one that goes: it names nothing of it."""
+    return replace(begin_session(before, now, "forgotten"), previous="")

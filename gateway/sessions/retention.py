@@ -30,7 +30,7 @@ PAUSE = 600.0
 FORGET_BATCH = 50  # sessions that are forgotten before the journal is asked again how full it is
 LONG_CHAIN = 5000  # records
 MAX_COMPACT_WEIGHT = 8_000_000  # characters: what is too much to be written anew in one append
-FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on room is made, and how much
+FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on sessions go, and down to where
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Retention:
         for session in self._sessions.known():
             if session.records >= LONG_CHAIN and session.weight < MAX_COMPACT_WEIGHT:
                 await self._compact(session.key)
-        return gone + await self._make_room(limits)
+        return gone + await self._forget_over_size(limits)
 
     async def _forget_old(self, limits: RetentionLimits) -> int:
         gone = 0
@@ -94,7 +94,7 @@ class Retention:
             log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.age / records.DAY)
         return gone
 
-    async def _make_room(self, limits: RetentionLimits) -> int:
+    async def _forget_over_size(self, limits: RetentionLimits) -> int:
         size = (await self._engine.health()).size
         self.trouble = ""
         if not limits.size or size < FULL_SHARE * limits.size:

@@ -70,8 +70,8 @@ def make_snippet(text: str, plain: tuple[str, ...]) -> str:
     """The text around the first term that is found in it, on one line."""
     flat = " ".join(text.split())
     low = flat.lower()
-    places = [at for term in plain if (at := low.find(term.lower())) >= 0]
-    start = max(0, min(places, default=0) - BEFORE)
+    found = [at for term in plain if (at := low.find(term.lower())) >= 0]
+    start = max(0, min(found, default=0) - BEFORE)
     end = min(len(flat), start + BEFORE + AFTER)
     return ("…" if start else "") + flat[start:end] + ("…" if end < len(flat) else "")
 

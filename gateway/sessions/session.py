@@ -135,36 +135,39 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
     return replace(state, turn=turn, last_active=at)
 
 
-def _apply_step(state: Session, kept: records.Step, _at: float) -> Session:
-    if not (turn := _get_open_turn(state, records.turn_of(kept.turn_id))):
-        return state
-    return replace(state, turn=replace(turn, steps=(*turn.steps, kept)))
+def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Session, Any, float], Session]:
+    """What a record does to the turn that it names; nothing when that one is not open any more."""
+
+    def apply(state: Session, kept: Any, _at: float) -> Session:
+        turn = state.turn
+        if turn is None or turn.turn_id != records.turn_of(kept.turn_id):
+            return state
+        return replace(state, turn=change(turn, kept))
+
+    return apply
 
 
-def _apply_interim_reply(state: Session, kept: records.InterimReply, _at: float) -> Session:
-    if not (turn := _get_open_turn(state, kept.turn_id)):
-        return state
-    return replace(state, turn=replace(turn, said=(*turn.said, kept.reply_id)))
+def _add_step(turn: OpenTurn, kept: records.Step) -> OpenTurn:
+    return replace(turn, steps=(*turn.steps, kept))
 
 
-def _apply_released(state: Session, kept: records.ClaimReleased, _at: float) -> Session:
-    if not (turn := _get_open_turn(state, kept.turn_id)):
-        return state
-    return replace(state, turn=replace(turn, by="", attempt=turn.attempt - 1))
+def _add_interim_reply(turn: OpenTurn, kept: records.InterimReply) -> OpenTurn:
+    return replace(turn, said=(*turn.said, kept.reply_id))
 
 
-def _apply_asked(state: Session, kept: records.QuestionsAsked, _at: float) -> Session:
-    if not (turn := _get_open_turn(state, kept.turn_id)):
-        return state
+def _release(turn: OpenTurn, _kept: records.ClaimReleased) -> OpenTurn:
+    return replace(turn, by="", attempt=turn.attempt - 1)
+
+
+def _wait_for_answers(turn: OpenTurn, kept: records.QuestionsAsked) -> OpenTurn:
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
     asked = {**turn.asked, **kept.questions}
-    waiting = replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, answers=answers, until=kept.until)
-    return replace(state, turn=waiting)
+    return replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, answers=answers, until=kept.until)
 
 
 def _apply_answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:
-    turn = _get_open_turn(state, kept.turn_id)
-    if not turn or kept.name not in turn.questions:
+    turn = state.turn
+    if turn is None or turn.turn_id != kept.turn_id or kept.name not in turn.questions:
         return state
     questions = {name: prompt for name, prompt in turn.questions.items() if name != kept.name}
     answered = replace(turn, questions=questions, answers={**turn.answers, kept.name: kept.answer})
@@ -199,20 +202,16 @@ def _apply_undone(state: Session, kept: records.TurnsUndone, at: float) -> Sessi
     return replace(state, turns=rest, entries=entries, last_active=at, weight=estimate_weight(entries))
 
 
-def _get_open_turn(state: Session, turn_id: str) -> OpenTurn | None:
-    return state.turn if state.turn and state.turn.turn_id == turn_id else None
-
-
 CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
     {
         records.SessionOpened: _apply_opened,
         records.Claim: _apply_claim,
-        records.LlmStep: _apply_step,
-        records.ToolStarted: _apply_step,
-        records.ToolFinished: _apply_step,
-        records.InterimReply: _apply_interim_reply,
-        records.ClaimReleased: _apply_released,
-        records.QuestionsAsked: _apply_asked,
+        records.LlmStep: _change_turn(_add_step),
+        records.ToolStarted: _change_turn(_add_step),
+        records.ToolFinished: _change_turn(_add_step),
+        records.InterimReply: _change_turn(_add_interim_reply),
+        records.ClaimReleased: _change_turn(_release),
+        records.QuestionsAsked: _change_turn(_wait_for_answers),
         records.QuestionAnswered: _apply_answered,
         records.TurnEnded: _apply_done,
         records.SettingChanged: _apply_changed,

@@ -63,12 +63,12 @@ def resume_session(session: Session, old: Session) -> records.SessionOpened:
         raise SessionError(f"session {old.session_id} is the current one")
     if old.key != session.key:
         raise SessionError(f"session {old.session_id} belongs to {old.key}: branch it to go on here")
-    return _open_from(session, old, old.session_id, "resumed")
+    return open_from(session, old, old.session_id, "resumed")
 
 
 def branch_session(session: Session, source: Session, now: float, title: str = "") -> records.SessionOpened:
     """A new session that begins with a copy of another (or of the same): what follows belongs to the copy alone."""
-    copy = _open_from(session, source, make_session_id(now), "branch")
+    copy = open_from(session, source, make_session_id(now), "branch")
     assert copy.carried is not None
     named = title or (f"{source.title} (branch)" if source.title else "")
     if named:
@@ -86,7 +86,7 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
 
 
 def find_last_request(session: Session) -> str:
-    """What the person said in the last turn: what a retry says again, after an `undo_turns` of that turn."""
+    """The person's message of the last turn: a retry sends it again, after an `undo_turns` of that turn."""
     if session.turns:
         for entry in session.entries[-session.turns[-1] :]:
             if entry.role == "user":
@@ -109,7 +109,8 @@ def change_model(name: str) -> records.SettingChanged:
     return change_setting("model", name if name not in ("", "default") else None)
 
 
-def _open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
+def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:
+    """A session under the key of one, which begins with all of another."""
     return records.SessionOpened(
         session_id=session_id,
         session_key=session.key,
@@ -118,18 +119,13 @@ def _open_from(session: Session, source: Session, session_id: str, reason: str) 
         platform=session.platform or source.platform,
         user_id=session.user_id or source.user_id,
         origin=source.session_id,
-        carried=carry_over(source),
-    )
-
-
-def carry_over(source: Session) -> records.InitialState:
-    """All of a session that another can begin with."""
-    return records.InitialState(
-        entries=source.entries,
-        turns=source.turns,
-        bag=dict(source.bag),
-        settings=dict(source.settings),
-        usage=source.usage,
+        carried=records.InitialState(
+            entries=source.entries,
+            turns=source.turns,
+            bag=dict(source.bag),
+            settings=dict(source.settings),
+            usage=source.usage,
+        ),
     )
 
 

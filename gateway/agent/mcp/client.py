@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import msgspec
+from anyio.abc import ObjectReceiveStream
 
 from gateway import __version__
 from gateway.agent.libraries import load_library
@@ -259,7 +260,7 @@ async def _watch_transport(
         yield _WatchedStream(reading, ended), writing
 
 
-class _WatchedStream:
+class _WatchedStream(ObjectReceiveStream[Any]):
     """The stream that is read from, and notes its end: a program that dies while nobody calls it is noticed."""
 
     def __init__(self, inner: Any, ended: anyio.Event) -> None:
@@ -277,24 +278,9 @@ class _WatchedStream:
             self._ended.set()
             raise
 
-    def __aiter__(self) -> "_WatchedStream":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     def close(self) -> None:
         self._inner.close()
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> "_WatchedStream":
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
         with suppress(anyio.ClosedResourceError):
-            await self.aclose()
+            await self._inner.aclose()

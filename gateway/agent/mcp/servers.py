@@ -1,7 +1,7 @@
 """The configured servers of tools: each started when a turn first wants it, and again, with back-off, when it ends.
 
 A server belongs to a task of its own for as long as it is configured. A turn that wants its tools waits a while for its
-start, and is told why when there are none.
+start, and learns why when there are none.
 """
 
 import logging
@@ -89,9 +89,9 @@ class McpServer:
                 self._tried.set()
                 log.info("the tool server %s is up", self.spec.name)
                 await connection.ended.wait()
-            self.reason = self._with_last_words("it ended")
+            self.reason = self._with_last_line("it ended")
         except Exception as error:  # noqa: BLE001 - a server is foreign, and so is the library that reaches it
-            self.reason = self._with_last_words(_describe_failure(error))
+            self.reason = self._with_last_line(_describe_failure(error))
         finally:
             self._connection, self.state = None, "down"
             self._tried.set()
@@ -101,7 +101,7 @@ class McpServer:
         self._last_line = line
         log.info("%s says: %s", self.spec.name, line)
 
-    def _with_last_words(self, reason: str) -> str:
+    def _with_last_line(self, reason: str) -> str:
         return f"{reason} (its last words: {self._last_line[:300]})" if self._last_line else reason
 
 

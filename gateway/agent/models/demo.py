@@ -1,7 +1,7 @@
 """The demo model: no language model at all, but one that shows every part of the gateway without a key or a network.
 
-It is deterministic: the same words give the same answer. It reads the last thing that the person said, wants the tools
-that fit, and reports what they gave back; what it does not recognise it says so, and how a real model is connected.
+It is deterministic: the same words give the same answer. It reads the person's last message, wants the tools that
+fit, and reports what they gave back; where nothing fits it says so, and how a real model is connected.
 """
 
 import random
@@ -69,11 +69,11 @@ class DemoModel:
 
     def _wanted(self, request: ModelRequest) -> Iterator[ToolCall]:
         """The tools that the person's words ask for, once: after their results comes the answer."""
-        said, results = _find_last_exchange(request.messages)
-        if results or not said:
+        words, results = _find_last_exchange(request.messages)
+        if results or not words:
             return
         offered = {spec.name: spec for spec in request.tools}
-        for number, (name, args) in enumerate(_find_intents(said)):
+        for number, (name, args) in enumerate(_find_intents(words)):
             if name not in offered:
                 continue
             if key := {"delegate": "agent", "load_skill": "skill"}.get(name):
@@ -81,15 +81,15 @@ class DemoModel:
             yield ToolCall(f"demo_{len(request.messages)}_{number}", name, args)
 
     def _reply(self, request: ModelRequest) -> str:
-        said, results = _find_last_exchange(request.messages)
+        words, results = _find_last_exchange(request.messages)
         if results:
             return "\n".join(_describe_result(entry) for entry in results)
-        words = said.lower()
+        words = words.lower()
         if re.search(r"\b(hi|hello|hey|good (morning|evening|day))\b", words):
             greeting = random.Random(f"{self.seed}:{words}").choice(GREETINGS)  # noqa: S311 - variety, not secrecy
             return f"{greeting} {self._about()}"
         if re.search(r"\b(help|what can you do|who are you)\b", words):
-            return f"{self._about()}\n\nYou can try:\n" + "\n".join(f"- {words}" for words in EXAMPLES)
+            return f"{self._about()}\n\nYou can try:\n" + "\n".join(f"- {example}" for example in EXAMPLES)
         if "introduce" in words:
             return "I am a sub-agent of the demo: another agent gave me this task, and gets my answer."
         return f"{self._about()} I do not know what to do with that; `help` lists what I can do."
@@ -99,7 +99,7 @@ class DemoModel:
 
 
 def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
-    """What the person said last, and the tool results since."""
+    """The person's last message, and the tool results since."""
     results: list[Entry] = []
     for entry in reversed(messages):
         if entry.role == "tool":
@@ -109,22 +109,22 @@ def _find_last_exchange(messages: Sequence[Entry]) -> tuple[str, list[Entry]]:
     return "", results
 
 
-def _find_intents(said: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _find_intents(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The tools that these words want. A text for another agent or for memory is not searched for further wishes."""
-    if found := ASK_PATTERN.search(said):
+    if found := ASK_PATTERN.search(text):
         yield "delegate", {"task": found[1].strip() or "Introduce yourself."}
-    elif (found := REMEMBER.search(said)) and not RECALL.search(said):
+    elif (found := REMEMBER.search(text)) and not RECALL.search(text):
         yield "remember", {"text": found[1].strip()[:2000]}
-    elif found := COUNT.search(said):
+    elif found := COUNT.search(text):
         yield "count_slowly", {"to": min(int(found[1] or 10), 60)}
     else:
-        yield from ((name, {}) for name, words in TOOL_PATTERNS if words.search(said))
-        yield from (("calculate", {"expression": found[0].strip()}) for found in SUM_PATTERN.finditer(said))
+        yield from ((name, {}) for name, pattern in TOOL_PATTERNS if pattern.search(text))
+        yield from (("calculate", {"expression": found[0].strip()}) for found in SUM_PATTERN.finditer(text))
 
 
 def _describe_result(entry: Entry) -> str:
     if entry.error:
         return f"The tool `{entry.name}` did not do it: {entry.content}"
-    said = {"time": "It is {}.", "calculate": "The result is {}.", "recall": "I remember:\n{}"}
-    before, _, after = said.get(entry.name, "{}").partition("{}")
+    sentences = {"time": "It is {}.", "calculate": "The result is {}.", "recall": "I remember:\n{}"}
+    before, _, after = sentences.get(entry.name, "{}").partition("{}")
     return f"{before}{entry.content}{after}"

@@ -5,15 +5,15 @@
         answers:                      # the first answer of the turn, the one after its tool results, ...
           - tool_calls: [{name: get_weather, args: {city: Paris}}]
           - text: It is 18 degrees and sunny.
-      - text: Good morning.           # without `user`: said once, in order
+      - text: Good morning.           # without `user`: played once, in order
       - chunks: [Good, " ", night]    # as it streams; `delay` seconds before each
         delay: 50ms
       - error: {kind: rate, message: slow down}
       - text: half a sentence
-        error: {kind: network}        # after what was said
+        error: {kind: network}        # after the text
 
-A turn with `user` is chosen by what was said, as often as it is said: it holds across restarts. The others are said in
-their order. When a script has no answer, that is a `ModelError` of kind `script`, which names the file.
+A turn with `user` is chosen by the person's words, as often as they come: it holds across restarts. The others are
+played in their order. When a script has no answer, that is a `ModelError` of kind `script`, which names the file.
 """
 
 import re
@@ -50,7 +50,7 @@ class ScriptedError(msgspec.Struct, frozen=True):
 
 
 class ScriptedUsage(msgspec.Struct, frozen=True):
-    """What the answer is said to have cost."""
+    """The cost that is reported for an answer."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -90,7 +90,7 @@ class ScriptModel:
         self.requests: list[ModelRequest] = []
         self._keyed = [(turn.user.lower(), _answers(turn)) for turn in turns if turn.user]
         self._queue = [answer for turn in turns if not turn.user for answer in _answers(turn)]
-        self._said = 0
+        self._played = 0
         self._source = source
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
@@ -114,19 +114,19 @@ class ScriptModel:
 
     def _choose(self, messages: Sequence[Entry]) -> ScriptedAnswer:
         place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
-        said = messages[place].content if messages else ""
+        text = messages[place].content if messages else ""
         before = sum(entry.role == "assistant" for entry in messages[place:])
         for words, answers in self._keyed:
-            if words in said.lower():
+            if words in text.lower():
                 if before < len(answers):
                     return answers[before]
-                raise self._lost(f"no answer number {before + 1} to {words!r}")
-        if self._said == len(self._queue):
-            raise self._lost(f"nothing more to say; it was asked {said[:80]!r}")
-        self._said += 1
-        return self._queue[self._said - 1]
+                raise self._no_answer(f"no answer number {before + 1} to {words!r}")
+        if self._played == len(self._queue):
+            raise self._no_answer(f"nothing more to say; it was asked {text[:80]!r}")
+        self._played += 1
+        return self._queue[self._played - 1]
 
-    def _lost(self, what: str) -> ModelError:
+    def _no_answer(self, what: str) -> ModelError:
         return ModelError(f"{self._source} has {what}", kind="script")
 
 

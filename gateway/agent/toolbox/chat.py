@@ -1,4 +1,4 @@
-"""Tools that speak: a word to the person before the work is done, a message elsewhere, a reminder for later."""
+"""Tools that send messages: to the person before the work is done, to another chat, or later as a reminder."""
 
 from datetime import datetime
 from time import time
@@ -10,7 +10,7 @@ from gateway.agent.tools import ChatPort, Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 from gateway.yaml_source.units import parse_duration
 
-LONGEST = 4000
+LONGEST_TEXT = 4000
 MAX_AHEAD = 366 * 86_400.0
 
 
@@ -25,14 +25,14 @@ def make_chat_tools() -> tuple[Tool, ...]:
 
 
 async def send_message(
-    text: Annotated[str, Meta(min_length=1, max_length=LONGEST)], context: ToolContext, to: str = ""
+    text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], context: ToolContext, to: str = ""
 ) -> str:
     """Send a message now: to the person you talk with, or, with `to`, elsewhere (`platform:chat`, or `home`)."""
     return await _chat(context).say(text, to, context.call_id)
 
 
 async def schedule(
-    text: Annotated[str, Meta(min_length=1, max_length=LONGEST)], when: str, context: ToolContext
+    text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], when: str, context: ToolContext
 ) -> str:
     """Be reminded of something in this conversation later. `when`: `20m`, `3h`, `2d`, or a time as 2030-12-31T09:00."""
     at = parse_time(when, time())
@@ -55,7 +55,7 @@ async def unschedule(reminder: str, context: ToolContext) -> str:
 
 
 def parse_time(when: str, now: float) -> float:
-    """The time that is meant. Raises AgentError when it is none, past, or more than a year ahead."""
+    """Read a time. Raises AgentError when it is none, past, or more than a year ahead."""
     ahead = parse_duration(when.strip())
     if ahead is None:
         try:

@@ -83,7 +83,7 @@ async def run_command(shell: ShellOptions, command: str) -> str:
 
 
 async def _read_output(process: Process, output: "_OutputBuffer") -> None:
-    """Read until the command is over; what it left running in the background does not hold us."""
+    """Read until the command is over, and not until all that it left running in the background is."""
     is_read = anyio.Event()
 
     async def read() -> None:
@@ -141,9 +141,9 @@ class _OutputBuffer:
 
     def add(self, piece: bytes) -> None:
         self._size += len(piece)
-        room = self._half - len(self._head)
-        self._head += piece[:room]
-        self._tail = (self._tail + piece[max(room, 0) :])[-self._half :]
+        free = self._half - len(self._head)
+        self._head += piece[:free]
+        self._tail = (self._tail + piece[max(free, 0) :])[-self._half :]
 
     def text(self) -> str:
         lost = self._size - len(self._head) - len(self._tail)
