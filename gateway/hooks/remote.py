@@ -12,7 +12,7 @@ import functools
 import importlib
 import itertools
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -22,13 +22,14 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from gateway.addresses import is_public
 from gateway.errors import HookError
-from gateway.events import Question, outcome_from
+from gateway.events import Event, Question, outcome_from
 from gateway.hooks.wires import sherma
+from gateway.hooks.wires.event_calls import intercept
 from gateway.hooks.wires.field_encoding import JSON_ERRORS, to_plain
-from gateway.hooks.wires.public_addresses import is_public
 from gateway.hooks.wires.signing import sign
-from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire
 from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
 
 # Imported when the first remote hook is opened: it costs some 100 ms and 12 MB that most homes never need.
@@ -37,6 +38,7 @@ MAX_ANSWER_BYTES = 4 << 20
 # What a model client is made with holds keys: no other machine is told.
 NEVER_SENT = frozenset({"model:create"})
 MAX_CONNECTIONS = 32
+TIMEOUT = 30.0  # seconds for an answer, where nothing else is said
 
 
 @functools.cache
@@ -232,3 +234,16 @@ def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozen
     if writable is not None:
         changed = {name: value for name, value in changed.items() if name in writable}
     return HookAnswer(changed=changed, refused=tuple(sorted(differs.keys() - changed.keys())))
+
+
+def interceptor(wire: Wire, timeout: float = TIMEOUT) -> Callable[[Event], Awaitable[Any]]:
+    """A hook for `registry.on` behind a wire.
+
+    remote = await Remote.open(RemoteSpec("guard", "http://127.0.0.1:8000/hooks", is_local=True), time.time, new_id)
+    registry.on("tool:before", interceptor(remote))
+    """
+
+    async def call(event: Event) -> Any:
+        return await intercept(wire, event, timeout)
+
+    return call

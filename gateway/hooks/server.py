@@ -1,7 +1,7 @@
 """A hook server of one's own: handlers in, an ASGI application out, for any ASGI server or framework to mount.
 
     from gateway.hooks import Deny
-    from gateway.hooks.wires.server import HookServer
+    from gateway.hooks.server import HookServer
 
     def guard(event):
         if "sudo" in str(event["args"]):

@@ -15,8 +15,8 @@ import anyio
 import anyio.to_thread
 from msgspec import Meta
 
+from gateway.addresses import is_public
 from gateway.agent.libraries import load_library
-from gateway.agent.toolbox.public_addresses import is_public_address
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
@@ -162,7 +162,7 @@ async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
         raise AgentError(f"there is no host {host}") from None
     if {host, f"{host}:{port}"} & web.hosts:
         return addresses
-    if not addresses or not all(is_public_address(address) for address in addresses):
+    if not addresses or not all(is_public(address) for address in addresses):
         raise AgentError(f"{host} lies on this machine or its network, which the agent may not reach")
     return addresses
 

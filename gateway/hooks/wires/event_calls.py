@@ -1,10 +1,6 @@
-"""An event told over a wire: to a hook that decides, and what it answers counts; or to one that only observes.
+"""An event told over a wire: to a hook that decides, and what it answers counts; or to one that only observes."""
 
-remote = await Remote.open(RemoteSpec("guard", "http://127.0.0.1:8000/hooks", is_local=True), time.time, new_id)
-registry.on("tool:before", interceptor(remote))
-"""
-
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,8 +9,6 @@ from gateway.events import Deny, Event, is_yes
 from gateway.hooks.wires.field_encoding import JSON_ERRORS, check_changes, encode_event
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
 from gateway.worker.protocol import CallMeta
-
-TIMEOUT = 30.0
 
 # What a handler written for Hermes finds in its context variables, and in which field we have it.
 _SESSION_FIELDS: Mapping[str, str] = {
@@ -75,24 +69,6 @@ async def observe(wire: Wire, name: str, event: Event, timeout: float, target: s
     """Raises HookFailed when it could not be told, or failed."""
     fields, _ = encode_event(name, event)
     _apply_bags(event, await wire.call(name, fields, _build_meta(event, target), timeout))
-
-
-def interceptor(wire: Wire, timeout: float = TIMEOUT) -> Callable[[Event], Awaitable[Any]]:
-    """A hook for `registry.on` behind any wire."""
-
-    async def call(event: Event) -> Any:
-        return await intercept(wire, event, timeout)
-
-    return call
-
-
-def observer(wire: Wire, timeout: float = TIMEOUT) -> Callable[[str, Event], Awaitable[None]]:
-    """A hook for `registry.watch` behind any wire."""
-
-    async def call(name: str, event: Event) -> None:
-        await observe(wire, name, event, timeout)
-
-    return call
 
 
 def _build_meta(event: Event, target: str) -> CallMeta:

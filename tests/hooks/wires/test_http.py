@@ -15,7 +15,6 @@ from gateway.errors import HookError
 from gateway.events import Deny, Event
 from gateway.hooks.remote import PublicResolver, Remote, RemoteSpec
 from gateway.hooks.server import HookServer
-from gateway.hooks.wires.public_addresses import is_public
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import Reply, page, serving, site
@@ -281,33 +280,6 @@ async def test_of_the_addresses_of_a_name_only_public_ones_are_used_and_they_are
     found = await PublicResolver(resolve).resolve("example.org", 443)
     assert [(one["host"], one["port"], one["hostname"]) for one in found] == [("93.184.216.34", 443, "example.org")]
     assert asked == ["example.org"]
-
-
-@pytest.mark.row("T31")
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
-        ("93.184.216.34", True),
-        ("2606:2800:220:1::1", True),
-        ("::ffff:93.184.216.34", True),
-        ("::ffff:10.0.0.1", False),
-        ("64:ff9b::7f00:1", False),
-        ("64:ff9b::5db8:d822", True),
-        ("2002:7f00:1::", False),
-        ("::7f00:1", False),
-        ("fd00::1", False),
-        ("fe80::1%eth0", False),
-        ("172.31.255.255", False),
-        ("192.168.0.1", False),
-        ("198.18.0.1", False),
-        ("224.0.0.1", False),
-        ("255.255.255.255", False),
-        ("localhost", False),
-        ("", False),
-    ],
-)
-def test_an_address_is_judged_by_its_number(address: str, public: bool) -> None:
-    assert is_public(address) is public
 
 
 async def test_stopping_waits_for_what_was_begun_and_then_refuses() -> None:

@@ -21,9 +21,8 @@ import pytest
 
 from gateway.events import Deny, Event
 from gateway.hooks import HookRegistry
-from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.remote import Remote, RemoteSpec, interceptor
 from gateway.hooks.server import HookServer
-from gateway.hooks.wires.event_calls import interceptor
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
 from tests.hooks.wires.site import serving, site
