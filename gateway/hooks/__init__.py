@@ -1,10 +1,11 @@
-"""The hooks: who is told of what happens, in which order, and what they may change."""
+"""The hooks: which functions an event is given to, in which order, and what they may change."""
 
 from gateway.events import Deny, End, Event, Pause, Question, Retry, is_yes, on
 from gateway.hooks.cause import CAUSE, Cause, use_cause
-from gateway.hooks.hook import Hook, HookHealth
+from gateway.hooks.hook import Hook
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import HookScope
+from gateway.hooks.subscriptions import Subscription
 
 __all__ = [
     "CAUSE",
@@ -13,12 +14,12 @@ __all__ = [
     "End",
     "Event",
     "Hook",
-    "HookHealth",
     "HookRegistry",
     "HookScope",
     "Pause",
     "Question",
     "Retry",
+    "Subscription",
     "is_yes",
     "on",
     "use_cause",

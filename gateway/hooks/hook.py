@@ -1,118 +1,51 @@
-"""One subscription, and what is known of it."""
+"""One hook as a registry has it: a function, the events it is called for, and how often it failed."""
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from math import ceil
 from time import monotonic
-from typing import Any, Protocol, TypeAlias, get_args
-from weakref import ref
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from gateway.errors import HookError, describe_error
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
 
+if TYPE_CHECKING:
+    from gateway.hooks.mailbox import Mailbox  # which imports this module
+
 Handler: TypeAlias = Callable[..., Any]
 
 log = logging.getLogger("gateway.hooks")
 
-SAMPLES = 256
 REPEAT_INTERVAL = 60.0  # seconds for which the same error again is only counted
 
 
-class CallCounter(Protocol):
-    """What calls a hook and counts on its behalf."""
+class RepeatFilter:
+    """Tells a failure that is news from one that is the same as the last, less than a minute ago."""
 
-    runs: int
-    fired: float | None
-
-
-class HookHealth:
-    """The facts of one hook's calls.
-
-    To count and to time a call would cost as much as a fast interceptor does, so a plan (`Plan`) counts for all of its
-    interceptors, and times them now and then: what is told here is gathered from the `plans` that the hook stands in.
-    """
-
-    __slots__ = ("_calls", "_durations", "_error_told", "_fired", "dropped", "error", "failures", "plans")
+    __slots__ = ("_at", "_text")
 
     def __init__(self) -> None:
-        self.failures = 0
-        self.dropped = 0
-        self.error: BaseException | None = None
-        self.plans: set[ref[CallCounter]] = set()
-        self._calls = 0
-        self._fired: float | None = None
-        self._error_told = 0.0
-        self._durations: deque[float] = deque(maxlen=SAMPLES)
+        self._text: str | None = None
+        self._at = 0.0
 
-    @property
-    def calls(self) -> int:
-        """How often the hook was called."""
-        return self._calls + sum(plan.runs for plan in self._counting())
-
-    @property
-    def fired(self) -> float | None:
-        """When it was called last, in seconds since 1970."""
-        return max((at for at in (self._fired, *(plan.fired for plan in self._counting())) if at), default=None)
-
-    def called(self, at: float) -> None:
-        """It is called now."""
-        self._calls += 1
-        self._fired = at
-
-    def uncount_call(self) -> None:
-        """Its plan ran, and so counted a call, but this hook's turn did not come."""
-        self._calls -= 1
-
-    def keep(self, plan: ref[CallCounter], runs: int, fired: float | None) -> None:
-        """This plan is gone; so often it had run."""
-        self.plans.discard(plan)
-        self._calls += runs
-        self._fired = max(self._fired or 0, fired or 0) or None
-
-    def _counting(self) -> list[CallCounter]:
-        return [plan for plan in (reference() for reference in tuple(self.plans)) if plan is not None]
-
-    def timed(self, seconds: float) -> None:
-        """A call took this long."""
-        self._durations.append(seconds)
-
-    def failed(self, error: BaseException) -> bool:
-        """A call failed; is that news? The same error again within a minute is not."""
-        self.failures += 1
-        is_news = repr(error) != repr(self.error) or monotonic() - self._error_told >= REPEAT_INTERVAL
-        if is_news:
-            self.error, self._error_told = error, monotonic()
-        return is_news
-
-    def percentile(self, percent: float) -> float | None:
-        """How long calls take, in seconds, of those that were timed last; None when there was none yet."""
-        durations = sorted(self._durations)
-        return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
-
-
-class MailboxProtocol(Protocol):
-    """Where the events of an observer wait."""
-
-    hook: "Hook"
-    queue: deque[Any]
-    is_idle: bool
-
-    def overflow(self) -> None: ...
-    def wake(self) -> None: ...
-    def close(self) -> None: ...
+    def is_news(self, text: str, now: float) -> bool:
+        """Returns True when this is to be reported; False when the same was reported just before `now`."""
+        if text == self._text and now - self._at < REPEAT_INTERVAL:
+            return False
+        self._text, self._at = text, now
+        return True
 
 
 @dataclass(slots=True, eq=False)
 class Hook:
-    """One subscription. `fn` is what was registered; `call` is that, within its own time limit.
+    """A function that is called for events. `fn` is what was registered; `call` is that, within its own time limit.
 
-    `key` is what it is called: as its function, unless one was given. `owner` is whose bag `event.own` is: hooks of one
-    given key (those of a folder) share theirs, any other has its own. `number` counts the subscriptions of a scope.
+    `key` is its name: that of its function, unless one was given. `owner` says whose bag `event.own` is: hooks of one
+    given key (those of a folder) share theirs, any other has its own. `number` says in which order the hooks of a scope
+    came. `failures` counts the calls that failed, `dropped` the events that an observer was too slow for.
     """
 
     fn: Handler
@@ -124,9 +57,11 @@ class Hook:
     timeout: float | None = None
     key: str = field(init=False)
     call: Handler = field(init=False, repr=False)
-    mailbox: "MailboxProtocol | None" = field(init=False, default=None, repr=False)
+    mailbox: "Mailbox | None" = field(init=False, default=None, repr=False)
     number: int = field(init=False, default=0, repr=False)
-    health: HookHealth = field(init=False, default_factory=HookHealth, repr=False)
+    failures: int = field(init=False, default=0, repr=False)
+    dropped: int = field(init=False, default=0, repr=False)
+    _repeats: RepeatFilter = field(init=False, default_factory=RepeatFilter, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
@@ -156,19 +91,20 @@ class Hook:
 
     @property
     def is_async(self) -> bool:
-        """Does a call surely answer a coroutine? Of any other answer it is asked whether it can be awaited."""
+        """Does a call surely return a coroutine? Any other answer has to be looked at before it is awaited."""
         return iscoroutinefunction(self.call)
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Is the hook to be told of this event? Of one about itself (`hook:failed`) it never is."""
+        """Is the hook to be called for this event? For one about itself (`hook:failed`) it never is."""
         if name.startswith("hook:") and fields.get("hook") == self.key:
             return False
         return self.matches is None or self.matches(fields)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """A call failed: count it, and say so unless it was said just now."""
-        if self.health.failed(error):
-            trace = None if isinstance(error, HookError) else error  # a process of its own has told where it was
+        """Count a failed call, and log it unless the same was logged just now."""
+        self.failures += 1
+        if self._repeats.is_news(repr(error), monotonic()):
+            trace = None if isinstance(error, HookError) else error  # an error of its own process has its traceback
             log.warning(
                 "%s failed at %s: %s", self.key, name, describe_error(error), exc_info=trace, extra={"hook": self.key}
             )

@@ -1,7 +1,7 @@
-"""Observers: each has a mailbox, so that whoever tells of an event waits for none of them.
+"""Mailboxes: each observer has one, so that whoever fires an event waits for no observer.
 
 What is put into a mailbox comes out in order, one at a time (`queued`) or up to `max` at a time (`parallel`). It holds
-a thousand events; when it is full the oldest goes, is counted, and is warned of once until the mailbox was empty again.
+a thousand events; when it is full the oldest is dropped and counted, with one warning until it was empty again.
 """
 
 import asyncio
@@ -14,50 +14,41 @@ from contextvars import Context, copy_context
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
 
 from gateway.events import Bags, Event, Outcome, Pause
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp_event
-from gateway.hooks.hook import Hook, MailboxProtocol
+from gateway.hooks.hook import Hook
 
 log = logging.getLogger("gateway.hooks")
 
 CAPACITY = 1000
 YIELD_AFTER = 0.005  # seconds after which a mailbox lets the loop turn, whatever its observer does
 
-# name, fields (the letter's own, never changed), when, cause, the turn's bags, what the interceptors decided
+# name, fields (its own, never changed), when, cause, the turn's bags, what the interceptors decided
 QueuedEvent: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | None, Outcome | Pause | None]
 
 
-def enqueue_event(boxes: Iterable[MailboxProtocol], letter: QueuedEvent) -> None:
+def enqueue_event(mailboxes: "Iterable[Mailbox]", event: QueuedEvent) -> None:
     """Put an event into the mailboxes."""
-    cause = letter[3]
+    cause = event[3]
     if cause is not None and cause[1] >= MAX_DEPTH:
-        log.warning("%s is not told: it came of %d events, each caused by a hook", letter[0], MAX_DEPTH)
+        log.warning("no observer is called for %s: it came of %d events, each caused by a hook", event[0], MAX_DEPTH)
         return
-    for box in boxes:
-        queue = box.queue
+    for mailbox in mailboxes:
+        queue = mailbox.queue
         if len(queue) == CAPACITY:
-            box.overflow()
-        queue.append(letter)
-        if box.is_idle:
-            box.wake()
-
-
-class MailboxRunnerProtocol(Protocol):
-    """Where mailboxes are emptied, as far as one of them needs it."""
-
-    def install(self, box: "Mailbox") -> None: ...
-    def remove(self, box: "Mailbox") -> None: ...
-    def call(self, function: Callable[[], None]) -> None: ...
-    def start(self, runner: Callable[[], Coroutine[Any, Any, None]], name: str) -> None: ...
+            mailbox.overflow()
+        queue.append(event)
+        if mailbox.is_idle:
+            mailbox.wake()
 
 
 class ObservedEvent(Event):
-    """An event as an observer sees it: a copy of its own, of what is decided already."""
+    """An event as an observer sees it: a copy of its own, of what is already decided."""
 
     __slots__ = ()
 
@@ -67,13 +58,13 @@ class ObservedEvent(Event):
 
 
 class Mailbox:
-    """The events that wait for one observer, and its runners, who deliver them one at a time each."""
+    """The events that wait for one observer, and its runners: tasks that deliver them, one at a time each."""
 
     __slots__ = (
         "_busy",
         "_is_full",
-        "_mailroom",
         "_max",
+        "_runner",
         "_runners",
         "_sleepers",
         "_waiters",
@@ -82,18 +73,18 @@ class Mailbox:
         "queue",
     )
 
-    def __init__(self, hook: Hook, mailroom: MailboxRunnerProtocol, max: int) -> None:  # noqa: A002 - the manifest's own word
+    def __init__(self, hook: Hook, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
         self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
-        self.is_idle = True  # is there a runner who sleeps, or may there be one more?
-        self._mailroom = mailroom
+        self.is_idle = True  # is there a runner that sleeps, or may there be one more?
+        self._runner = runner
         self._max = max
         self._runners = 0
         self._busy = 0
         self._sleepers: list[Future[None]] = []
         self._waiters: list[Future[None]] = []
         self._is_full = False
-        mailroom.install(self)
+        runner.install(self)
 
     @property
     def is_quiet(self) -> bool:
@@ -102,7 +93,7 @@ class Mailbox:
 
     def overflow(self) -> None:
         """The oldest event is about to be lost."""
-        self.hook.health.dropped += 1
+        self.hook.dropped += 1
         if not self._is_full:
             self._is_full = True
             words = "%s does not keep up: %d events wait, the oldest are dropped"
@@ -110,7 +101,7 @@ class Mailbox:
 
     def wake(self) -> None:
         """There is something to deliver; from any thread."""
-        self._mailroom.call(self.wake_runner)
+        self._runner.call(self.wake_runner)
 
     def wake_runner(self) -> None:
         """One more runner goes to work, if there is one."""
@@ -120,8 +111,16 @@ class Mailbox:
                 sleeper.set_result(None)
         elif self._runners < self._max:
             self._runners += 1
-            self._mailroom.start(self._serve, self.hook.key)
+            self._runner.start(self._serve, self.hook.key)
         self.is_idle = bool(self._sleepers) or self._runners < self._max
+
+    def take_over(self, other: "Mailbox") -> None:
+        """Take the events that wait in another mailbox, in their order; one that is being delivered stays there."""
+        waiting = len(other.queue)
+        self.queue.extend(other.queue)
+        other.queue.clear()
+        for _ in range(waiting):
+            self.wake()
 
     async def wait_until_quiet(self) -> None:
         """Wait until nothing is left to do."""
@@ -130,11 +129,12 @@ class Mailbox:
             await waiter
 
     def close(self) -> None:
-        """Nothing more is taken, and what waits is not delivered; what is being delivered comes to its end."""
+        """Take nothing more. What waits is dropped and counted; what is being delivered comes to its end."""
+        self.hook.dropped += len(self.queue)
         self.queue = deque(maxlen=0)
         self._max = 0
-        self._mailroom.remove(self)
-        self._mailroom.call(self._dismiss)
+        self._runner.remove(self)
+        self._runner.call(self._dismiss)
 
     def _dismiss(self) -> None:
         while self._sleepers:
@@ -161,16 +161,14 @@ class Mailbox:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _deliver(self, letter: QueuedEvent) -> None:
-        name, fields, at, cause, bags, outcome = letter
+    async def _deliver(self, queued: QueuedEvent) -> None:
+        name, fields, at, cause, bags, outcome = queued
         stamp_event(fields, cause, at)
         hook = self.hook
         event = ObservedEvent(name, fields, None, bags, hook.owner)
         event.outcome = outcome
         CAUSE.set((fields["id"], cause[1] + 1 if cause else 0))
         self._busy += 1
-        hook.health.called(at)
-        began = perf_counter()
         try:
             answer = hook.call(name, event)
             if hasattr(answer, "__await__"):
@@ -182,32 +180,31 @@ class Mailbox:
             hook.failed(name, error)
         finally:
             self._busy -= 1
-            hook.health.timed(perf_counter() - began)
 
 
 class MailboxRunner:
-    """The mailboxes of nested registries. It opens once; what is told earlier waits, what is told later is dropped."""
+    """Empties the mailboxes of nested registries. It opens once: events wait for that, and later ones are dropped."""
 
     def __init__(self) -> None:
-        self._boxes: dict[Mailbox, None] = {}
+        self._mailboxes: dict[Mailbox, None] = {}
         self._group: TaskGroup | None = None
         self._loop: AbstractEventLoop | None = None
         self._thread = 0
         self._context: Context | None = None
         self._is_closed = False
 
-    def install(self, box: Mailbox) -> None:
-        """One more mailbox to empty."""
-        self._boxes[box] = None
+    def install(self, mailbox: Mailbox) -> None:
+        """Empty one more mailbox."""
+        self._mailboxes[mailbox] = None
         if self._is_closed:
-            box.close()
+            mailbox.close()
 
-    def remove(self, box: Mailbox) -> None:
-        """Its observer is gone."""
-        self._boxes.pop(box, None)
+    def remove(self, mailbox: Mailbox) -> None:
+        """Forget a mailbox, whose observer is gone."""
+        self._mailboxes.pop(mailbox, None)
 
     def call(self, function: Callable[[], None]) -> None:
-        """Have it called on the loop: at once when this is its thread, never when nothing is delivered here."""
+        """Call it on the loop: at once when this is the loop's thread, never while nothing is delivered here."""
         if self._group is None or self._loop is None:
             return
         if get_ident() == self._thread:
@@ -216,14 +213,14 @@ class MailboxRunner:
             self._loop.call_soon_threadsafe(function)
 
     def start(self, runner: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """A mailbox wants one more runner. It gets the context in which the room was opened, not that of who told."""
+        """Start one more task for a mailbox, in the context in which this was opened, not in that of the event."""
         assert self._group is not None
         assert self._context is not None
         self._context.run(partial(self._group.start_soon, runner, name=f"hook {name}"))
 
     async def settled(self) -> None:
-        """Wait until all that was told has been delivered, and what the observers told on that occasion too."""
-        while waiting := [box for box in tuple(self._boxes) if not box.is_quiet]:
+        """Wait until every event has been delivered, and the events that observers fired meanwhile too."""
+        while waiting := [mailbox for mailbox in tuple(self._mailboxes) if not mailbox.is_quiet]:
             if self._group is None:
                 raise RuntimeError("nothing is delivered: the registry is not open (`async with registry`)")
             await waiting[0].wait_until_quiet()
@@ -250,16 +247,15 @@ class MailboxRunner:
     def _begin(self, group: TaskGroup) -> None:
         self._group, self._loop, self._thread = group, get_running_loop(), get_ident()
         self._context = copy_context()
-        for box in tuple(self._boxes):
-            for _ in range(len(box.queue)):
-                box.wake_runner()
+        for mailbox in tuple(self._mailboxes):
+            for _ in range(len(mailbox.queue)):
+                mailbox.wake_runner()
 
     def _end(self) -> None:
         self._group = None
         self._is_closed = True
-        for box in tuple(self._boxes):
-            if box.queue:
-                box.hook.health.dropped += len(box.queue)
+        for mailbox in tuple(self._mailboxes):
+            if lost := len(mailbox.queue):
                 words = "%s was not told of %d events: the time to stop was over"
-                log.warning(words, box.hook, len(box.queue), extra={"hook": box.hook.key})
-            box.close()
+                log.warning(words, mailbox.hook, lost, extra={"hook": mailbox.hook.key})
+            mailbox.close()

@@ -1,8 +1,8 @@
-"""What the answers of an event's interceptors come to."""
+"""Outcomes: what the answers of an event's interceptors come to."""
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.errors import HookError, describe_error
@@ -35,7 +35,7 @@ class OutcomeCollector:
         self._questions: list[Question] = []
 
     def take(self, hook: Hook, answer: Any) -> bool:
-        """Count in what a hook answered; True when that ends the chain."""
+        """Count in what a hook answered. Returns True when that ends the chain."""
         if answer is None or answer is self._event:
             return False
         try:
@@ -59,18 +59,16 @@ class OutcomeCollector:
         if isinstance(error, CancelledError):
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
-                return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(
-                    _uncount_calls(rest), late
-                )
+                return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(rest, late)
             if deadline.is_task_cancelled:
                 raise error
         elif not isinstance(error, Exception | SystemExit):
             raise error
         return self.take(hook, _outcome_of_failure(hook, self._event, error))
 
-    def fail(self, steps: Iterable[PlannedCall], error: Exception) -> bool:
-        """None of these hooks can be called; those that guard something deny."""
-        for hook, _, _ in steps:
+    def fail(self, calls: Iterable[PlannedCall], error: Exception) -> bool:
+        """Count in that none of these calls can be made: hooks that guard something deny. True when the chain ends."""
+        for hook, _, _ in calls:
             if hook.applies(self._event.name, self._event) and self.take(
                 hook, _outcome_of_failure(hook, self._event, error)
             ):
@@ -128,16 +126,10 @@ class OutcomeCollector:
             event.outcome = self._retry
 
 
-def _uncount_calls(steps: Iterable[PlannedCall]) -> Iterator[PlannedCall]:
-    for step in steps:
-        step[0].health.uncount_call()
-        yield step
-
-
 def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny | None:
     """What a hook's `on_error` makes of its failure."""
     if hook.on_error == "raise":
-        hook.health.failed(error)
+        hook.failures += 1
         if isinstance(error, Exception):
             raise error
         raise HookError(f"{hook} failed at {event.name}: {describe_error(error)}") from error

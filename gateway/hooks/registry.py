@@ -1,4 +1,4 @@
-"""The hooks that there are, and how an event reaches them.
+"""The registry: which hooks there are, and how an event reaches them.
 
     hooks = HookRegistry()
 
@@ -21,11 +21,11 @@ The contract
   be written; an outcome that it does not honour for this event has no effect, and is warned of. Names that are not in
   the catalogue are free.
 - `watch` observes: such hooks get a copy of the event after the interceptors, in the background, each in its own order.
-  `emit` tells the observers alone. It never waits and never raises, before the registry is open and after it is closed.
+  `emit` reaches them alone. It never waits and never raises, before the registry is open and after it is closed.
 - Order: the outer registry's hooks first (gateway, agent, conversation), then `order`, low first, then who named the
   event before who matched it with a glob, then as registered; what is tied runs in reverse at `*:after`.
-- A hook is told once of an event, however many of its globs match; never of a `hook:*` event about itself; and never of
-  the ninth in a row of events that hooks caused.
+- A hook is called once for an event, however many of its globs match; never for a `hook:*` event about itself; and
+  never for the ninth in a row of events that hooks caused.
 - Functions and coroutine functions mix: whatever a hook returns that can be awaited is awaited. A plain function runs
   on the loop; one that never awaits cannot be interrupted. To register and remove is allowed from any thread at any
   time, also while an event is under way, and counts from the next event on.
@@ -44,14 +44,14 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
 
 from gateway.events import Bags, Decorated, Event, OnError, find_marked
-from gateway.hooks.cause import CAUSE
+from gateway.hooks.cause import CAUSE, Cause
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.mailbox import Mailbox, MailboxRunner, enqueue_event
 from gateway.hooks.scope import HookScope, NoAnswers
-from gateway.hooks.subscriptions import RemoveHook, Subscriptions
+from gateway.hooks.subscriptions import Subscription, Subscriptions
 
 INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have together
 OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
@@ -60,7 +60,7 @@ EventNames: TypeAlias = str | Iterable[str]
 
 
 class HookRegistry:
-    """The hooks of one scope. `parent` is the scope around it, whose hooks are told first."""
+    """The hooks of one scope. `parent` is the scope around it, whose hooks are called first."""
 
     def __init__(
         self,
@@ -70,23 +70,24 @@ class HookRegistry:
         limit: float = INTERCEPT_LIMIT,
         grace: float = OBSERVER_GRACE,
     ) -> None:
-        self.plans: Subscriptions = Subscriptions(parent.plans if parent else None, lifo)
-        self.mailbox_runner: MailboxRunner = parent.mailbox_runner if parent else MailboxRunner()
-        self.deadlines: Deadlines = parent.deadlines if parent else Deadlines()
-        self._known = self.plans.known
+        outer = parent._subscriptions if parent else None  # noqa: SLF001 - of the same class, as the two below
+        self._subscriptions: Subscriptions = Subscriptions(outer, lifo)
+        self._mailbox_runner: MailboxRunner = parent._mailbox_runner if parent else MailboxRunner()  # noqa: SLF001
+        self._deadlines: Deadlines = parent._deadlines if parent else Deadlines()  # noqa: SLF001
+        self._known = self._subscriptions.known
         self._limit = limit
         self._grace = grace
         self._opening: AbstractAsyncContextManager[None] | None = None
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The hooks of this scope, as registered, each with its `health`."""
-        return self.plans.hooks
+        """The hooks of this scope, as registered, each with its failures and what waits for it."""
+        return self._subscriptions.hooks
 
     @overload
     def on(self, names: EventNames, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
     @overload
-    def on(self, names: EventNames, fn: Handler, **options: Any) -> RemoveHook: ...
+    def on(self, names: EventNames, fn: Handler, **options: Any) -> Subscription: ...
     def on(
         self,
         names: EventNames,
@@ -99,19 +100,19 @@ class HookRegistry:
         key: str | None = None,
         **unknown: Any,
     ) -> Any:
-        """Intercept these events with `fn(event)`. Returns what removes the hook; without `fn`, it is a decorator."""
+        """Intercept these events with `fn(event)`. Returns the Subscription; without `fn`, it is a decorator."""
         _check_options(unknown)
         patterns, matches = _patterns_from(names), compile_filter(when)
 
-        def subscribe(function: Handler) -> RemoveHook:
-            return self.plans.join(Hook(function, patterns, key, order, matches, on_error, timeout))
+        def subscribe(function: Handler) -> Subscription:
+            return self._subscriptions.add(Hook(function, patterns, key, order, matches, on_error, timeout))
 
         return _subscribe_or_decorate(subscribe, fn)
 
     @overload
     def watch(self, names: EventNames, fn: None = None, **options: Any) -> Callable[[Decorated], Decorated]: ...
     @overload
-    def watch(self, names: EventNames, fn: Handler, **options: Any) -> RemoveHook: ...
+    def watch(self, names: EventNames, fn: Handler, **options: Any) -> Subscription: ...
     def watch(
         self,
         names: EventNames,
@@ -130,51 +131,49 @@ class HookRegistry:
         if mode not in {"queued", "parallel"} or max < 1:
             raise ValueError(f"mode is queued, or parallel with a max of at least 1; not {mode!r} with {max!r}")
 
-        def subscribe(function: Handler) -> RemoveHook:
+        def subscribe(function: Handler) -> Subscription:
             hook = Hook(function, patterns, key, matches=matches, timeout=timeout)
-            hook.mailbox = Mailbox(hook, self.mailbox_runner, max if mode == "parallel" else 1)
-            return self.plans.join(hook)
+            hook.mailbox = Mailbox(hook, self._mailbox_runner, max if mode == "parallel" else 1)
+            return self._subscriptions.add(hook)
 
         return _subscribe_or_decorate(subscribe, fn)
 
-    def add(self, owner: Any) -> RemoveHook:
+    def add(self, owner: Any) -> Subscription:
         """Register the methods of an object, or the functions of a module, that are marked with `@on`."""
         found = list(find_marked(owner))
         if not found:
             raise ValueError(f"{owner!r} has nothing that is marked with @on")
-        removers = [self.on(mark.names, function, **mark.options) for function, mark in found]
+        return self.join(self.on(mark.names, function, **mark.options) for function, mark in found)
 
-        def remove() -> None:
-            for leave in removers:
-                leave()
-
-        return remove
+    def join(self, subscriptions: Iterable[Subscription]) -> Subscription:
+        """Several subscriptions of this registry as one."""
+        return Subscription(self._subscriptions, (hook for each in subscriptions for hook in each.hooks))
 
     def at(self, name: str) -> list[Hook]:
         """The hooks that an event has: those that intercept it, in firing order, then those that observe it."""
-        return list((self._known.get(name) or self.plans.find(name)).hooks)
+        return list((self._known.get(name) or self._subscriptions.find(name)).hooks)
 
     def wants(self, name: str) -> bool:
-        """Does anybody want to be told of this event? Spares hot places the work of describing it."""
-        return not (self._known.get(name) or self.plans.find(name)).is_empty
+        """Does anybody listen to this event? Spares hot places the work of describing it."""
+        return bool((self._known.get(name) or self._subscriptions.find(name)).hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        """Tell the observers."""
-        plan = self._known.get(name) or self.plans.find(name)
-        if plan.boxes:
-            cause = self.deadlines.cause() if self.deadlines.chains else CAUSE.get()
-            boxes = plan.boxes_for(name, fields) if plan.is_filtered else plan.boxes
-            enqueue_event(boxes, (name, fields, time(), cause, None, None))
+        """Fire the event at its observers alone."""
+        plan = self._known.get(name) or self._subscriptions.find(name)
+        if plan.mailboxes:
+            cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()
+            mailboxes = plan.mailboxes_for(name, fields) if plan.is_filtered else plan.mailboxes
+            enqueue_event(mailboxes, (name, fields, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
-        """Fire the event at its interceptors, then tell the observers. What became of it is in the event.
+        """Fire the event at its interceptors, then at its observers. Returns the event, which holds what became of it.
 
         Raises Pause where answers are missing, and the error of a hook that was registered with `on_error="raise"`.
         """
-        plan = self._known.get(name) or self.plans.find(name)
-        if not plan.interceptors:
-            return notify_observers(plan, name, fields, None, self.deadlines)
-        return dispatch(plan, name, fields, None, self.deadlines, self._limit)
+        plan = self._known.get(name) or self._subscriptions.find(name)
+        if not plan.calls:
+            return notify_observers(plan, name, fields, None, self._deadlines)
+        return dispatch(plan, name, fields, None, self._deadlines, self._limit)
 
     def scope(
         self,
@@ -184,21 +183,25 @@ class HookRegistry:
     ) -> HookScope:
         """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer."""
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
-        return HookScope(self.plans, self.deadlines, self._limit, fields, bags)
+        return HookScope(self._subscriptions, self._deadlines, self._limit, fields, bags)
+
+    def current_cause(self) -> Cause | None:
+        """The event that is being handled here and now."""
+        return self._deadlines.cause()
 
     async def settled(self) -> None:
-        """Wait until the observers have seen all that they were told."""
-        await self.mailbox_runner.settled()
+        """Wait until the observers have seen every event that was fired."""
+        await self._mailbox_runner.settled()
 
     def clear(self) -> None:
-        """All hooks of this scope leave."""
+        """Remove all hooks of this scope."""
         for hook in self.hooks:
-            self.plans.leave(hook)
+            self._subscriptions.remove(hook)
 
     async def __aenter__(self) -> Self:
-        self._opening = self.mailbox_runner.open(self._grace)
+        self._opening = self._mailbox_runner.open(self._grace)
         await self._opening.__aenter__()
-        self.deadlines.loop = get_running_loop()
+        self._deadlines.loop = get_running_loop()
         return self
 
     async def __aexit__(
@@ -208,7 +211,7 @@ class HookRegistry:
         try:
             return await self._opening.__aexit__(kind, error, trace)
         finally:
-            self.deadlines.close()
+            self._deadlines.close()
 
 
 def _check_options(unknown: Mapping[str, Any]) -> None:
@@ -226,7 +229,7 @@ def _patterns_from(names: EventNames) -> tuple[str, ...]:
     return tuple(dict.fromkeys(patterns))
 
 
-def _subscribe_or_decorate(subscribe: Callable[[Handler], RemoveHook], fn: Handler | None) -> Any:
+def _subscribe_or_decorate(subscribe: Callable[[Handler], Subscription], fn: Handler | None) -> Any:
     if fn is not None:
         return subscribe(fn)
 

@@ -32,45 +32,46 @@ class HookScope:
     turn makes it short.
     """
 
-    __slots__ = ("_course", "_plans", "_told", "bags", "fields", "limit")
+    __slots__ = ("_counts", "_deadlines", "_subscriptions", "bags", "fields", "limit")
 
     def __init__(
-        self, plans: Subscriptions, course: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags
+        self, subscriptions: Subscriptions, deadlines: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags
     ) -> None:
         self.fields = fields
         self.bags = bags
         self.limit = limit
-        self._plans = plans
-        self._course = course
-        self._told: dict[str, int] = {}
+        self._subscriptions = subscriptions
+        self._deadlines = deadlines
+        self._counts: dict[str, int] = {}  # how often each operation of the turn has fired its event
 
     def wants(self, name: str) -> bool:
-        """Does anybody want to be told of this event?"""
-        return not (self._plans.known.get(name) or self._plans.find(name)).is_empty
+        """Does anybody listen to this event?"""
+        return bool((self._subscriptions.known.get(name) or self._subscriptions.find(name)).hooks)
 
     def emit(self, name: str, /, **fields: Any) -> None:
         """As `HookRegistry.emit`, in this turn."""
-        plan = self._plans.known.get(name) or self._plans.find(name)
-        if plan.boxes:
+        plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
+        if plan.mailboxes:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            enqueue_event(plan.boxes_for(name, fields), (name, fields, time(), self._course.cause(), self.bags, None))
+            queued = (name, fields, time(), self._deadlines.cause(), self.bags, None)
+            enqueue_event(plan.mailboxes_for(name, fields), queued)
 
     async def run(self, name: str, /, **fields: Any) -> Event:
         """As `HookRegistry.run`, in this turn."""
-        plan = self._plans.known.get(name) or self._plans.find(name)
-        if plan.is_empty:
+        plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
+        if not plan.hooks:
             return Event(name, fields, None, self.bags)
         fields = {**self.fields, **fields}
         operation = self._identify(name, fields)
         try:
-            if not plan.interceptors:
-                return await notify_observers(plan, name, fields, self.bags, self._course)
-            return await dispatch(plan, name, fields, self.bags, self._course, self.limit)
+            if not plan.calls:
+                return await notify_observers(plan, name, fields, self.bags, self._deadlines)
+            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
             if operation:
-                self._told[operation] -= 1
+                self._counts[operation] -= 1
             raise
 
     def _identify(self, name: str, fields: dict[str, Any]) -> str | None:
@@ -78,6 +79,6 @@ class HookScope:
         if not turn or "id" in fields:
             return None
         operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION_FIELDS if part in fields)])
-        count = self._told[operation] = self._told.get(operation, 0) + 1
+        count = self._counts[operation] = self._counts.get(operation, 0) + 1
         fields["id"] = operation if count == 1 else f"{operation}#{count}"
         return operation

@@ -328,4 +328,4 @@ async def test_one_that_fails_is_told_with_its_traceback_once_and_then_only_coun
             await hooks.run("my:event")
     assert [record.getMessage() for record in caplog.records] == ["broken failed at my:event: RuntimeError: always"]
     assert caplog.records[0].exc_info
-    assert hooks.hooks[0].health.failures == 5
+    assert hooks.hooks[0].failures == 5

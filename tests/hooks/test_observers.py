@@ -114,7 +114,7 @@ async def test_an_observer_that_fails_is_logged_and_told_of_the_next_event(caplo
         for n in range(4):
             hooks.emit("a:b", n=n)
         await hooks.settled()
-        assert hooks.hooks[0].health.failures == 4
+        assert hooks.hooks[0].failures == 4
     assert told == [0, 1, 2, 3]
     assert "broken failed at a:b: ValueError: x" in caplog.text
 

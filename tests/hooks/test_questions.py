@@ -107,7 +107,7 @@ async def test_a_question_passes_whatever_the_error_policy_is(hooks, on_error) -
     hooks.on("tool:before", ask, on_error=on_error)
     with pytest.raises(Pause):
         await turn(hooks).run("tool:before", tool="x")
-    assert hooks.hooks[0].health.failures == 0
+    assert hooks.hooks[0].failures == 0
 
 
 @pytest.mark.parametrize("soft", [True, False])
@@ -150,7 +150,7 @@ async def test_an_observer_cannot_ask(hooks, caplog) -> None:
         hooks.emit("tool:before", tool="y")
         await hooks.settled()
     assert "watcher only observes tool:before: a hook that asks must intercept it" in caplog.text
-    assert hooks.hooks[0].health.failures == 2
+    assert hooks.hooks[0].failures == 2
 
 
 async def test_an_observer_is_told_that_the_event_waits_for_an_answer(hooks) -> None:

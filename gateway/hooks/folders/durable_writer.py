@@ -6,7 +6,7 @@ crash can still take it; what a turn must not lose belongs into the turn's own a
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,7 @@ from gateway.events import Event
 from gateway.hooks.filters import Filter, compile_filter
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.subjects import can_be_durable
-from gateway.hooks.folders.subscription import move_queued_events, patterns_of
-from gateway.hooks.hook import Hook
+from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.field_encoding import encode_event
@@ -64,8 +63,7 @@ class DurableWriter:
         self._engine = engine
         self._debts: dict[str, DurableSubscription] = {}
         self._patterns: tuple[str, ...] = ()
-        self._hook: Hook | None = None
-        self._leave: Callable[[], None] | None = None
+        self._subscription = registry.join(())
 
     def add(self, debt: DurableSubscription) -> None:
         self._debts[debt.hook] = debt
@@ -75,22 +73,15 @@ class DurableWriter:
         if self._debts.pop(hook, None):
             self._agree()
 
-    def owes(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Whether any durable hook wants this event."""
-        return any(debt.is_for(name, fields) for debt in self._debts.values())
-
     def _agree(self) -> None:
         patterns = tuple(dict.fromkeys(name for debt in self._debts.values() for name in debt.patterns))
         if patterns == self._patterns:
             return
-        before, leave = self._hook, self._leave
-        self._patterns, self._hook, self._leave = patterns, None, None
-        if patterns:
-            self._leave = self._registry.watch(patterns, self._write, key=WRITER_KEY)
-            self._hook = self._registry.hooks[-1]
-        move_queued_events([before] if before else [], [self._hook] if self._hook else [])
-        if leave:
-            leave()
+        before, self._patterns = self._subscription, patterns
+        self._subscription = (
+            self._registry.watch(patterns, self._write, key=WRITER_KEY) if patterns else self._registry.join(())
+        )
+        self._subscription.replace(before)
 
     async def _write(self, name: str, event: Event) -> None:
         owed = [debt for debt in self._debts.values() if debt.is_for(name, event)]

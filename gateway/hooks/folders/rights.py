@@ -23,7 +23,7 @@ class HookRights:
 
     def remember(self, event: Event) -> None:
         """It is told of this event now, and what it does because of that has the same cause."""
-        self._causes[str(event.get("id", ""))] = self._house.registry.deadlines.cause()
+        self._causes[str(event.get("id", ""))] = self._house.registry.current_cause()
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
 

@@ -1,4 +1,4 @@
-"""What is known of one hook: how often, when and how long it was called, and what went wrong; `hooks list` shows it."""
+"""The facts of one hook: how often, when and how long it was called, and what went wrong; `hooks list` shows them."""
 
 import time
 from collections import deque
@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
 MAX_TRACES = 20
-REPEAT_INTERVAL = 60.0  # seconds for which the same failure again is only counted
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
@@ -105,7 +105,7 @@ class HookStats:
         self._clean = clean
         self._clock = clock
         self._durations: deque[float] = deque(maxlen=SAMPLES)
-        self._told: tuple[str, float] = ("", 0.0)
+        self._repeats = RepeatFilter()
         self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
         self.calls = 0
         self.failures = 0
@@ -118,17 +118,14 @@ class HookStats:
         self.traces.append(CallTrace(self.last_fired, event, seconds, outcome))
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
-        """Whether this is news: the same failure again within a minute is not."""
+        """Count a failed call. Returns True when that is news: the same failure again within a minute is not."""
         self._called(seconds)
         self.failures += 1
-        said = self._clean(str(error)) or type(error).__name__
+        message = self._clean(str(error)) or type(error).__name__
         kind, traceback = (error.kind, error.traceback) if isinstance(error, HookFailed) else ("raised", "")
-        self.last_error = LastError(self.last_fired, event, said, self._clean(traceback))
-        self.traces.append(CallTrace(self.last_fired, event, seconds, kind, said[:500]))
-        is_news = said != self._told[0] or self.last_fired - self._told[1] >= REPEAT_INTERVAL
-        if is_news:
-            self._told = (said, self.last_fired)
-        return is_news
+        self.last_error = LastError(self.last_fired, event, message, self._clean(traceback))
+        self.traces.append(CallTrace(self.last_fired, event, seconds, kind, message[:500]))
+        return self._repeats.is_news(message, self.last_fired)
 
     def _called(self, seconds: float) -> None:
         self.calls += 1

@@ -8,9 +8,9 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import Event, OnError
 from gateway.hooks.folders.manifest import Guard, Manifest, ObserveMode
-from gateway.hooks.hook import Hook
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.subscriptions import Subscription
 
 DecideCall = Callable[[Event], Awaitable[Any]]
 ObserveCall = Callable[[str, Event], Awaitable[None]]
@@ -52,42 +52,35 @@ class FolderSubscription:
         self._name = name
         self._decide = decide
         self._observe = observe
-        self._terms: SubscriptionSpec | None = None
-        self._hooks: list[Hook] = []
-        self._leave: list[Callable[[], None]] = []
+        self._spec: SubscriptionSpec | None = None
+        self._current = registry.join(())
         self._lost = 0
 
     @property
     def queued(self) -> int:
-        return sum(hook.queued for hook in self._hooks)
+        return sum(hook.queued for hook in self._current.hooks)
 
     @property
     def dropped(self) -> int:
-        return self._lost + sum(hook.health.dropped for hook in self._hooks)
+        return self._lost + sum(hook.dropped for hook in self._current.hooks)
 
-    def update(self, terms: SubscriptionSpec) -> None:
-        """From the next event on these terms hold; what waits in the mailbox stays there."""
-        if terms == self._terms:
+    def update(self, spec: SubscriptionSpec) -> None:
+        """From the next event on this holds; what waits in the mailbox stays there."""
+        if spec == self._spec:
             return
-        before, leave = self._hooks, self._leave
-        self._hooks, self._leave, self._terms = [], [], terms
-        for names, on_error in _split_by_failure(terms):
-            self._intercept(msgspec.structs.replace(terms, intercepts=names, on_error=on_error), self._decide)
-        if terms.observes:
-            self._join(
-                lambda: self._registry.watch(
-                    terms.observes,
-                    self._observe,
-                    when=terms.when,
-                    mode=terms.mode,
-                    max=terms.max,
-                    key=self._name,
+        parts = [
+            self._intercept(msgspec.structs.replace(spec, intercepts=names, on_error=on_error), self._decide)
+            for names, on_error in _split_by_failure(spec)
+        ]
+        if spec.observes:
+            parts.append(
+                self._registry.watch(
+                    spec.observes, self._observe, when=spec.when, mode=spec.mode, max=spec.max, key=self._name
                 )
             )
-        if before:
-            move_queued_events(before, self._hooks)
-            self._keep_place(before)
-            self._part(before, leave)
+        before, self._current, self._spec = self._current, self._registry.join(parts), spec
+        self._current.replace(before)
+        self._count_lost(before)
 
     def guard(self, guard: Guard, reason: str) -> None:
         """The hook cannot answer, and what it guards is denied."""
@@ -95,65 +88,33 @@ class FolderSubscription:
         async def deny(event: Event) -> None:  # noqa: ARG001 - whatever it is
             raise HookError(f"{self._name} guards this and cannot answer: {reason}")
 
-        before, leave = self._hooks, self._leave
-        self._hooks, self._leave, self._terms = [], [], None
-        terms = SubscriptionSpec(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
-        self._intercept(terms, deny)
-        self._part(before, leave)
+        spec = SubscriptionSpec(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
+        self._end_with(self._intercept(spec, deny))
 
     def end(self) -> None:
         """Nothing is told any more; what waits is lost, and counted."""
-        before, leave = self._hooks, self._leave
-        self._hooks, self._leave, self._terms = [], [], None
-        self._part(before, leave)
+        self._end_with(self._registry.join(()))
 
-    def _intercept(self, terms: SubscriptionSpec, decide: DecideCall) -> None:
-        self._join(
-            lambda: self._registry.on(
-                terms.intercepts,
-                decide,
-                order=terms.order,
-                when=terms.when,
-                on_error=terms.on_error,
-                key=self._name,
-            )
+    def _end_with(self, subscription: Subscription) -> None:
+        before, self._current, self._spec = self._current, subscription, None
+        before.remove()
+        self._count_lost(before)
+
+    def _intercept(self, spec: SubscriptionSpec, decide: DecideCall) -> Subscription:
+        return self._registry.on(
+            spec.intercepts, decide, order=spec.order, when=spec.when, on_error=spec.on_error, key=self._name
         )
 
-    def _join(self, register: Callable[[], Callable[[], None]]) -> None:
-        with self._registry.plans.lock:
-            self._leave.append(register())
-            self._hooks.append(self._registry.plans.newest)
-
-    def _keep_place(self, before: list[Hook]) -> None:
-        """Among hooks of the same order who was there first comes first; a change of its terms does not undo that."""
-        for hook in self._hooks:
-            hook.number = next((old.number for old in before if old.intercepts == hook.intercepts), hook.number)
-        self._registry.plans.forget()
-
-    def _part(self, hooks: list[Hook], leave: list[Callable[[], None]]) -> None:
-        self._lost += sum(hook.health.dropped + hook.queued for hook in hooks)
-        for remove in leave:
-            remove()
+    def _count_lost(self, before: Subscription) -> None:
+        self._lost += sum(hook.dropped for hook in before.hooks)
 
 
-def _split_by_failure(terms: SubscriptionSpec) -> Iterator[tuple[tuple[str, ...], OnError]]:
+def _split_by_failure(spec: SubscriptionSpec) -> Iterator[tuple[tuple[str, ...], OnError]]:
     """What it intercepts, apart by what its failure means."""
-    if others := tuple(name for name in terms.intercepts if name not in terms.guards):
-        yield others, terms.on_error
-    if guarded := tuple(name for name in terms.intercepts if name in terms.guards):
+    if others := tuple(name for name in spec.intercepts if name not in spec.guards):
+        yield others, spec.on_error
+    if guarded := tuple(name for name in spec.intercepts if name in spec.guards):
         yield guarded, "deny"
-
-
-def move_queued_events(before: list[Hook], after: list[Hook]) -> None:
-    """The letters that wait go to the new mailbox, in their order; what is being delivered stays where it is."""
-    new = next((hook.mailbox for hook in after if hook.mailbox), None)
-    for hook in before:
-        if hook.mailbox and new:
-            waiting = len(hook.mailbox.queue)
-            new.queue.extend(hook.mailbox.queue)
-            hook.mailbox.queue.clear()
-            for _ in range(waiting):
-                new.wake()
 
 
 def patterns_of(names: Iterable[str]) -> Patterns[str]:
