@@ -156,7 +156,7 @@ class Dispatcher:
 
     def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
         """Returns where the answer is shown while it grows; None when a hook wants to see what is said before it is."""
-        if any(hook.mailbox is None for hook in self._context.registry.at("message:sending")):
+        if any(hook.intercepts for hook in self._context.registry.at("message:sending")):
             return None
         return self._context.outbox.stream(make_reply(turn, message, ""))
 

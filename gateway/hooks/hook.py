@@ -6,14 +6,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from gateway.errors import HookError, describe_error
 from gateway.events import OnError
 from gateway.hooks.filters import Filter
-
-if TYPE_CHECKING:
-    from gateway.hooks.mailbox import Mailbox  # which imports this module
 
 Handler: TypeAlias = Callable[..., Any]
 
@@ -57,7 +54,6 @@ class Hook:
     timeout: float | None = None
     key: str = field(init=False)
     call: Handler = field(init=False, repr=False)
-    mailbox: "Mailbox | None" = field(init=False, default=None, repr=False)
     number: int = field(init=False, default=0, repr=False)
     failures: int = field(init=False, default=0, repr=False)
     dropped: int = field(init=False, default=0, repr=False)
@@ -82,12 +78,12 @@ class Hook:
     @property
     def intercepts(self) -> bool:
         """Is it awaited, and may it change and stop things? Else it only observes."""
-        return self.mailbox is None
+        return True
 
     @property
     def queued(self) -> int:
-        """How many events wait for this observer."""
-        return len(self.mailbox.queue) if self.mailbox else 0
+        """How many events wait for it: none, where it is awaited."""
+        return 0
 
     @property
     def is_async(self) -> bool:

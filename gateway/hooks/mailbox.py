@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
 from time import perf_counter
@@ -47,6 +48,22 @@ def enqueue_event(mailboxes: "Iterable[Mailbox]", event: QueuedEvent) -> None:
             mailbox.wake()
 
 
+@dataclass(slots=True, eq=False)
+class Observer(Hook):
+    """A hook that observes: its events wait in a mailbox."""
+
+    mailbox: "Mailbox" = field(init=False, repr=False)
+
+    @property
+    def intercepts(self) -> bool:
+        return False
+
+    @property
+    def queued(self) -> int:
+        """How many events wait for it."""
+        return len(self.mailbox.queue)
+
+
 class ObservedEvent(Event):
     """An event as an observer sees it: a copy of its own, of what is already decided."""
 
@@ -73,7 +90,7 @@ class Mailbox:
         "queue",
     )
 
-    def __init__(self, hook: Hook, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
+    def __init__(self, hook: Observer, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
         self.hook = hook
         self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
         self.is_idle = True  # is there a runner that sleeps, or may there be one more?

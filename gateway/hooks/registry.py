@@ -49,7 +49,7 @@ from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
-from gateway.hooks.mailbox import Mailbox, MailboxRunner, enqueue_event
+from gateway.hooks.mailbox import Mailbox, MailboxRunner, Observer, enqueue_event
 from gateway.hooks.scope import HookScope, NoAnswers
 from gateway.hooks.subscriptions import Subscription, Subscriptions
 
@@ -132,7 +132,7 @@ class HookRegistry:
             raise ValueError(f"mode is queued, or parallel with a max of at least 1; not {mode!r} with {max!r}")
 
         def subscribe(function: Handler) -> Subscription:
-            hook = Hook(function, patterns, key, matches=matches, timeout=timeout)
+            hook = Observer(function, patterns, key, matches=matches, timeout=timeout)
             hook.mailbox = Mailbox(hook, self._mailbox_runner, max if mode == "parallel" else 1)
             return self._subscriptions.add(hook)
 
@@ -143,11 +143,7 @@ class HookRegistry:
         found = list(find_marked(owner))
         if not found:
             raise ValueError(f"{owner!r} has nothing that is marked with @on")
-        return self.join(self.on(mark.names, function, **mark.options) for function, mark in found)
-
-    def join(self, subscriptions: Iterable[Subscription]) -> Subscription:
-        """Several subscriptions of this registry as one."""
-        return Subscription(self._subscriptions, (hook for each in subscriptions for hook in each.hooks))
+        return Subscription.join(self.on(mark.names, function, **mark.options) for function, mark in found)
 
     def at(self, name: str) -> list[Hook]:
         """The hooks that an event has: those that intercept it, in firing order, then those that observe it."""

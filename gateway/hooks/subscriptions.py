@@ -8,7 +8,7 @@ from weakref import WeakSet
 from gateway.events import Event
 from gateway.events.catalogue import EventSpec, get_event_spec
 from gateway.hooks.hook import Hook
-from gateway.hooks.mailbox import Mailbox
+from gateway.hooks.mailbox import Mailbox, Observer
 from gateway.hooks.patterns import Patterns
 
 MAX_CACHED = 4096
@@ -26,10 +26,11 @@ class EventPlan:
     __slots__ = ("calls", "honoured", "hooks", "is_filtered", "mailboxes", "writable")
 
     def __init__(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> None:
-        interceptors = tuple(hook for hook in hooks if hook.mailbox is None)
+        interceptors = [hook for hook in hooks if hook.intercepts]
+        observers = [hook for hook in hooks if isinstance(hook, Observer)]
+        self.hooks: tuple[Hook, ...] = (*interceptors, *observers)
         self.calls: tuple[PlannedCall, ...] = tuple((hook, hook.call, hook.is_async) for hook in interceptors)
-        self.mailboxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in hooks if hook.mailbox)
-        self.hooks = (*interceptors, *(mailbox.hook for mailbox in self.mailboxes))
+        self.mailboxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in observers)
         self.writable = known.writable if known else None
         self.honoured = known.outcomes if known else None
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
@@ -47,19 +48,28 @@ EMPTY_PLAN = EventPlan((), None)
 class Subscription:
     """Hooks that were registered together. To call it removes them; removing them twice does no harm."""
 
-    __slots__ = ("_home", "hooks")
+    __slots__ = ("entries",)
 
-    def __init__(self, home: "Subscriptions", hooks: Iterable[Hook]) -> None:
-        self._home = home
-        self.hooks = tuple(hooks)
+    def __init__(self, entries: "Iterable[tuple[Subscriptions, Hook]]" = ()) -> None:
+        self.entries = tuple(entries)
+
+    @classmethod
+    def join(cls, subscriptions: "Iterable[Subscription]") -> "Subscription":
+        """Make one of several."""
+        return cls(entry for each in subscriptions for entry in each.entries)
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """What was registered."""
+        return tuple(hook for _, hook in self.entries)
 
     def __call__(self) -> None:
         self.remove()
 
     def remove(self) -> None:
         """From the next event on, the hooks are not called. What waits for an observer is not delivered."""
-        for hook in self.hooks:
-            self._home.remove(hook)
+        for home, hook in self.entries:
+            home.remove(hook)
 
     def replace(self, other: "Subscription") -> None:
         """Remove the hooks of another subscription, and put these in their place.
@@ -67,7 +77,8 @@ class Subscription:
         Events that wait for its observer go to the observer of this one, in their order. Among hooks of one `order`
         these stand where the others stood.
         """
-        self._home.move_place(other.hooks, self.hooks)
+        for home, hook in self.entries:
+            home.take_place(hook, other.hooks)
         other.remove()
 
 
@@ -126,7 +137,7 @@ class Subscriptions:
             for name in hook.names:
                 self._patterns.add(name, hook)
             self.forget()
-        return Subscription(self, (hook,))
+        return Subscription([(self, hook)])
 
     def remove(self, hook: Hook) -> None:
         """From the next event on, it is not called."""
@@ -137,19 +148,19 @@ class Subscriptions:
             for name in hook.names:
                 self._patterns.discard(name, hook)
             self.forget()
-        if hook.mailbox:
+        if isinstance(hook, Observer):
             hook.mailbox.close()
 
-    def move_place(self, before: Sequence[Hook], after: Sequence[Hook]) -> None:
-        """Give the place of some hooks, and the events that wait for them, to others that are there already."""
-        with self.lock:
-            for hook in after:
-                hook.number = next((old.number for old in before if old.intercepts == hook.intercepts), hook.number)
-            self.forget()
-        if mailbox := next((hook.mailbox for hook in after if hook.mailbox), None):
-            for hook in before:
-                if hook.mailbox:
-                    mailbox.take_over(hook.mailbox)
+    def take_place(self, hook: Hook, others: Iterable[Hook]) -> None:
+        """Give a hook the place of the first of the others that is of its kind, and the events that wait for them."""
+        alike = [other for other in others if other.intercepts == hook.intercepts]
+        if alike:
+            with self.lock:
+                hook.number = alike[0].number
+                self.forget()
+        for other in alike:
+            if isinstance(hook, Observer) and isinstance(other, Observer):
+                hook.mailbox.take_over(other.mailbox)
 
     def find(self, name: str) -> EventPlan:
         """The plan of this name. Names that have the same hooks share one, and names without end are not kept."""

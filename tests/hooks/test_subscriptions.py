@@ -24,11 +24,11 @@ async def test_a_subscription_knows_its_hooks_and_removes_them_by_name_or_by_a_c
 
 def test_several_subscriptions_are_joined_to_one() -> None:
     hooks = HookRegistry()
-    joined = hooks.join([hooks.on("a:b", print), hooks.watch("a:b", print)])
+    joined = Subscription.join([hooks.on("a:b", print), hooks.watch("a:b", print)])
     assert joined.hooks == hooks.hooks
     joined.remove()
     assert hooks.hooks == ()
-    assert hooks.join([]).hooks == ()
+    assert Subscription.join([]).hooks == ()
 
 
 async def test_what_waits_goes_in_its_order_to_the_one_that_replaces_it() -> None:

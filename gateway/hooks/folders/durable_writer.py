@@ -24,6 +24,7 @@ from gateway.hooks.folders.subjects import can_be_durable
 from gateway.hooks.folders.subscription import patterns_of
 from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 
 WRITER_KEY = "durable delivery"  # its name in the registry
@@ -63,7 +64,7 @@ class DurableWriter:
         self._engine = engine
         self._debts: dict[str, DurableSubscription] = {}
         self._patterns: tuple[str, ...] = ()
-        self._subscription = registry.join(())
+        self._subscription = Subscription()
 
     def add(self, debt: DurableSubscription) -> None:
         self._debts[debt.hook] = debt
@@ -78,9 +79,7 @@ class DurableWriter:
         if patterns == self._patterns:
             return
         before, self._patterns = self._subscription, patterns
-        self._subscription = (
-            self._registry.watch(patterns, self._write, key=WRITER_KEY) if patterns else self._registry.join(())
-        )
+        self._subscription = self._registry.watch(patterns, self._write, key=WRITER_KEY) if patterns else Subscription()
         self._subscription.replace(before)
 
     async def _write(self, name: str, event: Event) -> None:

@@ -53,7 +53,7 @@ class FolderSubscription:
         self._decide = decide
         self._observe = observe
         self._spec: SubscriptionSpec | None = None
-        self._current = registry.join(())
+        self._current = Subscription()
         self._lost = 0
 
     @property
@@ -78,7 +78,7 @@ class FolderSubscription:
                     spec.observes, self._observe, when=spec.when, mode=spec.mode, max=spec.max, key=self._name
                 )
             )
-        before, self._current, self._spec = self._current, self._registry.join(parts), spec
+        before, self._current, self._spec = self._current, Subscription.join(parts), spec
         self._current.replace(before)
         self._count_lost(before)
 
@@ -93,7 +93,7 @@ class FolderSubscription:
 
     def end(self) -> None:
         """Nothing is told any more; what waits is lost, and counted."""
-        self._end_with(self._registry.join(()))
+        self._end_with(Subscription())
 
     def _end_with(self, subscription: Subscription) -> None:
         before, self._current, self._spec = self._current, subscription, None
