@@ -23,7 +23,7 @@ from gateway.hooks.folders.manifest import (
     find_misnamed_manifest,
     label_of,
 )
-from gateway.hooks.folders.requirements import PackageRequirement
+from gateway.hooks.folders.requirements import parse_requirement
 from gateway.hooks.folders.subjects import can_be_durable
 from gateway.yaml_source import (
     Finding,
@@ -315,7 +315,7 @@ def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
         if not isinstance(item, YamlScalar):
             continue
         try:
-            PackageRequirement.parse(item.text)
+            parse_requirement(item.text)
         except ValueError as error:
             yield Finding(
                 item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'
