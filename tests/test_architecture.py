@@ -59,8 +59,6 @@ LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
-    "gateway/cli/setup/__init__.py": "the one network that is set up",
-    "gateway/daemon/platforms.py": "the chat networks that are switched on",
     "gateway/hooks/folders/requirements.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/worker/boot.py": "the part that this process is to play",

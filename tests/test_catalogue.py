@@ -60,7 +60,6 @@ def test_every_entry_is_whole(known) -> None:
         ("interrupt:before", {"value"}, {"deny"}),
         ("interrupt:after", {"response"}, set()),
         ("model:create", {"model", "kwargs", "result"}, set()),
-        ("webhook:build", set(), set()),
         ("schedule:digest", set(), set()),
     ],
 )
@@ -105,7 +104,7 @@ def test_a_name_that_nobody_tells_has_a_suggestion(name, meant) -> None:
     assert suggest_event(name) == meant
 
 
-@pytest.mark.parametrize("name", [*EVENT_SPECS, "*", "tool:*", "*:before", "command:foo*", "agent:st?rt", "webhook:x"])
+@pytest.mark.parametrize("name", [*EVENT_SPECS, "*", "tool:*", "*:before", "command:foo*", "agent:st?rt"])
 def test_a_subscription_that_something_reaches_has_none(name) -> None:
     assert suggest_event(name) is None
 

@@ -58,7 +58,7 @@ COMMON_FIELDS = (
     make_field("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
 )
 
-PLATFORM = make_field("platform", "string", "the chat network, as the configuration calls it; or terminal, web")
+PLATFORM = make_field("platform", "string", "the chat network, as the configuration calls it; or terminal")
 USER = make_field("user_id", "string?", "the person, by the network's own id")
 CHAT = make_field("chat_id", "string", "the chat, by the network's own id")
 THREAD = make_field("thread_id", "string", "the thread or topic, or empty")

@@ -130,15 +130,6 @@ GATEWAY_EVENTS = (
         DENY,
     ),
     EventSpec(
-        "webhook:*",
-        "An authenticated POST to /webhooks/<name>.",
-        (
-            make_field("headers", "object", "by lower-case name; credentials left out"),
-            make_field("body", "any", "parsed when it is JSON, else text"),
-            make_field("query", "object", "the address's query"),
-        ),
-    ),
-    EventSpec(
         "schedule:*",
         "A hook's own `schedule:` line is due. The hook's name stands after the colon.",
         (
