@@ -1,3 +1,10 @@
 """hermes-gateway: chat with an AI agent through the networks that you already use, extended by hooks."""
 
+import sys
+
+from gateway.public import MovedModuleFinder
+
 __version__ = "0.1.0"
+
+if MovedModuleFinder not in sys.meta_path:
+    sys.meta_path.append(MovedModuleFinder)

@@ -61,6 +61,7 @@ LOADED_BY_NAME = {
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
     "gateway/hooks/folders/requirements.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
+    "gateway/public.py": "what an old name is called now, for the program that asks for it",
     "gateway/worker/boot.py": "the part that this process is to play",
     "gateway/hermes/modules.py": "a name of Hermes's, for the handler that asks for it",
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",

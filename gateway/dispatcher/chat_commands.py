@@ -17,7 +17,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.errors import SessionError
 from gateway.events import Deny
-from gateway.hooks import HookScope
+from gateway.hooks.scope import HookScope
 from gateway.lanes import Lanes
 from gateway.messages import Message
 from gateway.sessions import Session, transitions

@@ -33,7 +33,7 @@ from gateway.dispatcher.live_answer import LiveAnswer
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.events import Pause, Question
-from gateway.hooks import HookScope
+from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Button, Message, Reply
 from gateway.outbox import Stream

@@ -11,7 +11,8 @@ from gateway import records
 from gateway.access import AccessLevel
 from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
 from gateway.events import Deny, End, Event
-from gateway.hooks import HookRegistry, HookScope
+from gateway.hooks import HookRegistry
+from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn, TurnStatus
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld

@@ -32,6 +32,8 @@ from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire
 from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
 
+__all__ = ["Remote", "RemoteSpec", "interceptor"]
+
 # Imported when the first remote hook is opened: it costs some 100 ms and 12 MB that most homes never need.
 HTTP_LIBRARY = "aiohttp"
 MAX_ANSWER_BYTES = 4 << 20

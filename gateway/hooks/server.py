@@ -38,6 +38,8 @@ from gateway.events.catalogue import get_event_spec
 from gateway.hooks.wires import sherma
 from gateway.hooks.wires.signing import BadSignature, Verifier, key_of
 
+__all__ = ["HookServer"]
+
 Handler = Callable[[Event], Any]
 AsgiScope = MutableMapping[str, Any]
 AsgiReceive = Callable[[], Awaitable[MutableMapping[str, Any]]]

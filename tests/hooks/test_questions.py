@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.hooks import Deny, HookRegistry, Pause, Retry
+from gateway.events import Pause
+from gateway.hooks import Deny, HookRegistry, Retry
 
 TURN = {"turn_id": "t1", "scope": "user"}
 
