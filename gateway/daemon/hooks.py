@@ -21,7 +21,7 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState
-from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.patterns import EventSelector
 from gateway.schedule import HookPresence, ScheduledHook
 from gateway.worker.protocol import ForkServerSettings
 
@@ -201,10 +201,10 @@ async def replay_events(hooks: FolderHooks, engine: Engine, params: dict[str, An
     Kept is what a durable hook was owed, as long as the journal keeps such records.
     """
     hook = await hooks.info(params["name"])
-    wanted = patterns_of(params.get("names") or [*hook.intercepts, *hook.events])
+    wanted = EventSelector(params.get("names") or [*hook.intercepts, *hook.events])
     counts = {"count": 0, "failed": 0}
     async for record, event in read_kept_events(engine, params.get("since") or 0.0, time.time()):
-        if any(wanted.match(event.name)):
+        if event.name in wanted:
             trial = _trial_to_json(await hooks.fire(hook.name, event.name, event.fields))
             counts["count"] += 1
             counts["failed"] += not trial["ok"]

@@ -183,6 +183,10 @@ class Engine(Protocol):
         """
         ...
 
+    def consumers(self) -> list[str]:
+        """The names of all consumers."""
+        ...
+
     async def forget_consumer(self, name: str) -> None:
         """Removes a consumer and its backlog; a fetch from it is an EngineError."""
         ...

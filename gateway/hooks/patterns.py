@@ -7,6 +7,7 @@ matched as `fnmatch` does, over the whole name; what stands before its first spe
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Generic, TypeVar
@@ -126,6 +127,18 @@ class Patterns(Generic[Item]):
     def _match_globs(self, name: str) -> list[Item]:
         prefixes = {name[:length] for length in self._lengths}
         return [item for prefix in prefixes for glob, item in self._globs.get(prefix, ()) if glob.match(name)]
+
+
+class EventSelector:
+    """Names and patterns of events; `name in selector` says whether one of them meets an event's name."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._patterns: Patterns[str] = Patterns()
+        for name in names:
+            self._patterns.add(name, name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(self._patterns.match(name))
 
 
 def _prefix(pattern: str) -> str:

@@ -108,6 +108,10 @@ class MemoryEngine(LiveMessages):
             consumer.follow(spec, first.seq - 1 if first else self._end)
         return consumer
 
+    def consumers(self) -> list[str]:
+        self._expire()
+        return list(self._consumers)
+
     async def forget_consumer(self, name: str) -> None:
         self._expire()
         consumer = self._consumers.pop(name, None)

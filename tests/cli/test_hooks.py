@@ -14,7 +14,7 @@ import pytest
 
 from gateway import records
 from gateway.engine import NewRecord, open_sqlite
-from gateway.hooks.folders.subjects import dead_letter_subject_of
+from gateway.hooks.folders.dead_letters import dead_letter_subject_of
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process

@@ -207,6 +207,13 @@ class TestConsumer:
         time_of_day.pass_by(31)
         assert seqs_of(await consumer.fetch(10, 0)) == seqs
 
+    async def test_is_listed_until_it_is_forgotten(self, engine: Engine) -> None:
+        for name in ("c", "d"):
+            await engine.consumer(ConsumerSpec(name, ("a.*",)))
+        assert sorted(engine.consumers()) == ["c", "d"]
+        await engine.forget_consumer("c")
+        assert engine.consumers() == ["d"]
+
     async def test_can_be_forgotten(self, engine: Engine) -> None:
         await filled(engine, "a.1", "a.2")
         consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))

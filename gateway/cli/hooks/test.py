@@ -14,7 +14,7 @@ from gateway.cli.output import apply_style, print_note, show_json, show_progress
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.events.catalogue import get_event_spec, suggest_event
-from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.patterns import EventSelector
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
     hook = call_hooks(home, "info", name=args.name)
-    if not any(patterns_of([*hook["intercepts"], *hook["events"]]).match(args.event)):
+    if args.event not in EventSelector([*hook["intercepts"], *hook["events"]]):
         meant = suggest_event(args.event)
         hint = f"; did you mean {meant}?" if meant else ""
         print_note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")

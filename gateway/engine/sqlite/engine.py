@@ -105,6 +105,10 @@ class SqliteEngine(LiveMessages):
         consumer.signal.notify()
         return consumer
 
+    def consumers(self) -> list[str]:
+        self._check_open()
+        return list(self._writer.backlog.positions)
+
     async def forget_consumer(self, name: str) -> None:
         await self._writing.submit(lambda tx: self._writer.backlog.forget(tx, name))
 

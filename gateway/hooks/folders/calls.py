@@ -14,7 +14,7 @@ from gateway.hooks.folders.rights import HookRights
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookStats, describe_outcome
-from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
@@ -31,7 +31,7 @@ class HookCalls:
         self._services = services
         self._process = process
         self._rights = rights
-        self._intercepted = patterns_of(())
+        self._intercepted = EventSelector(())
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
@@ -39,7 +39,7 @@ class HookCalls:
         """From now on this version is called."""
         assert version.manifest
         self._version, self._manifest = version, version.manifest
-        self._intercepted = patterns_of(version.manifest.intercepts)
+        self._intercepted = EventSelector(version.manifest.intercepts)
 
     async def decide(self, event: Event) -> Any:
         """What it answers as an interceptor; HookFailed when it cannot."""
@@ -73,7 +73,7 @@ class HookCalls:
 
     async def observe(self, name: str, event: Event) -> None:
         """Raises HookFailed when it could not be told, or failed."""
-        if any(self._intercepted.match(name)):
+        if name in self._intercepted:
             return
         if self.breaker.admits():
             await self.deliver(name, event)

@@ -1,28 +1,58 @@
 """Durable delivery: every event that the journal holds for a hook reaches it at least once, or ends as a dead letter.
 
+One observer writes what any durable hook wants into the journal, once however many want it; each hook has a consumer of
+its own that reads it there. The record's name is made of the event's id: a turn that is resumed after a crash repeats
+its events under the same ids, and what was written before stays one record. Between an event and its append a crash
+can still take it; what a turn must not lose belongs into the turn's own append.
+
 A failed delivery is made again after a while, four times; the engine counts, so that a crash counts too. While the
 hook is tripped nothing is taken from the journal, and while it is broken or its folder is away its backlog stays. Each
 delivery carries a key that is the same at every repetition: a hook that must not act twice keeps it.
+
+A hook that has been gone from every source for as long as the journal keeps its events is forgotten at the next start,
+with its consumer and its dead letters. Since when it is gone stands in a small file: so a folder that is moved, a skill
+that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
 """
 
 import logging
 import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.to_thread
 import msgspec
+from anyio.abc import TaskGroup
 
 from gateway import records
-from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord
+from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord, append_until_written
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.hooks.cause import use_cause
-from gateway.hooks.folders.calls import HookCalls
-from gateway.hooks.folders.durable_writer import DurableSubscription, durable_subscription_of
+from gateway.hooks.filters import compile_filter
+from gateway.hooks.folders.breaker import Breaker
+from gateway.hooks.folders.dead_letters import (
+    HOOK_PREFIX,
+    TOKEN_PREFIX,
+    build_filters,
+    can_be_durable,
+    dead_letter_subject_of,
+    subject_token_of,
+)
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.subjects import build_filters, dead_letter_subject_of, subject_token_of
+from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.patterns import EventSelector
+from gateway.hooks.registry import HookRegistry
+from gateway.hooks.subscriptions import Subscription
+from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
 
+OBSERVER_KEY = "durable delivery"  # its name in the registry
+GONE_FILE = "gone-hooks.json"
+FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
 RETRY_JITTER = 0.2
 FETCH_WAIT = 60.0  # seconds that one fetch lasts
 ACK_WAIT = 30.0
@@ -31,125 +61,242 @@ JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
 log = logging.getLogger("gateway.hooks")
 
 
-class DurableConsumer:
-    """What one durable hook is owed, and its delivery. It runs while the hook may be called."""
+class DurableSubscription:
+    """The events that one hook is owed, once its consumer stands."""
 
-    def __init__(self, name: str, house: HookServices, calls: HookCalls) -> None:
+    def __init__(self, manifest: Manifest) -> None:
+        self.hook = manifest.folder
+        self.names = manifest.events
+        self.consumer_ready = anyio.Event()
+        self._observes = EventSelector(manifest.events)
+        self._intercepts = EventSelector(manifest.intercepts)
+        self._matches = compile_filter(manifest.when)
+
+    def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Is the hook owed this event? One about itself, or that it intercepts, it is not."""
+        if name.startswith("hook:") and fields.get("hook") == self.hook:
+            return False
+        if name not in self._observes or name in self._intercepts:
+            return False
+        return self._matches is None or self._matches(fields)
+
+
+class DurableDelivery:
+    """What the durable hooks of a gateway share: the observer that writes, and what their consumers need.
+
+    `retries` are the seconds between the deliveries of what a hook failed at, `redact` takes secrets out of a reason,
+    and `state` is the folder for the file that says which hooks are gone.
+    """
+
+    def __init__(
+        self,
+        registry: HookRegistry,
+        engine: Engine,
+        tasks: TaskGroup,
+        retries: Sequence[float],
+        redact: Callable[[str], str],
+        state: Path,
+    ) -> None:
+        self.engine = engine
+        self.tasks = tasks
+        self.retries = retries
+        self.redact = redact
+        self._registry = registry
+        self._gone_file = state / GONE_FILE
+        self._gone: dict[str, float] = {}
+        self._owed: dict[str, DurableSubscription] = {}
+        self._names: tuple[str, ...] = ()
+        self._subscription = Subscription()
+
+    def add(self, subscription: DurableSubscription) -> None:
+        """From the next event on, keep what this hook wants."""
+        self._owed[subscription.hook] = subscription
+        self._subscribe()
+        if self._gone.pop(subject_token_of(subscription.hook), None):
+            self._write_gone()
+
+    def remove(self, hook: str) -> None:
+        """From the next event on, keep nothing for this hook."""
+        if self._owed.pop(hook, None):
+            self._subscribe()
+
+    async def forget_gone_hooks(self, present: Iterable[str]) -> None:
+        """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds."""
+        now, tokens = time.time(), {subject_token_of(name) for name in present}
+        known = await anyio.to_thread.run_sync(_read_gone, self._gone_file)
+        hooks = [token for token in self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
+        self._gone = {token: known.get(token, now) for token in hooks if token not in tokens}
+        for token in [token for token, since in self._gone.items() if now - since >= FORGET_AFTER]:
+            await self.engine.forget_consumer(token)
+            await self.engine.purge(records.dead_letter_subject_of(token))
+            await self.engine.purge(records.retry_subject_of(token))
+            del self._gone[token]
+            log.info("%s is gone for good: what the journal held for it is forgotten", token)
+        if self._gone != known:
+            await anyio.to_thread.run_sync(self._write_gone)
+
+    def _write_gone(self) -> None:
+        try:
+            write_atomically(self._gone_file, msgspec.json.encode(self._gone))
+        except OSError as error:  # then they count as gone from the next start on
+            log.warning("%s cannot be written: %s", self._gone_file, error)
+
+    def _subscribe(self) -> None:
+        names = tuple(dict.fromkeys(name for owed in self._owed.values() for name in owed.names))
+        if names == self._names:
+            return
+        before, self._names = self._subscription, names
+        self._subscription = self._registry.watch(names, self._write, key=OBSERVER_KEY) if names else Subscription()
+        self._subscription.replace(before)
+
+    async def _write(self, name: str, event: Event) -> None:
+        owed = [subscription for subscription in self._owed.values() if subscription.is_for(name, event)]
+        if not owed:
+            return
+        if not can_be_durable(name):
+            log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
+            return
+        for subscription in owed:
+            await subscription.consumer_ready.wait()
+        plain, _ = encode_event(name, event)
+        emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
+        put = records.make_event_put(emitted, f"ev:{event.get('id', '')}")
+        with suppress(Duplicate):
+            await append_until_written(lambda: self.engine.append(put), name)
+
+
+class DurableConsumer:
+    """Delivers to one durable hook what it is owed. It runs while the hook may be called.
+
+    `deliver` calls the hook, and raises HookFailed. Without a `shared` delivery, where there is no journal, no hook is
+    durable.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shared: DurableDelivery | None,
+        breaker: Breaker,
+        deliver: Callable[[str, Event], Awaitable[None]],
+    ) -> None:
         self._name = name
-        self._house = house
-        self._calls = calls
+        self._shared = shared
+        self._breaker = breaker
+        self._call_hook = deliver
         self._manifest: Manifest | None = None
         self._scope: anyio.CancelScope | None = None
 
     def follow(self, manifest: Manifest) -> bool:
-        """From now on events are kept for it as this manifest says, and delivered; whether it says so."""
-        engine, scribe = self._house.engine, self._house.durable_writer
-        if manifest.delivery != "durable" or not engine or not scribe:
+        """Keep and deliver events as this manifest says. Returns False when it says that the hook is not durable."""
+        if manifest.delivery != "durable" or not self._shared:
             self.end()
             return False
-        same = self._manifest and _delivery_terms_of(self._manifest) == _delivery_terms_of(manifest)
+        is_same = self._manifest and _delivery_terms_of(self._manifest) == _delivery_terms_of(manifest)
         self._manifest = manifest
-        if not (same and self._scope):
+        if not (is_same and self._scope):
             self.rest()
-            debt = durable_subscription_of(manifest)
-            scribe.add(debt)
+            subscription = DurableSubscription(manifest)
+            self._shared.add(subscription)
             self._scope = anyio.CancelScope()
-            self._house.tasks.start_soon(self._run, self._scope, manifest, debt, engine)
+            self._shared.tasks.start_soon(self._run, self._scope, manifest, subscription, self._shared)
         return True
 
     def rest(self) -> None:
-        """Nothing is delivered for now; what happens is still kept for it."""
+        """Deliver nothing for now; what happens is still kept for the hook."""
         if self._scope:
             self._scope.cancel()
             self._scope = None
 
     def end(self) -> None:
-        """Nothing is kept any more; the backlog stays in the journal."""
+        """Keep nothing any more; the backlog stays in the journal."""
         self.rest()
         self._manifest = None
-        if self._house.durable_writer:
-            self._house.durable_writer.forget(self._name)
+        if self._shared:
+            self._shared.remove(self._name)
 
     async def _run(
-        self, scope: anyio.CancelScope, manifest: Manifest, debt: DurableSubscription, engine: Engine
+        self,
+        scope: anyio.CancelScope,
+        manifest: Manifest,
+        subscription: DurableSubscription,
+        shared: DurableDelivery,
     ) -> None:
-        spec = ConsumerSpec(
-            subject_token_of(self._name), build_filters(self._name, manifest.events), ACK_WAIT, new_only=True
-        )
+        filters = build_filters(self._name, manifest.events)
+        spec = ConsumerSpec(subject_token_of(self._name), filters, ACK_WAIT, new_only=True)
         with scope:
             try:
                 while True:
-                    await self._serve(spec, manifest.max, debt, engine)
+                    await self._serve(spec, manifest.max, subscription, shared)
                     await anyio.sleep(JOURNAL_RETRY)
             finally:
-                debt.consumer_ready.set()  # nobody waits for a consumer that will not come
+                subscription.consumer_ready.set()  # nobody waits for a consumer that will not come
 
-    async def _serve(self, spec: ConsumerSpec, at_once: int, debt: DurableSubscription, engine: Engine) -> None:
-        """Until the journal fails."""
+    async def _serve(
+        self, spec: ConsumerSpec, at_once: int, subscription: DurableSubscription, shared: DurableDelivery
+    ) -> None:
+        """Deliver until the journal fails."""
         try:
-            consumer = await engine.consumer(spec)
-            debt.consumer_ready.set()
+            consumer = await shared.engine.consumer(spec)
+            subscription.consumer_ready.set()
             async with anyio.create_task_group() as tasks:
                 for _ in range(at_once):
-                    tasks.start_soon(self._deliver_all, consumer, debt, engine)
+                    tasks.start_soon(self._deliver_all, consumer, subscription, shared)
         except* EngineError as failed:
             log.warning("%s waits for the journal: %s", self._name, failed.exceptions[0], extra={"hook": self._name})
 
-    async def _deliver_all(self, consumer: Consumer, debt: DurableSubscription, engine: Engine) -> None:
-        breaker = self._calls.breaker
+    async def _deliver_all(
+        self, consumer: Consumer, subscription: DurableSubscription, shared: DurableDelivery
+    ) -> None:
         while True:
-            await anyio.sleep(breaker.remaining)
+            await anyio.sleep(self._breaker.remaining)
             for delivery in await consumer.fetch(1, FETCH_WAIT):
-                if breaker.admits():
-                    await self._deliver(delivery, debt, engine)
+                if self._breaker.admits():
+                    await self._deliver(delivery, subscription, shared)
                 else:
-                    await delivery.nak(max(breaker.remaining, JOURNAL_RETRY))
+                    await delivery.nak(max(self._breaker.remaining, JOURNAL_RETRY))
 
-    async def _deliver(self, delivery: Delivery, debt: DurableSubscription, engine: Engine) -> None:
-        done = False
+    async def _deliver(self, delivery: Delivery, subscription: DurableSubscription, shared: DurableDelivery) -> None:
+        is_settled = False
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report_progress, delivery)
-                done = await self._delivered(delivery, debt, engine)
+                await self._settle(delivery, subscription, shared)
+                is_settled = True
                 tasks.cancel_scope.cancel()
         finally:
-            if not done:  # cancelled: the next one begins with it
+            if not is_settled:  # cancelled: the next one begins with it
                 with anyio.CancelScope(shield=True):
                     await delivery.nak()
 
-    async def _delivered(self, delivery: Delivery, debt: DurableSubscription, engine: Engine) -> bool:
-        """Whether this delivery has come to its end."""
+    async def _settle(self, delivery: Delivery, subscription: DurableSubscription, shared: DurableDelivery) -> None:
+        """Call the hook with what was fetched, and tell the journal what came of it."""
         try:
             name, event = _event_from(delivery)
         except (EngineTooNew, msgspec.MsgspecError) as error:
-            self._calls.breaker.left()
-            await self._bury(delivery, str(error), engine)
-            return True
-        if not debt.is_for(name, event):  # the filter was wider, or the manifest has changed since
-            self._calls.breaker.left()
+            self._breaker.left()
+            await self._bury(delivery, str(error), shared)
+            return
+        if not subscription.is_for(name, event):  # the filter was wider, or the manifest has changed since
+            self._breaker.left()
             await delivery.ack()
-            return True
+            return
         try:
             with use_cause((str(event.get("id", "")), 0)):
-                await self._calls.deliver(name, event)
+                await self._call_hook(name, event)
         except HookFailed as failed:
-            if delivery.attempt > len(self._house.surroundings.retries) and failed.kind != "refused":
-                await self._bury(delivery, str(failed), engine)
+            if delivery.attempt > len(shared.retries) and failed.kind != "refused":
+                await self._bury(delivery, str(failed), shared)
             else:
-                await delivery.nak(self._pause(delivery.attempt))
+                await delivery.nak(_pause_after(delivery.attempt, shared.retries))
         else:
             await delivery.ack()
-        return True
 
-    def _pause(self, attempt: int) -> float:
-        seconds = self._house.surroundings.retries[min(attempt, len(self._house.surroundings.retries)) - 1]
-        return seconds * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter, no secret
-
-    async def _bury(self, delivery: Delivery, reason: str, engine: Engine) -> None:
+    async def _bury(self, delivery: Delivery, reason: str, shared: DurableDelivery) -> None:
+        """Make a dead letter of it."""
         record = delivery.record
         dead = records.DeadLetterRecord(
-            what=f"hook:{self._name}",
-            reason=self._house.clean(reason)[:2000],
+            what=f"{HOOK_PREFIX}{self._name}",
+            reason=shared.redact(reason)[:2000],
             attempts=delivery.attempt,
             subject=record.subject,
             seq=record.seq,
@@ -157,7 +304,7 @@ class DurableConsumer:
         )
         ident = f"dead:{subject_token_of(self._name)}:{record.seq}"
         try:
-            await engine.append(
+            await shared.engine.append(
                 NewRecord(dead_letter_subject_of(self._name, record.seq), records.encode(dead), msg_id=ident)
             )
         except Duplicate:
@@ -175,8 +322,13 @@ class DurableConsumer:
         await delivery.ack()
 
 
+def _pause_after(attempt: int, retries: Sequence[float]) -> float:
+    seconds = retries[min(attempt, len(retries)) - 1]
+    return seconds * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter, no secret
+
+
 async def _report_progress(delivery: Delivery) -> None:
-    """It is still at work."""
+    """Tell the journal now and then that the hook is still at work."""
     while True:
         await anyio.sleep(ACK_WAIT / 3)
         await delivery.progress()
@@ -193,3 +345,11 @@ def _event_from(delivery: Delivery) -> tuple[str, Event]:
 
 def _delivery_terms_of(manifest: Manifest) -> object:
     return manifest.events, manifest.intercepts, manifest.when, manifest.max
+
+
+def _read_gone(path: Path) -> dict[str, float]:
+    """Since when each durable hook is gone, in seconds since 1970. What cannot be read counts from now on."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, float])
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return {}

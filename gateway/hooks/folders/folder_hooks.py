@@ -21,8 +21,8 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.events import Pause, outcome_to_dict
-from gateway.hooks.folders.dead_letters import DeadLetters
-from gateway.hooks.folders.durable_writer import DurableWriter
+from gateway.hooks.folders.dead_letters import DeadLetters, subject_token_of
+from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
@@ -31,7 +31,6 @@ from gateway.hooks.folders.services import HookEnvironment, HookServices, Reques
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.hooks.folders.status import build_status
-from gateway.hooks.folders.subjects import subject_token_of
 from gateway.hooks.folders.trial import HookTrial, as_plain, make_event, run_trials, verb_of
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -56,14 +55,19 @@ class FolderHooks:
         """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway."""
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
-            writer = DurableWriter(registry, engine) if engine else None
+            durable = None
+            if engine:
+                retries, redact, state = environment.retries, environment.redactor.clean, environment.state
+                durable = DurableDelivery(registry, engine, self._tasks, retries, redact, state)
             self._services = HookServices(
-                settings, environment, registry, fork_server, engine, writer, grant, self._tasks
+                settings, environment, registry, fork_server, engine, durable, grant, self._tasks
             )
             self._set = FolderSet(sources, self._services)
             self._letters = DeadLetters(engine) if engine else None
             try:
                 await self._set.begin()
+                if durable:
+                    await durable.forget_gone_hooks(self._set.hooks)
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):

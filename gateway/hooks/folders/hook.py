@@ -18,7 +18,8 @@ from gateway.hooks.folders.rights import HookRights
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
-from gateway.hooks.folders.subscription import FolderSubscription, patterns_of, subscription_spec_of
+from gateway.hooks.folders.subscription import FolderSubscription, subscription_spec_of
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed
 
 # What runs goes on running when the version that was to follow it is one of these.
@@ -38,7 +39,7 @@ class FolderHook:
         self._rights = HookRights(name, services)
         self.calls = HookCalls(name, services, self.process, self._rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
-        self.queue = DurableConsumer(name, services, self.calls)
+        self.queue = DurableConsumer(name, services.durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look
@@ -70,12 +71,12 @@ class FolderHook:
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if manifest is None or targets is None:
             return []
-        named = patterns_of(manifest.subscriptions)
+        named = EventSelector(manifest.subscriptions)
         return [f"{self.name}: {remark}" for remark in targets.offers.remarks] + [
             f"{self.name}/{manifest.entry}: warning: a function is marked with @on({name!r}), which HOOK.yaml does not "
             "name, so it is not called; add it to `intercepts` or `events`"
             for name in targets.names
-            if not any(named.match(name)) and name not in manifest.subscriptions
+            if name not in named and name not in manifest.subscriptions
         ]
 
     async def take(self, version: HookVersion, eager: bool) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from gateway.cron import parse_timetable
 from gateway.events.catalogue import EVENT_SPECS, EventSpec, get_event_spec, suggest_event
+from gateway.hooks.folders.dead_letters import can_be_durable
 from gateway.hooks.folders.manifest import (
     MANIFEST_FILE,
     MAX_MANIFEST_BYTES,
@@ -24,7 +25,6 @@ from gateway.hooks.folders.manifest import (
     label_of,
 )
 from gateway.hooks.folders.requirements import parse_requirement
-from gateway.hooks.folders.subjects import can_be_durable
 from gateway.yaml_source import (
     Finding,
     SourceLocation,

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
-from gateway.hooks.folders.durable_writer import DurableWriter
+from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -75,7 +75,7 @@ class HookServices:
     registry: HookRegistry
     fork_server: ForkServerClient
     engine: Engine | None
-    durable_writer: DurableWriter | None  # there where a journal is
+    durable: DurableDelivery | None  # where there is a journal
     grant: RequestServer
     tasks: TaskGroup
 

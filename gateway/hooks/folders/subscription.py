@@ -1,6 +1,6 @@
 """What a folder subscribes to in the registry, and how that changes without an event being lost or told twice."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -8,7 +8,6 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import Event, OnError
 from gateway.hooks.folders.manifest import Guard, Manifest, ObserveMode
-from gateway.hooks.patterns import Patterns
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
 
@@ -115,10 +114,3 @@ def _split_by_failure(spec: SubscriptionSpec) -> Iterator[tuple[tuple[str, ...],
         yield others, spec.on_error
     if guarded := tuple(name for name in spec.intercepts if name in spec.guards):
         yield guarded, "deny"
-
-
-def patterns_of(names: Iterable[str]) -> Patterns[str]:
-    patterns: Patterns[str] = Patterns()
-    for name in names:
-        patterns.add(name, name)
-    return patterns

@@ -15,7 +15,7 @@ from gateway.hooks.folders.handlers import HandlerTargets, ask_handlers, notify_
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.subscription import patterns_of
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires.wire import HookFailed, Wire
 
 OUTPUT_DELAY = 0.03  # seconds that what a hook printed takes to its log
@@ -55,7 +55,7 @@ def make_answer(verb: str, params: Mapping[str, Any]) -> Any:
 
 
 def verb_of(manifest: Manifest, name: str) -> str:
-    return "intercept" if any(patterns_of(manifest.intercepts).match(name)) else "observe"
+    return "intercept" if name in EventSelector(manifest.intercepts) else "observe"
 
 
 async def run_trials(

@@ -1,10 +1,13 @@
 """What a durable hook is owed reaches it at least once, whatever happens meanwhile, or ends where people find it."""
 
+import json
 import os
+import shutil
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -16,8 +19,8 @@ from gateway.engine import Engine, matches
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, is_covering, subject_token_of
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.subjects import build_filters, can_be_durable, is_covering, subject_token_of
 from gateway.hooks.patterns import Patterns
 from gateway.records import event_subject_of
 from gateway.testing.memory_engine import MemoryEngine
@@ -128,7 +131,8 @@ async def test_dead_letters_are_thrown_away_one_by_one_or_all(home: Home) -> Non
         found = await service.dead_letters.list()
         await service.dead_letters.prune(found[1].number)
         assert [letter.number for letter in await service.dead_letters.list()] == [found[0].number, found[2].number]
-        assert await service.dead_letters.prune_all("keeps") == 2
+        for letter in await service.dead_letters.list():
+            await service.dead_letters.prune(letter.number)
         assert await service.dead_letters.list() == []
 
 
@@ -180,6 +184,67 @@ async def test_what_was_owed_before_a_restart_is_delivered_after_it(home: Home) 
     (home.hooks / "keeps" / "handler.py").write_text(home.noting("keeps", "2"))
     async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine):
         await until(lambda: home.seen("keeps") == [["2", "my:event", 1]])
+
+
+def journal_of(home: Home) -> tuple[set[str], set[str]]:
+    """What stands in the file itself: the consumers, and the subjects of dead letters and of what is tried again."""
+    with closing(sqlite3.connect(home.root / "journal.db")) as journal:
+        consumers = {name for (name,) in journal.execute("SELECT name FROM consumer")}
+        subjects = {subject for (subject,) in journal.execute("SELECT subject FROM log")}
+    return consumers, {subject for subject in subjects if subject.startswith(("gw.dead.", "gw.redo."))}
+
+
+@asynccontextmanager
+async def started(home: Home) -> AsyncIterator[tuple[HookRegistry, FolderHooks]]:
+    async with await open_sqlite(home.root / "journal.db") as engine, served(home, engine) as (registry, service):
+        await service.settled()
+        yield registry, service
+
+
+async def leave_a_dead_letter(home: Home) -> None:
+    home.retries = ()
+    async with started(home) as (registry, service):
+        registry.emit("my:event", n=1)
+        await comes(service.dead_letters.list)
+
+
+@pytest.mark.process
+async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(home: Home) -> None:
+    folder = home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
+    home.plant("stays", DURABLE, home.noting("stays", "1"))
+    await leave_a_dead_letter(home)
+    dead = {subject for subject in journal_of(home)[1] if subject.startswith("gw.dead.hook-keeps.")}
+    assert len(dead) == 1
+    shutil.rmtree(folder)
+    for _ in range(2):  # gone, but not for long
+        async with started(home):
+            pass
+        assert journal_of(home) == ({"hook-keeps", "hook-stays"}, dead)
+    gone = next(home.root.rglob("gone-hooks.json"))
+    since = json.loads(gone.read_text())
+    assert since.keys() == {"hook-keeps"}
+    gone.write_text(json.dumps({"hook-keeps": since["hook-keeps"] - 7 * 24 * 3600}))
+    async with started(home):
+        pass
+    assert journal_of(home) == ({"hook-stays"}, set())
+    assert json.loads(gone.read_text()) == {}
+
+
+@pytest.mark.process
+async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> None:
+    folder = home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
+    await leave_a_dead_letter(home)
+    before = journal_of(home)
+    folder.rename(home.root / "away")
+    async with started(home):
+        gone = next(home.root.rglob("gone-hooks.json"))
+        gone.write_text(json.dumps({"hook-keeps": 0.0}))
+        (home.root / "away").rename(folder)
+        await until(lambda: json.loads(gone.read_text()) == {})
+        folder.rename(home.root / "away")
+    async with started(home):
+        assert json.loads(gone.read_text())["hook-keeps"] > 0
+    assert journal_of(home) == before
 
 
 KILLED = """
