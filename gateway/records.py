@@ -324,13 +324,8 @@ def token_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def session_token_of(session_key: str) -> str:
-    """The token that stands for a session key in subjects."""
-    return token_of(session_key)
-
-
 def session_subject_of(kind: SessionSubject, session_key: str) -> str:
-    return session_subject_of_token(kind, session_token_of(session_key))
+    return session_subject_of_token(kind, token_of(session_key))
 
 
 def session_subject_of_token(kind: SessionSubject, token: str) -> str:
@@ -354,7 +349,7 @@ def place_of(address: Address) -> str:
 
 
 def reply_subject_of(address: Address, session_key: str) -> str:
-    return f"gw.out.{place_of(address)}.{session_token_of(session_key)}"
+    return f"gw.out.{place_of(address)}.{token_of(session_key)}"
 
 
 def make_reply_put(reply: Reply, session_key: str, turn_id: str, at: float) -> NewRecord:
@@ -375,7 +370,7 @@ def place_of_reply_subject(subject: str) -> str:
 
 def reply_pattern_of_session(session_key: str) -> str:
     """The pattern of all replies that belong to a session key."""
-    return reply_pattern_of_token(session_token_of(session_key))
+    return reply_pattern_of_token(token_of(session_key))
 
 
 def reply_pattern_of_token(token: str) -> str:
@@ -399,12 +394,12 @@ def send_subject_of(where: str, stream: str = "") -> str:
 
 def delta_subject_of(session_key: str) -> str:
     """Live only: pieces of an answer while the model writes it."""
-    return f"rt.delta.{session_token_of(session_key)}"
+    return f"rt.delta.{token_of(session_key)}"
 
 
 def control_subject_of(session_key: str) -> str:
     """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
-    return f"rt.ctl.{session_token_of(session_key)}"
+    return f"rt.ctl.{token_of(session_key)}"
 
 
 def event_subject_of(name: str) -> str:

@@ -128,7 +128,7 @@ def test_what_stands_in_a_subject_is_read_from_it() -> None:
     at = Address("net", "1")
     assert records.place_of_reply_subject(records.reply_subject_of(at, "k")) == records.place_of(at)
     for subject in (records.session_subject_of("dead.turns", "k"), records.reply_subject_of(at, "k")):
-        assert records.token_of_subject(subject) == records.session_token_of("k")
+        assert records.token_of_subject(subject) == records.token_of("k")
 
 
 def test_no_other_module_spells_a_subject() -> None:

@@ -47,7 +47,7 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
             remains.append(_make_empty_session(before, sessions.now()))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
-            await purge_forgotten(engine, records.session_token_of(key), seq, upto)
+            await purge_forgotten(engine, records.token_of(key), seq, upto)
             return True
 
 
@@ -64,7 +64,7 @@ async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -
     end = records.TurnEnded(upto=before.upto, status="shortened")
     seq = await _rewrite_chain(engine, sessions, before, end, [_rewrite_session(old) for old in past.values()])
     if seq:
-        await _purge_chain(engine, records.session_token_of(key), seq)
+        await _purge_chain(engine, records.token_of(key), seq)
     return bool(seq)
 
 
@@ -122,10 +122,7 @@ def _is_about(data: bytes, conv: str) -> bool:
         return False
     if isinstance(kept, records.DeadLetterRecord):
         return _is_about(kept.data, conv)
-    return (
-        isinstance(kept, records.EmittedEvent)
-        and records.session_token_of(str(kept.fields.get("session_key", ""))) == conv
-    )
+    return isinstance(kept, records.EmittedEvent) and records.token_of(str(kept.fields.get("session_key", ""))) == conv
 
 
 async def _unlink_files(engine: Engine, conv: str, upto: int) -> None:

@@ -70,7 +70,7 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
     assert session_key_of(Message("1", ROOM, "7", "x")) == KEY
-    assert records.session_token_of(KEY) != records.session_token_of("agent:main:internal:dm:room")
+    assert records.token_of(KEY) != records.token_of("agent:main:internal:dm:room")
 
 
 async def test_a_hook_may_wait_for_the_answer_and_gets_it_with_how_it_ended() -> None:

@@ -189,7 +189,7 @@ async def test_what_hooks_are_owed_of_a_forgotten_conversation_goes_with_it(plac
         NewRecord("gw.ev.message.sent", event(key(), "swordfish")),
         NewRecord("gw.ev.message.sent", event("other", "kept")),
         NewRecord("gw.dead.hook.1", records.encode(dead)),
-        NewRecord("gw.out.net.place." + records.session_token_of(key()), records.encode(owed(said.address))),
+        NewRecord("gw.out.net.place." + records.token_of(key()), records.encode(owed(said.address))),
     ]
     await place.engine.append(*puts)
     assert await forget_sessions(place.engine, place.sessions, key())
