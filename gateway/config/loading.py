@@ -24,8 +24,7 @@ from gateway.config.schema import SettingsSchema
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.logs.redaction import Redactor
-from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlNode, bind, read_yaml
-from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source import Finding, SourceLocation, YamlDocument, YamlMapping, YamlNode, bind, read_yaml
 
 FILE_LIMIT = 1_000_000
 MOST_ERRORS_SHOWN = 20
@@ -102,14 +101,14 @@ def _read_file(home: Home) -> YamlDocument:
     try:
         home.config.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return YamlDocument(Tree(SourceLocation(str(home.config), 1, 1)))
+        return YamlDocument(YamlMapping(SourceLocation(str(home.config), 1, 1)))
     except OSError:
         pass  # reading it says why it cannot be read
     return read_yaml(home.config, FILE_LIMIT)
 
 
 def _has_content(root: YamlNode) -> bool:
-    return not isinstance(root, Tree) or bool(root.pairs)
+    return not isinstance(root, YamlMapping) or bool(root.pairs)
 
 
 def _bind_settings(

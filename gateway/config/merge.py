@@ -14,8 +14,7 @@ from gateway.config.node_paths import find_node, node_of, put_node
 from gateway.config.providers import PROVIDERS, find_provider
 from gateway.config.schema import PREFIX, KeyPath, SettingsSchema
 from gateway.config.settings import HooksSettings
-from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlScalar, YamlSequence
-from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source import Finding, Severity, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
 from gateway.yaml_source.tree import as_bool
 
 COMMAND_LINE = SourceLocation("the command line")
@@ -43,12 +42,14 @@ def merge_sources(
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
     """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
     section = find_node(tree, ("hooks",))
-    if not isinstance(section, Tree):
+    if not isinstance(section, YamlMapping):
         return tree
     settings = set(HooksSettings.__struct_fields__)
-    named = [(key, node) for key, node in section.pairs if key.text not in settings and isinstance(node, Tree)]
-    kept = tuple((key, node) for key, node in section.pairs if key.text in settings or not isinstance(node, Tree))
-    tree = put_node(tree, ("hooks",), Tree(section.place, kept))
+    named = [(key, node) for key, node in section.pairs if key.text not in settings and isinstance(node, YamlMapping)]
+    kept = tuple(
+        (key, node) for key, node in section.pairs if key.text in settings or not isinstance(node, YamlMapping)
+    )
+    tree = put_node(tree, ("hooks",), YamlMapping(section.place, kept))
     for key, node in named:
         tree = put_node(tree, ("hooks", "each", key.text), node)
     return tree
@@ -87,7 +88,7 @@ def _list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple
 
 def _list_keys(tree: YamlNode, *path: str) -> tuple[str, ...]:
     node = find_node(tree, path)
-    return tuple(node) if isinstance(node, Tree) else ()
+    return tuple(node) if isinstance(node, YamlMapping) else ()
 
 
 def _apply_allow_all(schema: SettingsSchema, tree: YamlNode, outside: Environment, findings: list[Finding]) -> YamlNode:

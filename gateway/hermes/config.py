@@ -10,8 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml, to_plain
-from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source import (
+    Finding,
+    SourceLocation,
+    YamlMapping,
+    YamlNode,
+    YamlScalar,
+    YamlSequence,
+    read_yaml,
+    to_plain,
+)
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +97,7 @@ def read_hermes_config(path: Path) -> HermesHooks:
     """What the file says now, safe mode or not."""
     tree = read_yaml(path, FILE_LIMIT, name=str(path))
     findings = list(tree.findings)
-    root = tree.root if isinstance(tree.root, Tree) else Tree(SourceLocation(str(path)))
+    root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(SourceLocation(str(path)))
     plugins, hooks = _get_section(root, "plugins"), _get_section(root, "hooks")
     entries = to_plain(_get_section(plugins, "entries"))
     return HermesHooks(
@@ -102,7 +110,7 @@ def read_hermes_config(path: Path) -> HermesHooks:
     )
 
 
-def _read_shell_entries(hooks: Tree, findings: list[Finding]) -> Iterator[ShellEntry]:
+def _read_shell_entries(hooks: YamlMapping, findings: list[Finding]) -> Iterator[ShellEntry]:
     for key, node in hooks.pairs:
         if key.text == OUTBOUND_KEY or not isinstance(node, YamlSequence):
             continue
@@ -117,10 +125,10 @@ def _read_shell_entries(hooks: Tree, findings: list[Finding]) -> Iterator[ShellE
             yield ShellEntry(key.text, command, _get_text(item, "matcher"), timeout, closed)
 
 
-def _read_outbound_entries(hooks: Tree, findings: list[Finding]) -> Iterator[OutboundEntry]:
+def _read_outbound_entries(hooks: YamlMapping, findings: list[Finding]) -> Iterator[OutboundEntry]:
     node = hooks.get(OUTBOUND_KEY)
     for item in node.items if isinstance(node, YamlSequence) else ():
-        url, events = _get_text(item, "url"), _get_words(item.get("events") if isinstance(item, Tree) else None)
+        url, events = _get_text(item, "url"), _get_words(item.get("events") if isinstance(item, YamlMapping) else None)
         if not url or not events:
             remedy = "write - url: https://... and events: [post_tool_call]"
             findings.append(Finding(item.place, "this webhook has no url, or no events", remedy, "warning"))
@@ -144,9 +152,9 @@ def _read_timeout(item: YamlNode, default: float, longest: float, findings: list
     return min(seconds, longest)
 
 
-def _get_section(root: YamlNode | None, key: str) -> Tree:
-    found = root.get(key) if isinstance(root, Tree) else None
-    return found if isinstance(found, Tree) else Tree(SourceLocation(""))
+def _get_section(root: YamlNode | None, key: str) -> YamlMapping:
+    found = root.get(key) if isinstance(root, YamlMapping) else None
+    return found if isinstance(found, YamlMapping) else YamlMapping(SourceLocation(""))
 
 
 def _get_words(node: YamlNode | None) -> list[str]:
@@ -155,5 +163,5 @@ def _get_words(node: YamlNode | None) -> list[str]:
 
 
 def _get_text(node: YamlNode, key: str) -> str:
-    found = node.get(key) if isinstance(node, Tree) else None
+    found = node.get(key) if isinstance(node, YamlMapping) else None
     return found.text.strip() if isinstance(found, YamlScalar) else ""

@@ -19,8 +19,7 @@ from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.requirements import find_missing_needs
 from gateway.hooks.folders.sources import HookVersion
-from gateway.yaml_source import Finding, read_yaml
-from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
 WORKS, DEGRADES, FAILS, OFF = "works", "degrades", "fails", "off"
@@ -124,7 +123,7 @@ def check_settings(home: Home) -> Iterator[CompatibilityRow]:
     if not home.hermes_config.exists():
         return
     tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
-    root = tree.root if isinstance(tree.root, Tree) else Tree(tree.root.place)
+    root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
     for key in root:
         verdict, why = SECTIONS.get(key, (OFF, "Hermes's own affair; nothing here reads it"))
         yield CompatibilityRow("config.yaml", key, verdict, (why,))

@@ -20,8 +20,7 @@ from gateway.hooks.folders.manifest import (
     label_of,
 )
 from gateway.worker.protocol import LoadedHandlers
-from gateway.yaml_source import Finding, SourceLocation, YamlNode, YamlScalar, YamlSequence, read_yaml
-from gateway.yaml_source import YamlMapping as Tree
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
@@ -41,7 +40,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         place = SourceLocation(f"{label_of(folder.name)}/{PLUGIN_MANIFEST_FILES[0]}")
         return ParsedManifest(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
     tree = read_yaml(file, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{file.name}")
-    root = tree.root if isinstance(tree.root, Tree) else Tree(tree.root.place)
+    root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
     findings = [*tree.findings, *_check_kind(root), *_check_provided_hooks(root)]
     if any(finding.severity == "error" for finding in findings):
         return ParsedManifest(None, tuple(findings))
@@ -62,7 +61,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
     return ParsedManifest(manifest, tuple(findings))
 
 
-def _check_kind(root: Tree) -> Iterable[Finding]:
+def _check_kind(root: YamlMapping) -> Iterable[Finding]:
     kind = _text_of(root, "kind").lower()
     if kind not in SUPPORTED_KINDS:
         node = root.get("kind") or root
@@ -102,7 +101,7 @@ def _subscribe_rows(manifest: Manifest, rows: Iterable[HermesHook], is_guard: bo
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 
-def _check_provided_hooks(root: Tree) -> Iterable[Finding]:
+def _check_provided_hooks(root: YamlMapping) -> Iterable[Finding]:
     """Hook names of the manifest that never fire here."""
     for key in ("provides_hooks", "hooks"):
         for node in _items_of(root.get(key)):
@@ -112,7 +111,7 @@ def _check_provided_hooks(root: Tree) -> Iterable[Finding]:
                 )
 
 
-def _text_of(root: Tree, key: str) -> str:
+def _text_of(root: YamlMapping, key: str) -> str:
     node = root.get(key)
     return node.text.strip() if isinstance(node, YamlScalar) else ""
 
@@ -125,7 +124,7 @@ def _words_of(node: YamlNode | None) -> tuple[str, ...]:
     """A list of names, each as a text or as a mapping with a `name`."""
     found = []
     for item in _items_of(node):
-        named = item.get("name") if isinstance(item, Tree) else item
+        named = item.get("name") if isinstance(item, YamlMapping) else item
         if isinstance(named, YamlScalar) and named.text:
             found.append(named.text)
     return tuple(found)
