@@ -190,13 +190,21 @@ CLUMSY = {
     "HOOK.yaml": "intercepts: [agent:start]\n",
     "handler.py": "def handle(event_type, context):\n    raise KeyError('x')\n",
 }
-UNREACHABLE = "platforms: {telegram: {base_url: 'http://127.0.0.1:9'}}\n"
+INSIDE = {
+    "HOOK.yaml": "intercepts: [agent:start]\nisolation: none\n",
+    "handler.py": "import logging\n\n\ndef handle(event_type, context):\n    logging.warning('seen')\n",
+}
+SETTINGS = """
+platforms: {telegram: {base_url: 'http://127.0.0.1:9'}}
+hooks: {inside: {isolation: none}}
+"""
 
 
 def test_the_lines_of_a_gateway_say_of_which_hook_session_and_network_they_are(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path) as gateway:
-        gateway.script(settings=UNREACHABLE)
+        gateway.script(settings=SETTINGS)
         gateway.add_hook("clumsy", CLUMSY)
+        gateway.add_hook("inside", INSIDE)
         gateway.start(environ={"TELEGRAM_BOT_TOKEN": "1234567890:test"})
         for session in ("one", "two"):
             assert gateway.say("hello", session=session)["status"] == "failed"
@@ -207,6 +215,7 @@ def test_the_lines_of_a_gateway_say_of_which_hook_session_and_network_they_are(t
 
         gateway.until(lambda: any(one.get("platform") == "telegram" for one in shown()))
         of_hook, of_session = shown("--hook", "clumsy"), shown("--session", "agent:main:terminal:dm:one")
+        assert {one["message"] for one in shown("--hook", "inside")} == {"seen"}
         assert shown("--hook", "other") == []
     assert any("clumsy failed at agent:start" in one["message"] for one in of_hook)
     assert any("the turn of agent" in one["message"] for one in of_session)
