@@ -51,10 +51,10 @@ async def run_turn(agent: Agent, history: Sequence[Entry], message: Entry, ports
     states: list[TurnState] = []
     with ports.stop:
         return await _run_rounds(agent, tuple(history), message, ports, states)
-    reply = states[-1].finish.reply if states and states[-1].finish else ""
-    entries = tuple(states[-1].entries) if states else ()
-    usage = states[-1].usage if states else TurnResult().usage
-    return TurnResult(reply, entries or (message,), usage, "interrupted", stop="interrupted")
+    # `ports.stop` was cancelled: what there is so far is the result.
+    state = states[-1] if states else TurnState(agent, ports, (), Replay())
+    reply = state.finish.reply if state.finish else ""
+    return TurnResult(reply, tuple(state.entries) or (message,), state.usage, "interrupted", stop="interrupted")
 
 
 async def _run_rounds(

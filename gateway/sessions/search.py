@@ -126,12 +126,11 @@ class SessionSearch:
             return []
         return await self._query(lambda index: _find_hits(index.db, wanted, key, limit))
 
-    async def list_sessions(
-        self, *, key: str = "", platform: str = "", limit: int = 50, skip: int = 0
-    ) -> list[SessionInfo]:
+    async def list_sessions(self, *, platform: str = "", limit: int = 50) -> list[SessionInfo]:
         """Sessions, those last used first."""
         await self._read_on()
-        return await self._query(lambda index: _list_sessions(index.db, key, platform, limit, skip))
+        where = "WHERE ? IN ('', platform) ORDER BY last_active DESC, id DESC LIMIT ?"
+        return await self._query(lambda index: _read_sessions(index.db, where, (platform, limit)))
 
     async def find_by_id_prefix(self, prefix: str) -> list[SessionInfo]:
         """The sessions whose id begins with this: how a person names one."""
@@ -225,11 +224,6 @@ def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int
         SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain))
         for session_id, session_key, title, role, at, content in found
     ]
-
-
-def _list_sessions(db: sqlite3.Connection, key: str, platform: str, limit: int, skip: int) -> list[SessionInfo]:
-    where = "WHERE (? = '' OR key = ?) AND (? = '' OR platform = ?) ORDER BY last_active DESC, id DESC LIMIT ? OFFSET ?"
-    return _read_sessions(db, where, (key, key, platform, platform, limit, skip))
 
 
 def _read_sessions(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[SessionInfo]:

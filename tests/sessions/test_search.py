@@ -14,7 +14,9 @@ from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SessionSearch
+from gateway.sessions.search_index import CHANGES as INDEXED
 from gateway.sessions.search_index import make_snippet, parse_query
+from gateway.sessions.session import CHANGES as FOLDED
 from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
 
@@ -241,3 +243,12 @@ def test_a_snippet_shows_the_place() -> None:
 def test_a_query_is_split_by_who_answers_it() -> None:
     wanted = parse_query('red "green apple" 天気予報 晴れ')
     assert (wanted.words, wanted.grams, wanted.short) == ('"red" AND "green apple"', '"天気予報"', ("晴れ",))
+
+
+def test_every_record_of_a_chain_is_folded_or_is_none_that_a_search_looks_at() -> None:
+    """A session is folded twice, as a value and as rows: a new kind of record must be thought of in both."""
+    kinds = set(records.TurnRecord.__args__)
+    within_a_turn = {records.LlmStep, records.ToolStarted, records.ToolFinished, records.InterimReply}
+    within_a_turn |= {records.ClaimReleased, records.QuestionsAsked, records.QuestionAnswered}
+    assert set(FOLDED) == kinds
+    assert set(INDEXED) == kinds - within_a_turn
