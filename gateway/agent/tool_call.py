@@ -28,8 +28,8 @@ STOPPED_TEXT = "The person stopped this before it was finished; it may have take
 ENDED_TEXT = "Not run: the turn was ended."
 
 
-class ApprovalDenied(AgentError):
-    """A person was asked and did not agree."""
+class Refused(AgentError):
+    """A person was asked and did not agree. The name is what hooks see as the error's `type`."""
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ def _denial_text_of(result: OperationResult) -> str:
         return result.outcome.text or "A hook did not allow this call."
     if isinstance(result.outcome, End):
         return ENDED_TEXT
-    return str(result.error) if isinstance(result.error, ApprovalDenied) else ""
+    return str(result.error) if isinstance(result.error, Refused) else ""
 
 
 def _resolve_tool(call: ToolCallRun, chosen: Any) -> Tool:
@@ -186,7 +186,7 @@ def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None
         approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
         return
     if not is_yes(answer):
-        raise ApprovalDenied(f"The person did not allow {tool.name} to run.")
+        raise Refused(f"The person did not allow {tool.name} to run.")
 
 
 def _make_ask(call: ToolCallRun, can_last: bool = False) -> AskPerson:

@@ -177,6 +177,15 @@ async def test_a_tool_that_needs_approval_runs_only_on_a_clear_yes(stage, guarde
     assert (result.reply, len(ran)) == ("ok", runs)
 
 
+async def test_hooks_tell_a_refusal_by_the_type_of_its_error(stage, guarded):
+    agent = stage.agent({"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}, "ok", tools=[guarded])
+    (question,) = (await stage.play(agent)).questions
+    stage.answers[question.id] = False
+    await stage.again(agent)
+    after = stage.fields("tool:after")
+    assert (after["error"]["type"], after["denied"]) == ("Refused", "The person did not allow shell to run.")
+
+
 async def test_a_lasting_approval_is_kept_for_what_it_was_given(stage, guarded, ran):
     approvals: dict[str, str] = {}
     call = {"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}

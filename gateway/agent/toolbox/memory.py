@@ -25,8 +25,8 @@ class FileMemory:
         await anyio.to_thread.run_sync(self._append, owner, text)
 
     async def recall(self, owner: str, query: str) -> Sequence[str]:
+        """The texts that share a word with the query, the closest first; without a query the newest first."""
         texts = await anyio.to_thread.run_sync(self._read, owner)
-        """What fits the query best comes first; without a query, the newest."""
         words = set(query.lower().split())
         scored = [(len(words & set(text.lower().split())), place, text) for place, text in enumerate(texts)]
         found = [text for score, _, text in sorted(scored, reverse=True) if score or not words]
