@@ -18,7 +18,7 @@ EXTRAS = frozenset({"anthropic"})  # those that are not installed with the gatew
 
 
 def is_installed(name: str) -> bool:
-    """Whether it can probably be loaded; nothing is."""
+    """Can it probably be loaded? Nothing is, to find out."""
     return all(importlib.util.find_spec(module) is not None for module in LIBRARIES[name])
 
 

@@ -48,7 +48,7 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
 
 
 def _last_answer_reason(state: TurnState, hops: int) -> str:
-    """Why the next answer is the last one, if it is."""
+    """The reason that the next answer is the last one, or nothing."""
     if 0 < state.limits.hops <= hops:
         return "hops"
     return "loop" if _is_stuck(state.new_entries) else ""
@@ -141,7 +141,7 @@ def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
 
 
 def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """What hooks add stands behind the person's message, for the model alone: the prompt before it stays cached."""
+    """Put the texts of hooks behind the person's message, for the model alone: the prompt before it stays cached."""
     if not state.context:
         return messages
     place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), None)

@@ -1,4 +1,4 @@
-"""What a turn is given of the world, and what it gives back. It knows no session, no platform and no database."""
+"""The functions by which a turn reaches the world, and its result. It knows no session, no platform, no database."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -31,17 +31,9 @@ async def ignore_step(step: Step) -> None:
     """For turns that need not survive a crash."""
 
 
-def ignore_text(text: str) -> None:
-    """For turns that nobody watches."""
-
-
 async def load_no_tools(_action: str, _skill: Skill) -> Sequence[str]:
     """For turns whose skills bring nothing but their text."""
     return ()
-
-
-def do_nothing() -> None:
-    """For turns that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +59,8 @@ class Ports:
     emit: EventEmitter
     wants: Callable[[str], bool]
     record: Callable[[Step], Awaitable[None]] = ignore_step
-    delta: Callable[[str], None] = ignore_text
-    discard: Callable[[], None] = do_nothing
+    delta: Callable[[str], None] = lambda _text: None
+    discard: Callable[[], None] = lambda: None
     turn_id: str = ""
     steps: Sequence[Step] = ()
     answers: MutableMapping[str, Any] = field(default_factory=dict)
@@ -85,7 +77,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What came of a turn. With `questions`, the turn is paused: it is run again once they are answered.
+    """The result of a turn. With `questions`, the turn is paused: it is run again once they are answered.
 
     entries: what the turn adds to the transcript, the person's message included; nothing while it is paused.
     stop: why it went no further: `end_turn`, `result` (a hook gave it), `hops`, `loop`, `tokens`, `seconds`, or

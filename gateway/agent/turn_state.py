@@ -60,7 +60,7 @@ def build_replay(steps: Sequence[Step], turn_id: str) -> Replay:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnding:
-    """How a run ends: its reply, and why there is no more to do."""
+    """The end of an invocation: its reply, and why there is no more to do."""
 
     reply: str
     status: TurnStatus = "ok"
@@ -107,7 +107,7 @@ class TurnState:
 
     @property
     def new_entries(self) -> list[Entry]:
-        """What this invocation has added so far, and the view does not show."""
+        """The entries that this invocation has added so far, which the view does not hold."""
         return self.entries[self.base :]
 
     async def fire(self, name: str, fields: dict[str, Any]) -> tuple[Fields, Outcome | None]:

@@ -12,7 +12,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 @dataclass(frozen=True, slots=True)
 class KeyRules:
-    """Who shares a session in a chat of many: by default nobody in a group, everybody in a thread."""
+    """The rules of sharing a session in a chat of many: by default nobody in a group, everybody in a thread."""
 
     agent: str = "main"
     per_user_in_groups: bool = True

@@ -136,7 +136,7 @@ def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
 
 
 def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Session, Any, float], Session]:
-    """What a record does to the turn that it names; nothing when that one is not open any more."""
+    """Apply a record to the turn that it names; it changes nothing when that one is not open any more."""
 
     def apply(state: Session, kept: Any, _at: float) -> Session:
         turn = state.turn

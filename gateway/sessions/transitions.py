@@ -31,7 +31,7 @@ class SessionSwitch:
 
 
 def session_switch_of(session: Session) -> SessionSwitch:
-    """How the session that the state holds began."""
+    """The switch by which the session in this state began."""
     ended = session.previous[-1] if session.previous else ""
     return SessionSwitch(session.key, ended, session.session_id, session.reason, session.platform, session.user_id)
 
@@ -143,7 +143,7 @@ class ResetPolicy:
 
 
 def get_reset_reason(session: Session, policy: ResetPolicy, now: float) -> Literal["idle", "daily"] | None:
-    """Why a message that comes now begins a new session, if it does. A turn that is open is never cut."""
+    """The reason that a message which comes now begins a new session, or None. An open turn is never cut."""
     if policy.mode == "none" or not session.session_id or session.turn is not None:
         return None
     if policy.mode in ("idle", "both") and now - session.last_active >= policy.idle_minutes * 60:

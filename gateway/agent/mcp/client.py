@@ -31,7 +31,7 @@ FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def prefix_of(server: str) -> str:
-    """What the names of a server's tools begin with."""
+    """The beginning of the names of a server's tools."""
     return f"mcp_{FORBIDDEN_CHARACTERS.sub('_', server)}"
 
 
@@ -107,7 +107,7 @@ CONNECTION_CLOSED = -32000  # the library's code for a connection that ended und
 
 
 class McpConnection:
-    """What can be done with a server while it is connected; `ended` is set once nothing can any more."""
+    """A server while it is connected; `ended` is set once it is not any more."""
 
     def __init__(self, spec: McpSpec, client: Any) -> None:
         self.ended = anyio.Event()
@@ -134,7 +134,7 @@ class McpConnection:
         return self._tools
 
     async def call(self, name: str, args: dict[str, Any]) -> str:
-        """What the tool gives. Raises AgentError in words for the model, whatever goes wrong."""
+        """Call a tool. Raises AgentError in words for the model, whatever goes wrong."""
         result = None
         try:
             with anyio.move_on_after(self._spec.timeout):

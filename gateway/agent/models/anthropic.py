@@ -79,22 +79,6 @@ class MessageStreamEvent(msgspec.Struct):
 _decoder = msgspec.json.Decoder(MessageStreamEvent)
 
 
-def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
-    """The request as the endpoint wants it; the instructions may be kept by its cache."""
-    body: dict[str, Any] = {
-        "model": request.name or model,
-        "max_tokens": LONGEST_ANSWER,
-        "messages": list(_messages(request.messages)),
-        "stream": True,
-    }
-    if request.system:
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
-    if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
-    options = {name: value for name, value in request.options.items() if name in OPTIONS}
-    return msgspec.json.encode({**body, **extra, **options})
-
-
 def parse_event(data: bytes) -> MessageStreamEvent:
     """One event of the stream. Raises ModelError when it is none, or says that the answer broke off."""
     event = decode_event(_decoder, data)
@@ -184,15 +168,20 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 class AnthropicModel(HttpModel):
     """One model, at Anthropic's own endpoint or one that speaks its language."""
 
+    answer_type = MessageAccumulator
     library = "anthropic"
     client_name = "AsyncAnthropic"
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
     filter_stop = "refusal"
+    options = OPTIONS
     stop_names = STOP_REASONS
 
     def encode_request(self, request: ModelRequest) -> bytes:
-        return build_request_body(request, self.name, self.extra)
-
-    def begin_answer(self) -> MessageAccumulator:
-        return MessageAccumulator(self.price)
+        """The instructions may be kept by the endpoint's cache."""
+        body: dict[str, Any] = {"max_tokens": LONGEST_ANSWER, "messages": list(_messages(request.messages))}
+        if request.system:
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
+        if request.tools:
+            body["tools"] = [_tool(spec) for spec in request.tools]
+        return self.encode_body(request, body)

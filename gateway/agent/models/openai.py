@@ -1,6 +1,6 @@
 """Models behind any endpoint that speaks OpenAI's chat completions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,22 +61,6 @@ class CompletionChunk(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(CompletionChunk)
-
-
-def build_request_body(request: ModelRequest, model: str, extra: Mapping[str, Any]) -> bytes:
-    """The request as the endpoint wants it."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-    messages += map(_message, request.messages)
-    body: dict[str, Any] = {
-        "model": request.name or model,
-        "messages": messages,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
-    options = {name: value for name, value in request.options.items() if name in OPTIONS}
-    return msgspec.json.encode({**body, **extra, **options})
 
 
 def parse_chunk(data: bytes) -> CompletionChunk:
@@ -170,14 +154,18 @@ def _error_kind(error: Any) -> str:
 class OpenAIModel(HttpModel):
     """One model, at OpenAI's own endpoint or any other that speaks its language."""
 
+    answer_type = CompletionAccumulator
     library = "openai"
     client_name = "AsyncOpenAI"
     default_url = "https://api.openai.com/v1"
     path = "/chat/completions"
     filter_stop = "content_filter"
+    options = OPTIONS
 
     def encode_request(self, request: ModelRequest) -> bytes:
-        return build_request_body(request, self.name, self.extra)
-
-    def begin_answer(self) -> CompletionAccumulator:
-        return CompletionAccumulator(self.price)
+        messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+        messages += map(_message, request.messages)
+        body: dict[str, Any] = {"messages": messages, "stream_options": {"include_usage": True}}
+        if request.tools:
+            body["tools"] = [_tool(spec) for spec in request.tools]
+        return self.encode_body(request, body)

@@ -1,4 +1,4 @@
-"""What models behind an HTTP endpoint have in common, whoever the provider is.
+"""The common half of all models behind an HTTP endpoint, whoever the provider is.
 
 The provider's library gives keys, addresses, headers, connections and typed errors. It is loaded when the model is
 first used, and told not to retry: that is done in one place, `gateway.agent.models.fallback`. The request is encoded
@@ -10,7 +10,7 @@ timeout, filter, missing, request, response; `other` for the rest.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -50,7 +50,7 @@ Decoded = TypeVar("Decoded")
 
 @dataclass(frozen=True, slots=True)
 class TokenPrice:
-    """What a million tokens cost, in the currency of the person's account."""
+    """The price of a million tokens, in the currency of the person's account."""
 
     input: float = 0.0
     output: float = 0.0
@@ -80,7 +80,11 @@ class StreamedAnswer(Protocol):
 
 @dataclass(slots=True)
 class HttpModel(ABC):
-    """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body."""
+    """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
+
+    A provider's class says which library it needs, how a request is encoded (of its options only those in `options`),
+    and what puts an answer together.
+    """
 
     name: str
     api_key: str = field(default="", repr=False)
@@ -93,10 +97,12 @@ class HttpModel(ABC):
     _client: Any = field(default=None, init=False, repr=False)
     _response: Any = field(default=None, init=False, repr=False)
 
+    answer_type: ClassVar[type[Any]]  # a `StreamedAnswer`, made from the price
     library: ClassVar[str]
     client_name: ClassVar[str]  # of the class in the library
     default_url: ClassVar[str]
     path: ClassVar[str]
+    options: ClassVar[Collection[str]]  # the names of those that the endpoint understands
     filter_stop: ClassVar[str]  # the provider's word for an answer that it withheld
     stop_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the provider's words differ from ours
 
@@ -104,12 +110,15 @@ class HttpModel(ABC):
     def encode_request(self, request: ModelRequest) -> bytes:
         """The body of the HTTP request."""
 
-    @abstractmethod
-    def begin_answer(self) -> StreamedAnswer: ...
+    def encode_body(self, request: ModelRequest, body: Mapping[str, Any]) -> bytes:
+        """The body with what all providers name alike; the request's own options win over `extra`."""
+        options = {name: value for name, value in request.options.items() if name in self.options}
+        start = {"model": request.name or self.name, "stream": True}
+        return msgspec.json.encode({**start, **body, **self.extra, **options})
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        answer = self.begin_answer()
+        answer: StreamedAnswer = self.answer_type(self.price)
         response = await self._post(self.encode_request(request))
         events = _read_events(response)
         try:
@@ -286,7 +295,7 @@ class SseDecoder:
         return events
 
     def rest(self) -> bytes:
-        """What came without the end of an event, once the stream is over."""
+        """The data that came without the end of its event, once the stream is over."""
         if self._rest.startswith(b"data:"):
             self._data.append(self._rest[5:].strip())
             self._rest = b""

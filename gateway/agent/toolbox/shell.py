@@ -23,7 +23,7 @@ DRAIN_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ShellOptions:
-    """How commands run: where, with which environment (all of it: ours is not inherited), how long, how much output.
+    """Settings of the shell. `env` is all of the environment that commands get: ours is not inherited.
 
     `allowed`: programs that run without asking, as long as the command is nothing but the program and its words.
     """

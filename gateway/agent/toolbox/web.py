@@ -107,7 +107,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
-    """How pages are fetched. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
+    """Settings of the web tool. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
 
     hosts: frozenset[str]
     output_limit: int

@@ -48,7 +48,7 @@ class Workspace:
                 return stream.read(LARGEST)
 
     def resolve(self, path: str) -> Path:
-        """Where a file really lies: a path without links in it. Raises AgentError when it is not to be had."""
+        """The real place of a file: a path without links in it. Raises AgentError when it is not to be had."""
         with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
             self._check_is_free(os.fstat(file), path)
             _check_regular_file(file, path)
@@ -71,7 +71,7 @@ class Workspace:
             return is_new
 
     def list(self, path: str) -> list[DirectoryEntry]:
-        """What is in a directory, by name."""
+        """The entries of a directory, sorted by name."""
         with self._folder(self._find_root(path), path) as folder:
             return sorted(self._items(folder), key=lambda item: item.name)
 
