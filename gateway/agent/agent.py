@@ -1,9 +1,7 @@
 """An agent: a frozen record of what somebody configured. It has, it does not do; `run_turn` does."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
@@ -24,7 +22,7 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Model, instructions, tools, skills, sub-agents. `hooks` are its own, for whoever builds its scope.
+    """Model, instructions, tools, skills and sub-agents under one name.
 
     `context_files`: their text stands behind the instructions, as it is when a turn begins.
     `sources`: further tools, which are asked for anew at the beginning of each turn.
@@ -43,7 +41,5 @@ class Agent:
     agents: tuple["Agent", ...] = ()
     context_files: tuple[Path, ...] = ()
     limits: TurnLimits = TurnLimits()
-    model_name: str = ""
     context_window: int = 0
     transfers: bool = True
-    hooks: Mapping[str, Any] = field(default_factory=dict)

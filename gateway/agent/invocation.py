@@ -61,7 +61,7 @@ class Invocation(Operation[TurnResult]):
         return self._text_fields() | {
             "messages": [as_message(entry) for entry in self.state.view],
             "context": [],
-            "config": limits | {"model": agent.model_name or agent.model.name},
+            "config": limits | {"model": agent.model.name},
             "result": None,
         }
 
@@ -141,7 +141,7 @@ async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: En
 
 
 def _configure(state: TurnState, event: Fields | None) -> None:
-    state.limits, state.model_name = state.agent.limits, state.agent.model_name
+    state.limits, state.model_name = state.agent.limits, ""
     if event is None:
         return
     with suppress(ValueError):

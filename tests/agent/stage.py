@@ -16,12 +16,12 @@ from gateway.transcript import Entry
 
 @dataclass
 class Stage:
-    """Plays turns. `told` is every event as (name, fields after the hooks); `names` without the noisy ones.
+    """Plays turns. `fired` is every event as (name, fields after the hooks); `names` without the noisy ones.
 
     A hook that raises makes its operation fail, so that an assertion in one is not lost.
     """
 
-    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    fired: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Stage:
         return self.watching or self.scope.wants(name)
 
     def emit(self, name: str, /, **fields: Any) -> None:
-        self.told.append((name, fields))
+        self.fired.append((name, fields))
 
     async def run(self, name: str, /, **fields: Any) -> Event:
         assert get_event_spec(name), f"{name} is not in the catalogue"
@@ -60,7 +60,7 @@ class Stage:
             seen = dict(event)
             return event
         finally:
-            self.told.append((name, seen))
+            self.fired.append((name, seen))
 
     async def record(self, step: Step) -> None:
         self.steps.append(step)
@@ -86,7 +86,7 @@ class Stage:
 
     async def again(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
         """The same turn once more, with what was recorded of it; the note of events starts afresh."""
-        self.told.clear()
+        self.fired.clear()
         return await self._run(agent, text, history, {"steps": tuple(self.steps), "resumed": True} | ports)
 
     async def _run(self, agent: Agent, text: str, history: Sequence[Entry], ports: dict[str, Any]) -> TurnResult:
@@ -96,11 +96,11 @@ class Stage:
     @property
     def names(self) -> list[str]:
         noisy = ("node:", "llm:chunk")
-        return [name for name, _ in self.told if not name.startswith(noisy)]
+        return [name for name, _ in self.fired if not name.startswith(noisy)]
 
     def fields(self, name: str, place: int = 0) -> dict[str, Any]:
         """What an event was, the first time or the one at `place`."""
-        return [fields for told, fields in self.told if told == name][place]
+        return [fields for fired, fields in self.fired if fired == name][place]
 
     def sent(self, place: int = -1) -> Any:
         """The request that the model got."""

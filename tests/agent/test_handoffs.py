@@ -44,7 +44,7 @@ async def test_a_sub_agent_is_called_like_a_tool_and_sees_its_task_alone(stage, 
 @pytest.mark.row("EDG-36")
 async def test_its_run_is_told_between_the_events_of_the_handoff_with_its_own_name(stage, family):
     await stage.play(family(delegating(), "It is two."))
-    told = [(name, fields["agent"]) for name, fields in stage.told if name in ("agent:start", "agent:end")]
+    told = [(name, fields["agent"]) for name, fields in stage.fired if name in ("agent:start", "agent:end")]
     assert told == [("agent:start", "main"), ("agent:start", "helper"), ("agent:end", "helper"), ("agent:end", "main")]
     names = stage.names
     assert names.index("handoff:before") < names.index("agent:end") < names.index("handoff:after")
@@ -57,7 +57,7 @@ async def test_its_run_is_told_between_the_events_of_the_handoff_with_its_own_na
 async def test_the_trace_of_a_turn_is_carried_into_sub_agents(stage, family):
     stage.on("*")(lambda event: None)
     await stage.play(family(delegating(), "ok"))
-    traced = {fields["agent"]: fields["turn_id"] for name, fields in stage.told if "turn_id" in fields}
+    traced = {fields["agent"]: fields["turn_id"] for name, fields in stage.fired if "turn_id" in fields}
     assert traced == {"main": stage.turn_id, "helper": stage.turn_id}
 
 
@@ -171,7 +171,7 @@ async def test_the_state_of_the_nodes_lasts_for_the_turn(stage, call_weather, we
         event["state"]["entered"] = event["state"].get("entered", 0) + 1
 
     await stage.play(stage.agent(call_weather, "ok", tools=[weather_tool]))
-    assert [fields for name, fields in stage.told if name == "node:after"][-1]["state"] == {"entered": 3}
+    assert [fields for name, fields in stage.fired if name == "node:after"][-1]["state"] == {"entered": 3}
 
 
 @pytest.mark.row("WEB-30")
@@ -186,7 +186,7 @@ async def test_a_transfer_gives_the_conversation_to_the_other_agent(stage, famil
     assert (result.reply, result.entries[-1].content) == ("That is two euros.", "That is two euros.")
     assert "".join(stage.streamed) == "One moment.That is two euros."
     assert len(stage.model.requests) == 1
-    assert [fields["agent"] for name, fields in stage.told if name == "agent:end"] == ["helper", "main"]
+    assert [fields["agent"] for name, fields in stage.fired if name == "agent:end"] == ["helper", "main"]
 
 
 async def test_after_a_crash_a_transfer_goes_on_in_the_other_agent(stage, family):

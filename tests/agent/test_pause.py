@@ -54,14 +54,14 @@ async def test_a_question_stops_the_turn_and_its_answer_goes_on_without_doing_an
     assert ran == ["safe"]
     for after in ("tool:after", "tools:after", "agent:end"):
         assert stage.names.count(after) == stage.names.count(after.replace("after", "before").replace("end", "start"))
-    assert all(fields.get("error") is None for _, fields in stage.told)
+    assert all(fields.get("error") is None for _, fields in stage.fired)
     assert stage.fields("agent:end")["stop"] == "paused"
 
     stage.answers[question.id] = True
     result = await stage.again(agent)
     assert (result.reply, ran) == ("All done.", ["safe", "risky"])
     assert len(stage.model.requests) == 2
-    assert [fields["tool"] for name, fields in stage.told if name == "tool:before"] == ["risky"]
+    assert [fields["tool"] for name, fields in stage.fired if name == "tool:before"] == ["risky"]
     assert [entry.content for entry in result.entries] == ["hi", "", "risky done", "safe done", "All done."]
 
 
@@ -119,12 +119,12 @@ async def test_what_the_person_sees_and_answers_passes_hooks(stage, tools, ran):
     agent = stage.agent(calling("risky"), "ok", tools=tools)
     (question,) = (await stage.play(agent)).questions
     assert question.prompt == "Ada, really?"
-    first = [name for name, fields in stage.told if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
+    first = [name for name, fields in stage.fired if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
     assert first == ["node:before", "interrupt:before", "node:after"]
 
     stage.answers[question.id] = "jawohl"
     await stage.again(agent, asked={question.id: question.prompt})
-    again = [name for name, fields in stage.told if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
+    again = [name for name, fields in stage.fired if "interrupt" in (name.split(":")[0], fields.get("node_type"))]
     assert again == ["node:before", "interrupt:before", "interrupt:after", "node:after"]
     assert ran == ["risky"]
 

@@ -87,7 +87,7 @@ async def test_only_what_was_not_finished_is_told_again_and_says_so(stage, make)
     agent = stage.agent(calling("a", "b"), "ok", tools=[make("a", repeatable=True), make("b", repeatable=True)])
     await crash_after(stage, agent, 4)
     await stage.again(agent)
-    told = [(name, fields.get("resumed", False)) for name, fields in stage.told if name in set(stage.names)]
+    told = [(name, fields.get("resumed", False)) for name, fields in stage.fired if name in set(stage.names)]
     assert told == [
         ("agent:start", True),
         ("message:add", True),
@@ -109,7 +109,7 @@ async def test_steps_that_are_long_over_are_not_told_at_all(stage, make):
     agent = stage.agent(calling("a"), calling("b"), "ok", tools=[make("a"), make("b")])
     await crash_after(stage, agent, 4)
     await stage.again(agent)
-    assert [fields["tool"] for name, fields in stage.told if name == "tool:before"] == ["b"]
+    assert [fields["tool"] for name, fields in stage.fired if name == "tool:before"] == ["b"]
     assert stage.names.count("agent:step") == 1
 
 

@@ -87,7 +87,7 @@ async def test_the_model_is_told_of_skills_and_loads_one(stage, root):
     assert "Boil water." not in stage.sent(0).system
     assert result.entries[2].content == "Boil water."
     names = [
-        name for name, fields in stage.told if name.startswith("skill:") or fields.get("node_type") == "load_skill"
+        name for name, fields in stage.fired if name.startswith("skill:") or fields.get("node_type") == "load_skill"
     ]
     assert names == ["node:before", "skill:before", "skill:after", "node:after"]
 

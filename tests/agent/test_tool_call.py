@@ -328,7 +328,7 @@ async def test_hooks_and_tools_share_the_turns_bag_and_every_event_names_the_age
     result = await stage.play(agent, facts={"platform": "terminal"})
     assert result.status == "ok"
     assert seen == {"token": "t", "name": "Ada", "agent": "main", "platform": "terminal"}
-    assert {fields["agent"] for _, fields in stage.told} == {"main"}
+    assert {fields["agent"] for _, fields in stage.fired} == {"main"}
     assert "context" not in look.schema["properties"]
 
 

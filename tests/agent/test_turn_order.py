@@ -14,7 +14,7 @@ PAIRS["agent:start"] = "agent:end"
 
 
 def unpaired(stage):
-    count = Counter(name for name, _ in stage.told)
+    count = Counter(name for name, _ in stage.fired)
     return {one: (count[one], count[other]) for one, other in PAIRS.items() if count[one] != count[other]}
 
 
@@ -48,7 +48,7 @@ async def test_one_tool_turn_has_all_events_in_order(stage, call_weather, weathe
 @pytest.mark.row("SHE-20")
 async def test_the_parts_of_a_turn_are_nodes(stage, call_weather, weather_tool):
     await stage.play(stage.agent(call_weather, "done", tools=[weather_tool]))
-    nodes = [(name, fields["node_type"]) for name, fields in stage.told if name.startswith("node:")]
+    nodes = [(name, fields["node_type"]) for name, fields in stage.fired if name.startswith("node:")]
     assert nodes == [
         ("node:before", "call_llm"),
         ("node:after", "call_llm"),
@@ -63,7 +63,7 @@ async def test_the_parts_of_a_turn_are_nodes(stage, call_weather, weather_tool):
 async def test_where_nobody_listens_no_event_is_built(stage, call_weather, weather_tool):
     stage.watching = False
     result = await stage.play(stage.agent(call_weather, "done", tools=[weather_tool]))
-    assert (result.reply, stage.told) == ("done", [])
+    assert (result.reply, stage.fired) == ("done", [])
 
 
 @pytest.mark.row("STR-50")

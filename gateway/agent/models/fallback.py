@@ -7,7 +7,7 @@ which hooks may answer with a Retry.
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -54,7 +54,7 @@ class FallbackModel:
         """The answer of the first model that gives one; the last error when none does."""
         failure: ModelError | None = None
         for number, model in enumerate(self.models):
-            asked = request if number == 0 else _without_model_name(request)
+            asked = request if number == 0 else replace(request, name="")
             for failures in range(1, self.patience.tries + 1):
                 has_begun = False
                 try:
@@ -83,7 +83,3 @@ class FallbackModel:
         if number + 1 < len(self.models):
             names = self.models[number].name, self.models[number + 1].name
             log.warning("the model %s does not answer (%s); falling back to %s", names[0], failure, names[1])
-
-
-def _without_model_name(request: ModelRequest) -> ModelRequest:
-    return ModelRequest(request.messages, request.system, request.tools, "", request.options)

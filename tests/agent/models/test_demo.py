@@ -18,7 +18,7 @@ def demo(tmp_path):
 
 
 async def used(stage):
-    return [fields["tool"] for name, fields in stage.told if name == "tool:before"]
+    return [fields["tool"] for name, fields in stage.fired if name == "tool:before"]
 
 
 @pytest.mark.parametrize(

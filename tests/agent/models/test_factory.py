@@ -34,7 +34,7 @@ async def test_what_a_model_is_made_with_can_be_changed(stage, lazy):
     assert "`this` connects a real one" in result.reply
     assert stage.names[0] == "agent:start"
     await play(stage, lazy(ModelSpec("x", "demo", "demo", api_key="secret", kwargs={"delay": 0})))
-    assert "secret" not in str(stage.told)
+    assert "secret" not in str(stage.fired)
 
 
 @pytest.mark.row("SHE-27")
