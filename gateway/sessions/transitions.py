@@ -17,6 +17,8 @@ from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
 
+ResetMode: TypeAlias = Literal["none", "idle", "daily", "both"]
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSwitch:
@@ -127,9 +129,6 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
             usage=source.usage,
         ),
     )
-
-
-ResetMode: TypeAlias = Literal["none", "idle", "daily", "both"]
 
 
 @dataclass(frozen=True, slots=True)
