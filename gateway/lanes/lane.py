@@ -1,6 +1,24 @@
 """One session's lane: it looks at the journal, does the next thing that is due, and looks again.
 
-What is due comes from the chains alone (`find_next_job`). Doorbells only say "look again" (`engine.doors`).
+Theory of operation. A session has two subjects in the journal: what came `in`, and its chain, `turn`. Both are only
+ever appended to. The fold of the chain (`Session`) says how far the incoming messages were answered (`upto`) and
+whether a turn is open. So `find_next_job` can tell from the journal alone what is due, and this is all that a lane
+ever goes by; a wakeup only says "look again", and one too many does no harm:
+
+- no turn is open: the messages behind `upto` wait; the first of them, and those that go on with it, become a turn.
+- a turn is open and its node is alive elsewhere: nothing to do but to look again later.
+- a turn waits for a person's answers: nothing to do until they come, or the time for them is over (answer: None).
+- a turn is open and nobody runs it (its process has crashed, its questions are answered, it was given back): it is run
+  again, under the same id, with the very messages and the finished steps that it had.
+
+Whatever is to be done is first claimed in the chain (see `turn_claim`), so two lanes of one session cannot both do it,
+in whichever process they are: one of them gets a `Conflict` and looks again.
+
+A claim counts as a try when it is made, before anything can go wrong; so a turn that kills the process is counted too.
+After `attempts` tries it is given up: the person gets an apology, the messages become dead letters, and the session
+goes on behind them. A turn that is given back gets the try back, and one that has asked a person counts anew.
+
+A lane waits for a slot before it claims, and looks again if it had to wait, since the world has gone on meanwhile.
 """
 
 import logging
@@ -13,6 +31,7 @@ from functools import partial
 import anyio
 
 from gateway import records
+from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
@@ -36,55 +55,55 @@ class LaneWait:
     seconds: float
 
 
-async def find_next_job(around: LaneContext, key: str) -> tuple[Session, TurnJob | LaneWait | None]:
+async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | LaneWait | None]:
     """The session, and what its lane is to do; None: nothing is left.
 
     Raises:
         Conflict: the chain went on in this moment; look again.
     """
-    session = await around.sessions.open(key)
+    session = await context.sessions.open(key)
     turn = session.turn
     if turn is None:
-        return session, await _find_waiting(around, session)
-    if turn.by and turn.by != around.node and await around.engine.holder(lease_key_of(turn.by)):
-        return session, LaneWait(around.settings.lease / 2)
+        return session, await _find_waiting(context, session)
+    if turn.by and turn.by != context.node and await context.engine.holder(lease_key_of(turn.by)):
+        return session, LaneWait(context.settings.lease / 2)
     if turn.is_waiting:
-        if (left := turn.until - around.clock()) > 0:
+        if (left := turn.until - context.clock()) > 0:
             return session, LaneWait(min(left, LONGEST_WAIT))
         expired = [records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
-        session = await around.sessions.append(session, *expired)
+        session = await context.sessions.append(session, *expired)
         assert session.turn
         turn = session.turn
-    return await _find_open(around, session, turn)
+    return await _find_open(context, session, turn)
 
 
-async def read_inbound(around: LaneContext, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
+async def read_inbound(context: LaneContext, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
-    found = await around.engine.read(records.session_subject_of("in", key), after, limit)
+    found = await context.engine.read(records.session_subject_of("in", key), after, limit)
     decoded = ((one.seq, records.decode(one.data)) for one in found)
     return [(seq, kept.message) for seq, kept in decoded if isinstance(kept, records.InboundMessage)]
 
 
-async def _find_waiting(around: LaneContext, session: Session) -> TurnJob | None:
+async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | None:
     """The first messages that wait, as many as one turn may answer."""
-    found = await read_inbound(around, session.key, session.upto, around.settings.folded)
+    found = await read_inbound(context, session.key, session.upto, context.settings.folded)
     if not found:
         return None
     last = 1
-    while last < len(found) and around.settings.joins(found[last - 1][1], found[last][1]):
+    while last < len(found) and context.settings.joins(found[last - 1][1], found[last][1]):
         last += 1
     return _make_job(uuid.uuid4().hex, 1, found[:last])
 
 
-async def _find_open(around: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
+async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> tuple[Session, TurnJob | None]:
     """The open turn once more, with the very messages that it was begun with."""
-    found = [one for one in await read_inbound(around, session.key, session.upto) if one[0] <= turn.on]
+    found = [one for one in await read_inbound(context, session.key, session.upto) if one[0] <= turn.on]
     if found:
         return session, _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
     gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
-    session = await around.sessions.append(session, gone)
-    return session, await _find_waiting(around, session)
+    session = await context.sessions.append(session, gone)
+    return session, await _find_waiting(context, session)
 
 
 def _make_job(
@@ -96,20 +115,20 @@ def _make_job(
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE = 30.0
+BACKOFF = Backoff(1.0, 30.0)
 
 
 class Lane:
     """A session's lane; it lives while there is something to do or to wait for."""
 
-    def __init__(self, key: str, around: LaneContext) -> None:
+    def __init__(self, key: str, context: LaneContext) -> None:
         self.key = key
         self.scope = anyio.CancelScope()
-        self.hold: TurnClaim | None = None
+        self.claim: TurnClaim | None = None
         self.wakeup = Wakeup()
         self.is_over = False
         self._is_leaving = False
-        self._around = around
+        self._context = context
         self._interrupting = 0  # the newest inbound sequence that wants the running turn to end
         self._error = ""
 
@@ -120,154 +139,154 @@ class Lane:
 
     def stop(self) -> bool:
         """End the running turn; whether there was one."""
-        if self.hold:
-            self.hold.stop()
-        return self.hold is not None
+        if self.claim:
+            self.claim.stop()
+        return self.claim is not None
 
     def finish(self) -> None:
         """End after the turn that runs now, or at once when none runs."""
         self._is_leaving = True
-        if not self.hold:
+        if not self.claim:
             self.scope.cancel()
 
     async def run(self) -> None:
         """Until nothing is left to do. A fault in the journal or in ourselves is logged and tried again, slower."""
-        pause = 1.0
+        attempts = Attempts(BACKOFF)
         with self.scope, bind_context(session=self.key):
             while not (self.is_over or self._is_leaving):
                 try:
                     await self._pass()
-                    pause = 1.0
+                    attempts.reset()
                 except Conflict:
                     continue
                 except Exception:  # whatever it is, the messages are in the journal and must not be given up
+                    pause = attempts.pause()
                     log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
                     await anyio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _pass(self) -> None:
         self.wakeup.listen()
-        session, todo = await find_next_job(self._around, self.key)
-        match todo:
+        session, todo = await find_next_job(self._context, self.key)
+        match todo:  # what rings between `listen` and here is not lost: `has_news` and `wait` see it
             case None:
                 self.is_over = not self.wakeup.has_news
             case LaneWait(seconds):
                 await self.wakeup.wait(seconds)
             case TurnJob():
-                async with self._room(todo) as waited:
+                async with self._wait_for_slot(todo) as waited:
                     if waited:
-                        session, todo = await find_next_job(self._around, self.key)
+                        session, todo = await find_next_job(self._context, self.key)
                     if isinstance(todo, TurnJob):
                         with bind_context(turn=todo.turn_id):
                             await self._take(session, todo)
 
     @asynccontextmanager
-    async def _room(self, job: TurnJob) -> AsyncIterator[bool]:
+    async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
         """A slot, and for a last try the place of the one suspect; yields whether one had to wait.
 
         A turn that kills the process takes those beside it along, and none of them is to be given up for that: they
         have their last try one after the other, when only the guilty one can fail.
         """
-        if job.attempt < max(2, self._around.settings.attempts):
+        if job.attempt < max(2, self._context.settings.attempts):
             async with self._slot(job) as waited:
                 yield waited
         else:
-            async with self._around.suspect, self._slot(job):
+            async with self._context.suspect, self._slot(job):
                 yield True
 
     def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
-        return self._around.slots.slot(job.person, self._around.settings.patience, partial(self._tell_busy, job))
+        return self._context.slots.slot(job.person, self._context.settings.patience, partial(self._say_busy, job))
 
-    async def _tell_busy(self, job: TurnJob, position: int) -> None:
+    async def _say_busy(self, job: TurnJob, position: int) -> None:
         """Whose answer takes long to begin is told why. Work of our own making has nobody to tell."""
         last = job.messages[-1]
         if last.kind == "internal":
             return
-        reply = Reply(f"busy:{job.seqs[0]}", last.address, self._around.settings.busy(position), silent=True)
+        reply = Reply(f"busy:{job.seqs[0]}", last.address, self._context.settings.busy(position), silent=True)
         try:
-            await self._around.engine.append(records.make_reply_put(reply, self.key, "", self._around.clock()))
+            await self._context.engine.append(records.make_reply_put(reply, self.key, "", self._context.clock()))
         except EngineError as error:
             log.info("who waits in %s is not told: %s", self.key, error)
 
     async def _take(self, session: Session, job: TurnJob) -> None:
-        if job.attempt > self._around.settings.attempts:
-            await self._bury(session, job)
+        if job.attempt > self._context.settings.attempts:
+            await self._give_up(session, job)
             return
-        hold = TurnClaim(self._around, await self._claim(session, job), job)
-        self.hold = hold
+        claim = TurnClaim(self._context, await self._claim(session, job), job)
+        self.claim = claim
         try:
             self._stop_if_overtaken()
-            await self._run(hold)
+            await self._run(claim)
         except anyio.get_cancelled_exc_class():
-            await hold.release()
+            await claim.release()  # the process stops: whoever goes on is not to count this as a failed try
             raise
         finally:
-            self.hold = None
+            self.claim = None
 
     async def _claim(self, session: Session, job: TurnJob) -> Session:
-        now = self._around.clock()
-        claim = records.Claim(turn_id=job.turn_id, by=self._around.node, on=job.on, attempt=job.attempt)
+        now = self._context.clock()
+        claim = records.Claim(turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt)
         if job.resumed and session.session_id:
-            return await self._around.sessions.append(session, claim)
-        reason = "first" if not session.session_id else get_reset_reason(session, self._around.settings.reset, now)
+            return await self._context.sessions.append(session, claim)
+        reason = "first" if not session.session_id else get_reset_reason(session, self._context.settings.reset, now)
         if reason is None:
-            return await self._around.sessions.append(session, claim)
+            return await self._context.sessions.append(session, claim)
         opened = begin_session(session, now, reason, message=job.messages[0])
-        return await self._around.sessions.append(session, opened, claim)
+        return await self._context.sessions.append(session, opened, claim)
 
-    async def _run(self, hold: TurnClaim) -> None:
+    async def _run(self, claim: TurnClaim) -> None:
         try:
-            outcome = await self._outcome(hold)
+            result = await self._work(claim)
         except Conflict:
-            log.info("turn %s of %s went to somebody else", hold.job.turn_id, self.key)
+            log.info("turn %s of %s went to somebody else", claim.job.turn_id, self.key)
             return
         except Exception as error:  # the work is the dispatcher's, and in it hooks, tools and models
-            log.exception("turn %s of %s failed, try %d", hold.job.turn_id, self.key, hold.job.attempt)
+            log.exception("turn %s of %s failed, try %d", claim.job.turn_id, self.key, claim.job.attempt)
             self._error = f"{type(error).__name__}: {error}"
-            outcome = None
-        if outcome is None and not hold.is_lost:
-            outcome = await self._pause(hold)
-        if outcome:
-            await hold.commit(outcome)
+            result = None
+        if result is None and not claim.is_lost:
+            result = await self._pause(claim)
+        if result:
+            await claim.commit(result)
 
-    async def _pause(self, hold: TurnClaim) -> LaneResult | None:
+    async def _pause(self, claim: TurnClaim) -> LaneResult | None:
         """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
-        pauses = self._around.settings.pauses
-        with anyio.move_on_after(pauses[min(hold.job.attempt, len(pauses)) - 1] if pauses else 0):
-            await hold.stopped.wait()
-        return _interrupted(hold) if hold.stopped.is_set() else None
+        pauses = self._context.settings.pauses
+        with anyio.move_on_after(pauses[min(claim.job.attempt, len(pauses)) - 1] if pauses else 0):
+            await claim.stopped.wait()
+        return _interrupted(claim) if claim.stopped.is_set() else None
 
-    async def _outcome(self, hold: TurnClaim) -> LaneResult | None:
+    async def _work(self, claim: TurnClaim) -> LaneResult | None:
         """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
-        turn = _lane_turn(hold)
-        with hold.hard:
-            outcome = await self._around.work(turn)
-            if not (hold.stopped.is_set() and outcome.questions):
-                return outcome
-        if hold.is_lost:
+        turn = _lane_turn(claim)
+        with claim.hard:
+            result = await self._context.work(turn)
+            if not (claim.stopped.is_set() and result.questions):
+                return result
+        if claim.is_lost:
             return None
-        return _interrupted(hold)
+        return _interrupted(claim)
 
-    async def _bury(self, session: Session, job: TurnJob) -> None:
+    async def _give_up(self, session: Session, job: TurnJob) -> None:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
-        last, now, tries = job.messages[-1], self._around.clock(), job.attempt - 1
+        last, now, tries = job.messages[-1], self._context.clock(), job.attempt - 1
         reason = self._error or "the gateway ended in the middle of it each time"
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
-        text = self._around.settings.apology
+        text = self._context.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
         dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
         extra = [records.make_reply_put(apology, self.key, job.turn_id, now), *dead]
-        await self._around.sessions.append(session, done, extra=extra)
-        self._around.settings.buried(self.key, job.turn_id, job.messages, reason)
+        await self._context.sessions.append(session, done, extra=extra)
+        self._context.settings.buried(self.key, job.turn_id, job.messages, reason)
 
     def _stop_if_overtaken(self) -> None:
-        if self.hold and self._interrupting > self.hold.job.on:
-            self.hold.stop()
+        if self.claim and self._interrupting > self.claim.job.on:
+            self.claim.stop()
 
 
-def _lane_turn(hold: TurnClaim) -> LaneTurn:
-    session, job = hold.session, hold.job
+def _lane_turn(claim: TurnClaim) -> LaneTurn:
+    session, job = claim.session, claim.job
     assert session.turn
     begins = session.opened == session.turn.first - 1 and session.reason in LANE_REASONS
     return LaneTurn(
@@ -280,14 +299,14 @@ def _lane_turn(hold: TurnClaim) -> LaneTurn:
         answers=session.turn.answers,
         asked=session.turn.asked,
         turnover=session_switch_of(session) if begins else None,
-        scope=hold.soft,
-        held=hold,
+        scope=claim.soft,
+        writer=claim,
     )
 
 
-def _interrupted(hold: TurnClaim) -> LaneResult:
-    steps = hold.session.turn.steps if hold.session.turn else ()
-    return LaneResult(status="interrupted", entries=build_partial_entries(hold.job.messages, steps))
+def _interrupted(claim: TurnClaim) -> LaneResult:
+    steps = claim.session.turn.steps if claim.session.turn else ()
+    return LaneResult(status="interrupted", entries=build_partial_entries(claim.job.messages, steps))
 
 
 def _dead(key: str, job: TurnJob, at: int, reason: str, now: float) -> NewRecord:

@@ -57,22 +57,22 @@ class Lanes:
         settings = settings or LaneSettings()
         slots = Slots(settings.turns, settings.turns_per_person)
         node = node or uuid.uuid4().hex
-        self._around = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
+        self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
         self._engine = engine
         self._sessions = sessions
-        self._doors = self._new_doors()
+        self._workers = self._make_workers()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
 
     @property
     def running(self) -> int:
         """How many turns run on this node now."""
-        return self._around.slots.running
+        return self._context.slots.running
 
     @property
     def waiting(self) -> int:
         """How many lanes wait for a slot."""
-        return self._around.slots.waiting
+        return self._context.slots.waiting
 
     async def accept(self, message: Message, key: str, *extra: NewRecord, bot: str = "") -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
@@ -94,13 +94,13 @@ class Lanes:
 
     async def is_full(self) -> bool:
         """Whether so much waits that the networks should keep what else there is."""
-        return await self.depth() > self._around.settings.backlog
+        return await self.depth() > self._context.settings.backlog
 
     async def accept_all(
         self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = ""
     ) -> list[int | None]:
         """Journal several messages with their keys in one append, as `accept` does one."""
-        puts = [make_inbound_put(message, key, bot, self._around.clock()) for message, key in arrived]
+        puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         try:
             return list((await self._engine.append(*puts, *extra))[: len(puts)])
         except Duplicate:
@@ -116,16 +116,11 @@ class Lanes:
 
         `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`.
         """
-        bell = NewRecord(
-            records.session_subject_of("bell", key),
-            records.encode(records.LaneWakeup(session_key=key)),
-            msg_id,
-            ttl=records.DAY,
-        )
+        wakeup = make_wakeup_put(key, msg_id)
         while (turn := (session := await self._sessions.open(key)).turn) and name in turn.questions:
             answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
             try:
-                await self._sessions.append(session, answered, extra=[bell, *extra])
+                await self._sessions.append(session, answered, extra=[wakeup, *extra])
             except Conflict:
                 if (await self._sessions.open(key)).seq == session.seq:
                     raise
@@ -139,10 +134,10 @@ class Lanes:
 
     async def interrupt(self, key: str) -> Literal["running", "waiting", "nothing"]:
         """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
-        if (lane := self._doors.worker(key)) and lane.stop():
+        if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
         while (turn := (session := await self._sessions.open(key)).turn) is not None:
-            if turn.by and turn.by != self._around.node and await self._engine.holder(lease_key_of(turn.by)):
+            if turn.by and turn.by != self._context.node and await self._engine.holder(lease_key_of(turn.by)):
                 await self._engine.publish(records.control_subject_of(key), key.encode())
                 return "running"
             try:
@@ -157,24 +152,22 @@ class Lanes:
         session = await self._sessions.open(key)
         waiting = await self._engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
-        return QueuePosition(is_running, session.is_waiting, len(waiting), self._around.slots.waiting)
+        return QueuePosition(is_running, session.is_waiting, len(waiting), self._context.slots.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
         consumer = await self._engine.consumer(
             ConsumerSpec(
-                CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._around.settings.ack_wait, MAX_INFLIGHT
+                CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._context.settings.ack_wait, MAX_INFLIGHT
             )
         )
-        lease = await self._engine.lease(
-            lease_key_of(self._around.node), self._around.node, self._around.settings.lease
-        )
-        self._doors, self._ended = self._new_doors(), anyio.Event()
+        lease = await take_lease(self._context)
+        self._workers, self._ended = self._make_workers(), anyio.Event()
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
                 self._tasks.start_soon(self._hear_control, self._engine.tail(records.CONTROL_SUBJECTS))
-                self._tasks.start_soon(self._doors.serve, consumer, self._tasks)
+                self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
@@ -187,41 +180,41 @@ class Lanes:
         What did not end is given back to the journal when this returns.
         """
         with anyio.move_on_after(limit) as timer:
-            await self._doors.close()
+            await self._workers.close()
         if self._tasks:
             self._tasks.cancel_scope.cancel()
             await self._ended.wait()
         return not timer.cancelled_caught
 
-    def _new_doors(self) -> KeyedWorkers[Lane]:
-        return KeyedWorkers(_session_key, lambda key: Lane(key, self._around), self._look_at)
+    def _make_workers(self) -> KeyedWorkers[Lane]:
+        return KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at)
 
     def _look_at(self, lane: Lane, record: Record) -> None:
         """A message may want the running turn to end."""
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
             session = self._sessions.peek(lane.key) or Session(lane.key)
-            if self._around.settings.interrupts(session, kept.message):
+            if self._context.settings.interrupts(session, kept.message):
                 lane.interrupt_before(record.seq)
 
     async def _hear_control(self, heard: Tail) -> None:
         """Another node asks that a turn of ours be stopped."""
         async for record in heard:
-            if lane := self._doors.worker(record.data.decode()):
+            if lane := self._workers.worker(record.data.decode()):
                 lane.stop()
 
     async def _stay_alive(self, lease: Lease | None) -> None:
         """Renew the lease of this node, and say of the doorbells that lanes hold that they are in good hands."""
-        settings = self._around.settings
+        settings = self._context.settings
         while True:
             await anyio.sleep(min(settings.lease, settings.ack_wait) / 3)
             try:
                 if lease is None or not await lease.renew():
-                    log.warning("the lease of node %s ran out; it is taken anew", self._around.node)
-                    lease = await self._engine.lease(lease_key_of(self._around.node), self._around.node, settings.lease)
+                    log.warning("the lease of node %s ran out; it is taken anew", self._context.node)
+                    lease = await take_lease(self._context)
             except EngineError as error:
-                log.warning("the lease of node %s cannot be renewed now: %s", self._around.node, error)
-            await self._doors.progress()
+                log.warning("the lease of node %s cannot be renewed now: %s", self._context.node, error)
+            await self._workers.progress()
 
     async def _append_new(self, put: NewRecord) -> int | None:
         try:
@@ -231,18 +224,21 @@ class Lanes:
 
     async def _close(self, session: Session, turn: OpenTurn) -> None:
         """End a turn that nobody runs: its person does not want it any more."""
-        found = await read_inbound(self._around, session.key, session.upto)
+        found = await read_inbound(self._context, session.key, session.upto)
         messages = [message for seq, message in found if seq <= turn.on]
         entries = build_partial_entries(messages, turn.steps)
         done = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
-        bell = records.encode(records.LaneWakeup(session_key=session.key))
-        ring = NewRecord(records.session_subject_of("bell", session.key), bell, ttl=records.DAY)
-        await self._sessions.append(session, done, extra=[ring])
+        await self._sessions.append(session, done, extra=[make_wakeup_put(session.key)])
 
 
 def _session_key(record: Record) -> str | None:
     kept = records.decode(record.data)
     return kept.session_key if isinstance(kept, records.InboundMessage | records.LaneWakeup) else None
+
+
+async def take_lease(context: LaneContext) -> Lease | None:
+    """Take the lease that says that this node lives; None while somebody else of this name holds it."""
+    return await context.engine.lease(lease_key_of(context.node), context.node, context.settings.lease)
 
 
 def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
@@ -254,6 +250,12 @@ def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRec
         message_id_of(message, bot),
         ttl=records.TRAFFIC_TTL,
     )
+
+
+def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
+    """The record that has a session's lane look again."""
+    wakeup = records.encode(records.LaneWakeup(session_key=key))
+    return NewRecord(records.session_subject_of("bell", key), wakeup, msg_id, ttl=records.DAY)
 
 
 def message_id_of(message: Message, bot: str = "") -> str:

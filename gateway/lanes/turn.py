@@ -68,7 +68,7 @@ class LaneTurn:
     asked: Mapping[str, str]
     turnover: SessionSwitch | None
     scope: anyio.CancelScope
-    held: TurnWriter
+    writer: TurnWriter
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
         """Write a finished step, and in the same append what is to be said with it.
@@ -76,11 +76,11 @@ class LaneTurn:
         Raises:
             Conflict: the turn is no longer ours; do nothing more. The turn is cancelled besides.
         """
-        await self.held.record(step, *replies)
+        await self.writer.record(step, *replies)
 
     async def say(self, reply: Reply) -> None:
         """Say something in the middle of the turn: once, however often the turn runs (by the reply's id)."""
-        await self.held.say(reply)
+        await self.writer.say(reply)
 
 
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]

@@ -1,14 +1,26 @@
-"""A turn in the hands of this node: the claim is the last one in the chain, or it is lost.
+"""A turn in the hands of this node, for as long as its claim is the last one in the session's chain.
 
-Every record of the turn is appended with the chain's last sequence. When the chain has gone on meanwhile, the hold
-reads on: a record that leaves the claim standing (a setting, changed from the web page) is taken in, and the append is
-made again; a claim by another node, the session's reset or its removal ends the turn before its next side effect. The
-journal's illness (a full disk) is waited out, since what was done must be written.
+Theory of operation. A claim is a record of the chain: this node runs this turn, as try number so-and-so. No lock is
+held and no lease protects it: every record of the turn is appended on the condition that the chain still ends where
+this node last saw it, so a claim holds exactly until somebody else appends something that ends it.
+
+- Who may take it: anybody who finds the turn open and nobody alive running it (`find_next_job`). The lease of a node
+  only spares others the try; were it wrong, the append would decide all the same.
+- Somebody appends while the turn runs: the append meets a `Conflict`, and the chain is read on. What leaves the claim
+  standing (a setting, a title) is taken in, and the append is made again. A newer claim, the session's
+  reset or its removal make the claim lost: the work is cancelled before its next side effect, and writes nothing more.
+- A crash: the claim stays in the chain, and nobody renews the lease. The next process (here it has the same node name,
+  so at once) claims the turn anew, with its finished steps.
+- A stop of the process: the work is cancelled and the claim released, which takes the try back; a moment is left for
+  it, and if that is not enough, it is as after a crash.
+- An interrupt (`stop`): `soft` is cancelled, so that work which wants a last word can say it; after `grace` seconds
+  `hard` is. What comes of it is an end of the turn, not a failed try.
+- A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
+  step begins.
 """
 
 import logging
 from dataclasses import dataclass
-from typing import TypeVar
 
 import anyio
 
@@ -21,8 +33,6 @@ from gateway.messages import Message, Reply
 from gateway.sessions import Session
 
 log = logging.getLogger(__name__)
-
-S = TypeVar("S", bound=records.TurnRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +55,23 @@ class TurnJob:
 class TurnClaim:
     """The claim on one turn, and all that is written under it."""
 
-    def __init__(self, around: LaneContext, session: Session, job: TurnJob) -> None:
+    def __init__(self, context: LaneContext, session: Session, job: TurnJob) -> None:
         assert session.turn
         self.session = session
         self.job = job
-        self.soft = anyio.CancelScope()
-        self.hard = anyio.CancelScope()
+        self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
+        self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
         self.stopped = anyio.Event()
-        self._around = around
+        self._context = context
         self._claimed = session.turn.claimed
-        self._one_at_a_time = anyio.Lock()
+        self._one_at_a_time = anyio.Lock()  # tools run side by side, and each record needs the sequence of the last
 
     def stop(self) -> None:
         """Interrupt: the work has a moment to end by itself, then it is cancelled."""
         self.stopped.set()
         self.soft.cancel()
-        self.hard.deadline = min(self.hard.deadline, anyio.current_time() + self._around.settings.grace)
+        self.hard.deadline = min(self.hard.deadline, anyio.current_time() + self._context.settings.grace)
 
     async def record(self, step: records.Step, *replies: Reply) -> None:
         await self._write(step, extra=self._outbound(replies))
@@ -73,39 +83,38 @@ class TurnClaim:
             records.InterimReply(turn_id=self.job.turn_id, reply_id=reply.id), extra=self._outbound([reply])
         )
 
-    async def commit(self, outcome: LaneResult) -> None:
+    async def commit(self, result: LaneResult) -> None:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
-        extra = [*self._outbound(outcome.replies), *map(records.make_event_put, outcome.events)]
-        if outcome.questions:
-            until = self._around.clock() + outcome.wait
-            asked = records.QuestionsAsked(turn_id=self.job.turn_id, questions=dict(outcome.questions), until=until)
+        extra = [*self._outbound(result.replies), *map(records.make_event_put, result.events)]
+        if result.questions:
+            until = self._context.clock() + result.wait
+            asked = records.QuestionsAsked(turn_id=self.job.turn_id, questions=dict(result.questions), until=until)
             await self._write(asked, extra=extra)
         else:
-            await self._write(*outcome.changes, self._end(outcome), extra=extra)
+            await self._write(*result.changes, self._end(result), extra=extra)
 
     async def release(self) -> None:
         """Give the turn back, so that whoever goes on starts no new try. At the process's end, hence bounded."""
-        with anyio.move_on_after(self._around.settings.release, shield=True):
+        with anyio.move_on_after(self._context.settings.release, shield=True):
             try:
                 await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
             except Conflict:
                 log.debug("turn %s was taken over before it was given back", self.job.turn_id)
 
-    def _end(self, outcome: LaneResult) -> records.TurnEnded:
+    def _end(self, result: LaneResult) -> records.TurnEnded:
         return records.TurnEnded(
             upto=self.job.on,
             turn_id=self.job.turn_id,
-            status=outcome.status,
-            entries=outcome.entries,
-            usage=outcome.usage,
-            error=outcome.error,
-            bag=None if outcome.bag is None else dict(outcome.bag),
+            status=result.status,
+            entries=result.entries,
+            usage=result.usage,
+            error=result.error,
+            bag=None if result.bag is None else dict(result.bag),
         )
 
     def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
-        return [
-            records.make_reply_put(reply, self.session.key, self.job.turn_id, self._around.clock()) for reply in replies
-        ]
+        now = self._context.clock()
+        return [records.make_reply_put(reply, self.session.key, self.job.turn_id, now) for reply in replies]
 
     async def _write(self, *kept: records.TurnRecord, extra: list[NewRecord] | None = None) -> None:
         async with self._one_at_a_time:
@@ -114,7 +123,7 @@ class TurnClaim:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
                     self.session = await append_until_written(
-                        lambda: self._around.sessions.append(self.session, *kept, extra=extra or ()),
+                        lambda: self._context.sessions.append(self.session, *kept, extra=extra or ()),
                         f"turn {self.job.turn_id}",
                     )
                     return
@@ -122,8 +131,9 @@ class TurnClaim:
                     await self._look_again()
 
     async def _look_again(self) -> None:
-        self.session = await self._around.sessions.open(self.session.key)
+        """Take in what others appended; the claim is lost if it is no longer the chain's last."""
+        self.session = await self._context.sessions.open(self.session.key)
         turn = self.session.turn
-        if not turn or turn.claimed != self._claimed or turn.by != self._around.node:
+        if not turn or turn.claimed != self._claimed or turn.by != self._context.node:
             self.is_lost = True
             self.hard.cancel()
