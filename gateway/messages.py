@@ -1,11 +1,12 @@
 """What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
 MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal"]
+
+AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Address:
 class Attachment:
     """A file beside a text; `path` lies in the gateway's own store, never where a sender could choose."""
 
-    kind: Literal["image", "audio", "voice", "video", "document"]
+    kind: AttachmentKind
     path: str
     name: str = ""
     media_type: str = "application/octet-stream"
@@ -85,6 +86,3 @@ class Receipt:
     seq: int = 0
     settled: str | None = None
     decision: Decision = "queued"
-
-
-Receive: TypeAlias = Callable[[Message], Awaitable[Receipt]]

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway import records
+from gateway.adapters.shared.adapter import ReceiveMessage
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
-from gateway.messages import Address, Message, Receipt, Receive, Reply
+from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import DoubtPolicy
 from gateway.sessions import session_key_of
 
@@ -49,7 +50,7 @@ class SayResult(msgspec.Struct, frozen=True):
 class Terminal:
     """Takes what people type, and shows them what is journalled for their session until they are answered."""
 
-    def __init__(self, engine: Engine, receive: Receive) -> None:
+    def __init__(self, engine: Engine, receive: ReceiveMessage) -> None:
         self._engine = engine
         self._receive = receive
 

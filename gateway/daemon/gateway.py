@@ -19,7 +19,7 @@ import anyio
 import anyio.abc
 
 from gateway.access import INTERNAL, AccessControl, Pairings
-from gateway.adapters.shared import AdapterContext
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.terminal import PLATFORM, JournalTransport, Terminal
 from gateway.agent import Agent
 from gateway.agent.mcp import McpServers

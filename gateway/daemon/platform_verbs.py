@@ -4,7 +4,7 @@ import mimetypes
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any
 
 import anyio
 import msgspec
@@ -17,11 +17,10 @@ from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
-from gateway.messages import Attachment, Reply
+from gateway.messages import Attachment, AttachmentKind, Reply
 
 TEXT_LIMIT = 100_000
 HOST_OPERATOR = "whoever runs this gateway"
-AttachmentKind: TypeAlias = Literal["image", "audio", "voice", "video", "document"]
 ATTACHMENT_KINDS: Mapping[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from anyio import to_thread
 
-from gateway.adapters.shared import Adapter, AdapterContext, Presence
+from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
 from gateway.adapters.shared.folder import load_part
 from gateway.config.platform_settings import PlatformSettings
 from gateway.config.settings import AllPlatformSettings

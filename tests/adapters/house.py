@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.adapters import ADAPTERS
-from gateway.adapters.shared import PresenceFacts
+from gateway.adapters.shared.adapter import PresenceFacts
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home

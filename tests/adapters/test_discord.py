@@ -10,7 +10,7 @@ import pytest
 
 from gateway.adapters.discord import check
 from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
-from gateway.adapters.shared import Presence
+from gateway.adapters.shared.adapter import Presence
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
 from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.slack import check
 from gateway.adapters.slack.adapter import SlackAdapter, SlackTimings
 from gateway.adapters.slack.manifest import build_manifest

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway import records
-from gateway.adapters.shared import Presence
+from gateway.adapters.shared.adapter import Presence
 from gateway.config.platform_settings import PlatformSettings
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.platforms import PAUSED_REASON

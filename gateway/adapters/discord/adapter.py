@@ -22,12 +22,11 @@ from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
-from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
-from gateway.adapters.shared.error_groups import find_first_error
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.typing_indicator import TypingIndicator
-from gateway.errors import AdapterError
+from gateway.errors import AdapterError, unwrap_error
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
@@ -49,9 +48,9 @@ class DiscordTimings:
 class DiscordAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: DiscordSettings, ground: AdapterContext, times: DiscordTimings | None = None) -> None:
+    def __init__(self, settings: DiscordSettings, context: AdapterContext, times: DiscordTimings | None = None) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
         self._times = times or DiscordTimings()
 
     async def serve(self, presence: Presence) -> None:
@@ -62,13 +61,13 @@ class DiscordAdapter:
         """
         configure_library(self._settings)
         recent = RecentMessages()
-        receiver = DiscordReceiver(self._settings, self._ground, presence, recent)
+        receiver = DiscordReceiver(self._settings, self._context, presence, recent)
         line = DiscordClient(receiver.listeners)
         try:
             await line.login(self._settings.token.reveal())
             await self._work(line, receiver, recent, presence)
         except ExceptionGroup as group:
-            error = find_first_error(group)
+            error = unwrap_error(group)
             raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
         except LIBRARY_ERRORS as error:
             raise as_adapter_error(error) from None
@@ -81,7 +80,7 @@ class DiscordAdapter:
     ) -> None:
         calls, places = PendingCommands(), DiscordChannels(line, recent.title)
         assert line.user
-        presses = DiscordInteractions(self._settings, self._ground, calls, recent, str(line.user.id))
+        presses = DiscordInteractions(self._settings, self._context, calls, recent, str(line.user.id))
         carrier = DiscordTransport(places, calls, recent, self._settings, presence)
 
         async def show_typing(address: Address) -> None:
@@ -97,10 +96,10 @@ class DiscordAdapter:
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()
             presence.up(detail_of(line))
-            await tasks.start(self._ground.outbox.serve_platform, carrier)
-            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._ground.registry)
-            show = partial(menu.send_menu, line, self._ground.commands)
-            tasks.start_soon(keep_menu_current, self._ground.registry, self._ground.commands, show)
+            await tasks.start(self._context.outbox.serve_platform, carrier)
+            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.registry)
+            show = partial(menu.send_menu, line, self._context.commands)
+            tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
             tasks.start_soon(self._keep_alive_note, receiver)
             await self._watch(line, presence)
 

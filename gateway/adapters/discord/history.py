@@ -10,7 +10,7 @@ from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
 from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.read_marks import MarksSnapshot, ReadMark, ReadMarks
+from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMark, ReadMarks
 
 log = logging.getLogger(__name__)
 

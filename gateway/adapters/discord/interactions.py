@@ -11,14 +11,12 @@ from gateway.adapters.discord.menu import text_from
 from gateway.adapters.discord.pending_commands import PendingCommands, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared import AdapterContext
-from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
 
-STRANGER = "You may not use this bot here."
 NOT_HERE = "I do not listen in this channel."
 
 
@@ -28,13 +26,13 @@ class DiscordInteractions:
     def __init__(
         self,
         settings: DiscordSettings,
-        ground: AdapterContext,
+        context: AdapterContext,
         calls: PendingCommands,
         recent: RecentMessages,
         bot: str,
     ) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
         self._calls = calls
         self._recent = recent
         self._bot = bot
@@ -53,11 +51,12 @@ class DiscordInteractions:
 
     async def _called(self, interaction: discord.Interaction, address: Address) -> None:
         message = message_of(interaction, address, str(interaction.id), text_from(interaction), "command")
-        if await self._is_turned_away(interaction, message):
-            return
-        self._recent.note(message.id, message.user_id, message.text)
         call = self._calls.open(message.id, interaction)
-        receipt = await self._ground.receive(message, bot=self._bot)
+        receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
+        if receipt.decision == "stranger":
+            self._calls.take(message.id)
+            await send_ephemeral(interaction, STRANGER)
+            return
         await call.acknowledge()
         if receipt.settled == "" and self._calls.take(message.id):
             await call.drop()
@@ -66,24 +65,14 @@ class DiscordInteractions:
         value, asked = parse_press(interaction)
         # One press counts: the id is that of the message, so that a second one is a message that is there already.
         message = message_of(interaction, address, f"{shown.id}:pressed", value, "button", reply_to=str(shown.id))
-        if await self._is_turned_away(interaction, message):
+        receipt = await self._context.receive(message, bot=self._bot, asked=asked)
+        if refusal := refusal_of(receipt):
+            await send_ephemeral(interaction, refusal)
             return
-        meant = resolve_press(message, asked, self._ground)
-        if meant is None:
-            await send_ephemeral(interaction, NOT_YOURS)
-            return
-        await self._ground.receive(meant, bot=self._bot)
         try:
             await interaction.response.edit_message(view=None)
         except LIBRARY_ERRORS as error:
             log.info("a button that was pressed looks as before: %s", as_adapter_error(error))
-
-    async def _is_turned_away(self, interaction: discord.Interaction, message: Message) -> bool:
-        if self._ground.access.scope(message) is not None:
-            return False
-        await self._ground.receive(message, bot=self._bot)
-        await send_ephemeral(interaction, STRANGER)
-        return True
 
 
 def message_of(

@@ -7,7 +7,7 @@ which it happened.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import discord
 
@@ -15,8 +15,7 @@ from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.groups import is_for_us
-from gateway.adapters.shared.message_context import add_context, to_plain_name
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us, to_plain_name
 from gateway.commands import parse_command
 from gateway.messages import Address, MessageKind
 
@@ -24,12 +23,7 @@ PERSON_TYPES = (discord.MessageType.default, discord.MessageType.reply)
 MENTION = re.compile(r"<@!?(\d+)>")
 
 
-@dataclass(frozen=True, slots=True)
-class DiscordIncoming:
-    """A message, without its files, and the files that belong to it."""
-
-    message: messages.Message
-    files: tuple[discord.Attachment, ...] = ()
+DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ class DiscordReader:
             address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
         kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         text = text if is_command else context_of(message, text, self.me.id)
-        return DiscordIncoming(self._message(message, address, text, kind), files)
+        return IncomingMessage(self._message(message, address, text, kind), files)
 
     def _message(self, message: discord.Message, address: Address, text: str, kind: MessageKind) -> messages.Message:
         edited = message.edited_at if kind == "edit" else None

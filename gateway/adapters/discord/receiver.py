@@ -7,6 +7,7 @@ read again behind the marks. What is told while that is read waits for it.
 import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -16,14 +17,15 @@ from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.client import EventListener
 from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.discord.files import fetch_file
 from gateway.adapters.discord.history import DiscordHistory
-from gateway.adapters.discord.inbox import DiscordInbox
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, roles_of
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared import AdapterContext, Presence, reactions
-from gateway.adapters.shared.read_marks import ReadMarks
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.inbox import Inbox
+from gateway.adapters.shared.incoming import RecentMessages, make_reaction
+from gateway.adapters.shared.read_positions import ReadMarks
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +34,10 @@ class DiscordReceiver:
     """Hears one bot's events."""
 
     def __init__(
-        self, settings: DiscordSettings, ground: AdapterContext, presence: Presence, recent: RecentMessages
+        self, settings: DiscordSettings, context: AdapterContext, presence: Presence, recent: RecentMessages
     ) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
         self._presence = presence
         self._recent = recent
         self._is_caught_up = anyio.Event()
@@ -65,18 +67,19 @@ class DiscordReceiver:
         self._tasks = tasks
         self._presses = presses
         self._bot = str(client.user.id)
-        self._reader = DiscordReader(client.user, self._settings, self._ground.commands.__contains__)
-        self._marks = ReadMarks(self._ground.engine, PLATFORM, self._bot)
+        self._reader = DiscordReader(client.user, self._settings, self._context.commands.__contains__)
+        self._marks = ReadMarks(self._context.engine, PLATFORM, self._bot)
         await self._marks.load()
-        self._intake = DiscordInbox(self._ground, self._marks, self._recent, self._bot)
+        fetch = partial(fetch_file, folder=self._context.files / PLATFORM)
+        self._inbox = Inbox(self._context, self._bot, self._marks, self._recent.note, fetch)
         self._since = self._marks.since()
-        self._catch_up = DiscordHistory(client, self._settings, self._marks, self._ground.access)
+        self._catch_up = DiscordHistory(client, self._settings, self._marks, self._context.access)
 
     async def note_alive(self) -> None:
         """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
         proved = self._presence.facts.last_probe
-        if self._is_caught_up.is_set() and self._intake.is_idle:
-            await self._marks.alive(proved)
+        if self._is_caught_up.is_set() and self._inbox.is_idle:
+            await self._marks.note_alive(proved)
 
     def _connected(self) -> None:
         """A new connection, to which nothing of what was said before is told: what comes now waits for that.
@@ -101,13 +104,13 @@ class DiscordReceiver:
         for guild in self._client.guilds:
             await self._take_all(self._catch_up.channels(guild, self._since))
         done.set()
-        await self._marks.alive(begun)
+        await self._marks.note_alive(begun)
         self.is_ready.set()
 
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
         async for message in found:
             if (arrival := self._read(message)) is not None:
-                await self._intake.take(message, arrival)
+                await self._inbox.take(arrival, str(message.channel.id))
 
     def _message(self, message: discord.Message) -> None:
         if (arrival := self._read(message)) is not None:
@@ -130,7 +133,7 @@ class DiscordReceiver:
 
     async def _wait_and_take(self, message: discord.Message, arrival: DiscordIncoming) -> None:
         await self._is_caught_up.wait()
-        await self._intake.take(message, arrival)
+        await self._inbox.take(arrival, str(message.channel.id))
 
     def _reaction(self, event: discord.RawReactionActionEvent) -> None:
         is_bot = event.member is not None and event.member.bot
@@ -145,11 +148,11 @@ class DiscordReceiver:
             address = messages.Address(PLATFORM, str(event.channel_id), kind)
         elif not is_listened_to(self._settings, channel):
             return
-        name = {str(event.emoji)}
-        added, removed = (name, set()) if event.event_type == "REACTION_ADD" else (set(), name)
+        emoji = [str(event.emoji)]
+        change = {"added": emoji} if event.event_type == "REACTION_ADD" else {"removed": emoji}
         roles = await self._roles(event)
-        change = reactions.ReactionChange(address, str(event.user_id), str(event.message_id), added, removed, roles)
-        await reactions.emit_reactions(self._ground, change)
+        message = make_reaction(address, str(event.user_id), str(event.message_id), **change, roles=roles)
+        await self._context.receive(message, bot=self._bot)
 
     async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
         """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""

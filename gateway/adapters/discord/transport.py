@@ -17,9 +17,9 @@ from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_ada
 from gateway.adapters.discord.format import render_messages
 from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared import Presence
-from gateway.adapters.shared.outgoing_files import read_attachment
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.files import read_attachment
+from gateway.adapters.shared.incoming import RecentMessages
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy

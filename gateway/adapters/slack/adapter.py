@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -17,10 +18,10 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared import AdapterContext, Presence
-from gateway.adapters.shared.error_groups import find_first_error
-from gateway.adapters.shared.read_marks import ReadMarks
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.inbox import Inbox
+from gateway.adapters.shared.incoming import RecentMessages
+from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
     LIBRARY_ERRORS,
     PLATFORM,
@@ -30,14 +31,15 @@ from gateway.adapters.slack.connection import (
     fetch_socket_url,
     make_client,
 )
-from gateway.adapters.slack.inbox import SlackInbox
+from gateway.adapters.slack.files import fetch_file
 from gateway.adapters.slack.interactions import SlackInteractions
-from gateway.adapters.slack.reader import SlackReader
+from gateway.adapters.slack.reader import SlackReader, threads_of
 from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.errors import AdapterError
+from gateway.errors import AdapterError, unwrap_error
+from gateway.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +58,9 @@ class SlackTimings:
 class SlackAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: SlackSettings, ground: AdapterContext, times: SlackTimings | None = None) -> None:
+    def __init__(self, settings: SlackSettings, context: AdapterContext, times: SlackTimings | None = None) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
         self._times = times or SlackTimings()
 
     async def serve(self, presence: Presence) -> None:
@@ -72,7 +74,7 @@ class SlackAdapter:
             try:
                 await self._work(web, presence)
             except ExceptionGroup as group:
-                error = find_first_error(group)
+                error = unwrap_error(group)
                 raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
             except LIBRARY_ERRORS as error:
                 raise as_adapter_error(error) from None
@@ -81,16 +83,22 @@ class SlackAdapter:
         me, lacks = await fetch_identity(web)
         url = await fetch_socket_url(web, self._settings)
         marks, recent, sign = (
-            ReadMarks(self._ground.engine, PLATFORM, f"{me.team}:{me.user}"),
+            ReadMarks(self._context.engine, PLATFORM, f"{me.team}:{me.user}"),
             RecentMessages(),
             WorkingIndicator(web),
         )
         await marks.load()
         bot = f"{me.team}:{me.user}"
-        reader = SlackReader(me.user, me.bot, self._settings, self._ground.commands.__contains__, marks.knows)
-        presses = SlackInteractions(web, self._ground, recent, bot)
-        intake = SlackInbox(web, self._ground, marks, recent, sign, bot)
-        receiver = SlackReceiver(self._ground, presence, reader, intake, presses)
+        reader = SlackReader(me.user, me.bot, self._settings, self._context.commands.__contains__, marks.knows)
+        presses = SlackInteractions(web, self._context, recent, bot)
+
+        def note(message: Message) -> None:
+            recent.note(message)
+            sign.note(message)
+
+        fetch = partial(fetch_file, web=web, folder=self._context.files / PLATFORM)
+        inbox = Inbox(self._context, bot, marks, note, fetch, threads_of)
+        receiver = SlackReceiver(self._context, presence, reader, inbox, presses)
         app = AsyncApp(client=web, process_before_response=True)
         receiver.listen(app)
         carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
@@ -103,8 +111,8 @@ class SlackAdapter:
                 with anyio.fail_after(self._times.given_up):
                     await client.connect()
                 tasks.start_soon(receiver.read_again, web, marks)
-                await tasks.start(self._ground.outbox.serve_platform, carrier)
-                tasks.start_soon(sign.run, self._ground.registry)
+                await tasks.start(self._context.outbox.serve_platform, carrier)
+                tasks.start_soon(sign.run, self._context.registry)
                 tasks.start_soon(self._note_alive, receiver, marks)
                 await self._watch(client, web, presence, f"{me.name}, by Socket Mode")
         finally:

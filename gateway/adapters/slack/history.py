@@ -11,7 +11,7 @@ import anyio
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared.read_marks import MarksSnapshot
+from gateway.adapters.shared.read_positions import MarksSnapshot
 from gateway.adapters.slack.connection import LIBRARY_ERRORS, as_adapter_error, code_of, retry_after_of
 
 log = logging.getLogger(__name__)

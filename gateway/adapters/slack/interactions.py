@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from gateway.adapters.shared import AdapterContext
-from gateway.adapters.shared.button_press import NOT_YOURS, resolve_press
-from gateway.adapters.shared.recent_messages import RecentMessages
+from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
 from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.slack.format import ACTIONS, SEPARATOR
 from gateway.adapters.slack.manifest import command_name_of
@@ -19,7 +18,6 @@ from gateway.messages import Message
 
 log = logging.getLogger(__name__)
 
-STRANGER = "You may not use this bot here."
 MOST_OPEN = 500
 
 Body: TypeAlias = Mapping[str, Any]
@@ -28,9 +26,9 @@ Body: TypeAlias = Mapping[str, Any]
 class SlackInteractions:
     """Takes slash commands and presses of buttons, each until it is in the journal or settled."""
 
-    def __init__(self, web: AsyncWebClient, ground: AdapterContext, recent: RecentMessages, bot: str) -> None:
+    def __init__(self, web: AsyncWebClient, context: AdapterContext, recent: RecentMessages, bot: str) -> None:
         self._web = web
-        self._ground = ground
+        self._context = context
         self._recent = recent
         self._bot = bot
         self._urls: OrderedDict[str, str] = OrderedDict()
@@ -44,15 +42,14 @@ class SlackInteractions:
         message = Message(
             number, address, str(body["user_id"]), text, user_name=str(body.get("user_name") or ""), kind="command"
         )
-        if self._ground.access.scope(message) is None:
-            await self._ground.receive(message, bot=self._bot)
-            return STRANGER
-        self._recent.note(number, message.user_id, text)
         self._urls[number] = str(body.get("response_url") or "")
         if len(self._urls) > MOST_OPEN:
             self._urls.popitem(last=False)
-        await self._ground.receive(message, bot=self._bot)
-        return ""
+        receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
+        if receipt.decision != "stranger":
+            return ""
+        self._urls.pop(number, None)
+        return STRANGER
 
     async def whisper(self, message_id: str, text: str) -> bool:
         """Answer a slash command to whoever typed it alone; the way into channels of which the bot is no member."""
@@ -78,13 +75,10 @@ class SlackInteractions:
             kind="button",
             reply_to=str(shown["ts"]),
         )
-        if self._ground.access.scope(message) is None:
-            await self._ground.receive(message, bot=self._bot)
-            await self._tell_alone(message, STRANGER)
-        elif (meaning := resolve_press(message, asked, self._ground)) is None:
-            await self._tell_alone(message, NOT_YOURS)
+        receipt = await self._context.receive(message, bot=self._bot, asked=asked)
+        if refusal := refusal_of(receipt):
+            await self._tell_alone(message, refusal)
         else:
-            await self._ground.receive(meaning, bot=self._bot)
             await self._end(body["channel"]["id"], shown)
 
     async def _end(self, channel: str, shown: Mapping[str, Any]) -> None:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from gateway.adapters.shared.groups import is_for_us
-from gateway.adapters.shared.message_context import add_context, to_plain_name
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us, to_plain_name
 from gateway.adapters.slack.connection import PLATFORM
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.commands import parse_command
@@ -26,12 +25,7 @@ CALL = re.compile(r"<!(\w+)(?:\^\w+)?(?:\|@?([^>]*))?>")
 PERSON = re.compile(r"<@(\w+)(?:\|([^>]*))?>")
 
 
-@dataclass(frozen=True, slots=True)
-class SlackIncoming:
-    """A message, without its files, and the files that belong to it."""
-
-    message: Message
-    files: tuple[Event, ...] = ()
+SlackIncoming: TypeAlias = IncomingMessage[Event]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,7 @@ class SlackReader:
             sent_at=float(number.rpartition(":edit")[2]),
             extra={"team": str(event["team"])} if event.get("team") else {},
         )
-        return SlackIncoming(message, files)
+        return IncomingMessage(message, files)
 
     def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
         """Ourselves never; other bots as far as the settings let them."""
@@ -124,6 +118,12 @@ def list_shared(event: Event) -> list[tuple[str, str]]:
     """Messages of others that were passed on: whose, and what they said."""
     found = [one for one in event.get("attachments") or () if one.get("is_share") or one.get("is_msg_unfurl")]
     return [(one.get("author_name") or "somebody", to_markdown(str(one.get("text") or ""))) for one in found]
+
+
+def threads_of(message: Message) -> list[str]:
+    """Where it stands; a message that begins a thread stands in the channel (`""`), and opens the thread."""
+    thread = message.address.thread_id
+    return [""] if not thread else ["", thread] if thread == message.id else [thread]
 
 
 def address_of(event: Event) -> Address:

@@ -14,13 +14,14 @@ import anyio
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.shared import AdapterContext, Presence, reactions
-from gateway.adapters.shared.read_marks import ReadMarks
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.inbox import Inbox
+from gateway.adapters.shared.incoming import make_reaction
+from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.emoji import emoji_of
 from gateway.adapters.slack.history import SlackHistory
-from gateway.adapters.slack.inbox import SlackInbox
 from gateway.adapters.slack.interactions import SlackInteractions
-from gateway.adapters.slack.reader import SlackIncoming, SlackReader, address_of
+from gateway.adapters.slack.reader import Event, SlackIncoming, SlackReader, address_of
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +35,16 @@ class SlackReceiver:
 
     def __init__(
         self,
-        ground: AdapterContext,
+        context: AdapterContext,
         presence: Presence,
         reader: SlackReader,
-        intake: SlackInbox,
+        inbox: Inbox[Event],
         presses: SlackInteractions,
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._presence = presence
         self._reader = reader
-        self._intake = intake
+        self._inbox = inbox
         self._presses = presses
         self._is_caught_up = anyio.Event()
 
@@ -58,15 +59,15 @@ class SlackReceiver:
         begun = time.time()
         async for event in SlackHistory(web).messages(marks.since()):
             if (arrival := self._read(event)) is not None:
-                await self._intake.take(arrival)
-        await marks.alive(begun)
+                await self._inbox.take(arrival, arrival.message.address.chat_id)
+        await marks.note_alive(begun)
         self._is_caught_up.set()
 
     async def note_alive(self, marks: ReadMarks) -> None:
         """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
         proved = self._presence.facts.last_probe
-        if self._is_caught_up.is_set() and self._intake.is_idle:
-            await marks.alive(proved)
+        if self._is_caught_up.is_set() and self._inbox.is_idle:
+            await marks.note_alive(proved)
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
@@ -74,7 +75,7 @@ class SlackReceiver:
         if event["type"] in ("message", "app_mention"):
             if (arrival := self._read(event)) is not None:
                 await self._is_caught_up.wait()
-                await self._intake.take(arrival)
+                await self._inbox.take(arrival, arrival.message.address.chat_id)
         elif event["type"] in ("reaction_added", "reaction_removed"):
             await self._react(event)
 
@@ -99,7 +100,6 @@ class SlackReceiver:
         item = event.get("item") or {}
         if item.get("type") != "message" or event.get("user") == self._reader.user:
             return
-        sign = {emoji_of(str(event["reaction"]))}
-        added, removed = (sign, set()) if event["type"] == "reaction_added" else (set(), sign)
-        change = reactions.ReactionChange(address_of(item), str(event["user"]), str(item["ts"]), added, removed)
-        await reactions.emit_reactions(self._ground, change)
+        emoji = [emoji_of(str(event["reaction"]))]
+        change = {"added": emoji} if event["type"] == "reaction_added" else {"removed": emoji}
+        await self._context.receive(make_reaction(address_of(item), str(event["user"]), str(item["ts"]), **change))

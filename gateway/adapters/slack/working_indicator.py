@@ -14,6 +14,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
 from gateway.hooks import HookRegistry
+from gateway.messages import Message
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ BACKLOG = 1000
 
 
 class WorkingIndicator:
-    """Watches the turns. `heard` tells where the last message of a place stands."""
+    """Watches the turns. `note` tells which message of a place is the last one."""
 
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web
@@ -32,8 +33,8 @@ class WorkingIndicator:
         self._shown: dict[str, tuple[str, str]] = {}  # by turn: channel and message
         self._send, self._changes = anyio.create_memory_object_stream[tuple[str, str]](BACKLOG)
 
-    def heard(self, channel: str, thread: str, stamp: str) -> None:
-        self._last[channel, thread] = stamp
+    def note(self, message: Message) -> None:
+        self._last[message.address.chat_id, message.address.thread_id] = message.id.partition(":")[0]
         if len(self._last) > MOST:
             self._last.popitem(last=False)
 

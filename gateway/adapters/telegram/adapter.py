@@ -11,16 +11,15 @@ import anyio
 from telegram import Bot
 from telegram.error import TelegramError
 
-from gateway.adapters.shared import AdapterContext, Presence
+from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
-from gateway.adapters.shared.error_groups import find_first_error
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
-from gateway.errors import AdapterError, Conflict
+from gateway.errors import AdapterError, Conflict, unwrap_error
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
@@ -31,9 +30,9 @@ TYPING_PAUSE = 4.5  # seconds; Telegram takes the sign away after five
 class TelegramAdapter:
     """Fills `Adapter`."""
 
-    def __init__(self, settings: TelegramSettings, ground: AdapterContext) -> None:
+    def __init__(self, settings: TelegramSettings, context: AdapterContext) -> None:
         self._settings = settings
-        self._ground = ground
+        self._context = context
 
     async def serve(self, presence: Presence) -> None:
         """Until cancelled.
@@ -55,20 +54,20 @@ class TelegramAdapter:
 
     async def _work(self, bot: Bot, presence: Presence) -> None:
         carrier = TelegramTransport(bot, self._settings, presence)
-        receiver = TelegramReceiver(bot, self._settings, self._ground, presence)
+        receiver = TelegramReceiver(bot, self._settings, self._context, presence)
         sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
         await receiver.begin()
         try:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(self._ground.outbox.serve_platform, carrier)
-                tasks.start_soon(sign.run, self._ground.registry)
-                show = partial(menu.send_menu, bot, self._ground)
-                tasks.start_soon(keep_menu_current, self._ground.registry, self._ground.commands, show)
+                await tasks.start(self._context.outbox.serve_platform, carrier)
+                tasks.start_soon(sign.run, self._context.registry)
+                show = partial(menu.send_menu, bot, self._context)
+                tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
                 presence.complain(*self._complaints(bot))
                 presence.up(f"@{bot.username}, by long polling")
                 await receiver.run()
         except ExceptionGroup as group:
-            raise find_first_error(group) from None
+            raise unwrap_error(group) from None
 
     def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._settings.free_response_channels or not self._settings.require_mention

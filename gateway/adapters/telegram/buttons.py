@@ -9,10 +9,10 @@ from telegram import Bot, CallbackQuery, InlineKeyboardButton, InlineKeyboardMar
 from telegram import Message as Shown
 from telegram.error import TelegramError
 
-from gateway.adapters.shared.button_press import NOT_YOURS
+from gateway.adapters.shared.incoming import refusal_of
 from gateway.adapters.telegram.connection import as_adapter_error
 from gateway.errors import AdapterError
-from gateway.messages import Button
+from gateway.messages import Button, Receipt
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,12 @@ def find_asked_user(query: CallbackQuery) -> str:
     return str(replied.from_user.id) if replied is not None and replied.from_user is not None else ""
 
 
-async def answer_press(bot: Bot, query: CallbackQuery, is_taken: bool) -> None:
+async def answer_press(bot: Bot, query: CallbackQuery, receipt: Receipt) -> None:
     """Let the button come up again, and if it counted, take the buttons away. What fails here changes nothing."""
     try:
-        await bot.answer_callback_query(query.id, None if is_taken else NOT_YOURS, show_alert=not is_taken)
-        if is_taken and query.message is not None:
+        refusal = refusal_of(receipt)
+        await bot.answer_callback_query(query.id, refusal or None, show_alert=bool(refusal))
+        if not refusal and query.message is not None:
             chat, number = query.message.chat.id, query.message.message_id
             await bot.edit_message_reply_markup(chat, number, reply_markup=None)
     except TelegramError as error:

@@ -5,7 +5,7 @@ import logging
 from telegram import Bot, BotCommand, BotCommandScopeChat
 from telegram.error import TelegramError
 
-from gateway.adapters.shared import AdapterContext
+from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
 from gateway.commands import Command, CommandTable
 
@@ -26,17 +26,17 @@ def name_of(command: Command) -> str:
     return name if len(name) <= 32 and name.replace("_", "a").isalnum() and name.isascii() else ""
 
 
-async def send_menu(bot: Bot, ground: AdapterContext) -> None:
+async def send_menu(bot: Bot, context: AdapterContext) -> None:
     """Tell Telegram; a menu is worth no error."""
-    rules = ground.access.rules
+    rules = context.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
     try:
-        await bot.set_my_commands(build_commands(ground.commands, admin=False))
+        await bot.set_my_commands(build_commands(context.commands, admin=False))
     except TelegramError as error:
         log.warning("the menu of commands is not shown: %s", as_adapter_error(error))
     for admin in sorted(admins):
         try:
             scope = BotCommandScopeChat(int(admin))
-            await bot.set_my_commands(build_commands(ground.commands, admin=True), scope=scope)
+            await bot.set_my_commands(build_commands(context.commands, admin=True), scope=scope)
         except (TelegramError, ValueError) as error:
             log.info("admin %s has no menu of their own before they write to the bot: %s", admin, error)

@@ -6,13 +6,12 @@ reaction from the message at which it happened.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from telegram import CallbackQuery, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
-from gateway.adapters.shared.groups import is_for_us
-from gateway.adapters.shared.message_context import add_context
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
 from gateway.adapters.telegram.settings import TelegramSettings
@@ -21,13 +20,7 @@ from gateway.messages import Address, ChatType
 MENTIONS = (MessageEntity.MENTION, MessageEntity.TEXT_MENTION)
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramIncoming:
-    """A message, without its files, and the files that belong to it."""
-
-    message: messages.Message
-    files: tuple[TelegramFile, ...] = ()
-    query: CallbackQuery | None = None
+TelegramIncoming: TypeAlias = IncomingMessage[TelegramFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ class TelegramReader:
             sent_at=(first.edit_date or first.date).timestamp(),
             extra=extra_of(first),
         )
-        return TelegramIncoming(message, files)
+        return IncomingMessage(message, files)
 
     def _pressed(self, query: CallbackQuery) -> TelegramIncoming | None:
         if query.message is None or not query.data or query.from_user.is_bot:
@@ -90,7 +83,7 @@ class TelegramReader:
             kind="button",
             reply_to=str(shown.message_id),
         )
-        return TelegramIncoming(message, query=query)
+        return IncomingMessage(message)
 
     def _text_of(self, message: Message) -> str:
         """What was said, without the call to us at its beginning; things that are no text are told in words."""

@@ -7,23 +7,25 @@ A file that comes slowly holds up its own chat alone: others go on, while the cu
 not done. Until it moves, each poll brings again what is under way, and that is passed over.
 """
 
-import dataclasses
 import logging
+from contextlib import AsyncExitStack
+from functools import partial
 
 import anyio
 import anyio.abc
 from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCustomEmoji, ReactionTypeEmoji, Update
 
-from gateway.adapters.shared import AdapterContext, Presence, reactions
-from gateway.adapters.shared.button_press import resolve_press
-from gateway.adapters.shared.keyed_lock import KeyedLock
-from gateway.adapters.shared.read_cursor import ReadCursor
+from gateway.adapters.shared.adapter import AdapterContext, Presence
+from gateway.adapters.shared.inbox import KeyedLock, add_files
+from gateway.adapters.shared.incoming import make_reaction
+from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
+from gateway.engine import NewRecord
 from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
@@ -37,13 +39,14 @@ UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Up
 class TelegramReceiver:
     """Reads one bot's updates."""
 
-    def __init__(self, bot: Bot, settings: TelegramSettings, ground: AdapterContext, presence: Presence) -> None:
+    def __init__(self, bot: Bot, settings: TelegramSettings, context: AdapterContext, presence: Presence) -> None:
         self._bot = bot
-        self._ground = ground
+        self._context = context
         self._presence = presence
         self._bot_id = str(bot.id)
+        self._fetch = partial(fetch_file, bot=bot, folder=context.files / PLATFORM)
         self._reader = TelegramReader(bot.bot, settings)
-        self._cursor = ReadCursor(ground.engine, PLATFORM, self._bot_id)
+        self._cursor = ReadCursor(context.engine, PLATFORM, self._bot_id)
         self._next = 0
         self._under_way: list[UpdateGroup] = []
         self._seen: set[int] = set()
@@ -106,11 +109,11 @@ class TelegramReceiver:
     async def _take(self, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
         """One unit, behind those before it in its chat."""
         chat = unit.updates[0].effective_chat
-        async with self._order.turn(str(chat.id) if chat else ""):
+        async with self._order.hold(str(chat.id) if chat else ""):
             if (reaction := unit.updates[0].message_reaction) is not None:
                 await self._react(reaction)
             elif (arrival := self._read(unit)) is not None:
-                await self._accept(arrival, unit, tasks)
+                await self._receive(arrival, unit, tasks)
             self._next = self._after(unit)
             self._under_way.remove(unit)
             self._one_done.set()
@@ -128,30 +131,25 @@ class TelegramReceiver:
             log.exception("update %d is not understood, and passed over", unit.first)
             return None
 
-    async def _accept(self, arrival: TelegramIncoming, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
-        message = arrival.message
-        is_known = self._ground.access.scope(message) is not None
-        if arrival.query is not None:
-            meant = resolve_press(message, buttons.find_asked_user(arrival.query), self._ground)
-            tasks.start_soon(buttons.answer_press, self._bot, arrival.query, is_known and meant is not None)
-            if is_known and meant is None:
-                return
-            message = meant or message
-        if is_known and arrival.files:
-            message = await self._with_files(arrival)
-        async with self._journal:
-            done = self._after(unit)
-            await self._ground.receive(message, self._cursor.put(done), bot=self._bot_id)
-            if is_known:
-                await self._cursor.settle(done)
+    async def _receive(self, arrival: TelegramIncoming, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
+        query = unit.updates[0].callback_query
+        is_moving = False
+        async with AsyncExitStack() as journal:
 
-    async def _with_files(self, arrival: TelegramIncoming) -> Message:
-        """The message with its files; what could not be fetched is told in the text."""
-        got = [await fetch_file(self._bot, file, self._ground.files / PLATFORM) for file in arrival.files]
-        failed = [one for one in got if isinstance(one, str)]
-        attachments = tuple(one for one in got if not isinstance(one, str))
-        text = "\n".join([*([arrival.message.text] if arrival.message.text else []), *failed])
-        return dataclasses.replace(arrival.message, text=text, attachments=attachments)
+            async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
+                """The files first: while they come, other chats go on. Then one append after the other."""
+                nonlocal is_moving
+                message = await add_files(message, arrival.files, self._fetch)
+                await journal.enter_async_context(self._journal)
+                is_moving = True
+                return message, [self._cursor.put(self._after(unit))]
+
+            asked = buttons.find_asked_user(query) if query else ""
+            receipt = await self._context.receive(arrival.message, bot=self._bot_id, asked=asked, complete=complete)
+            if query is not None:
+                tasks.start_soon(buttons.answer_press, self._bot, query, receipt)
+            if is_moving:
+                await self._cursor.settle(self._after(unit))
 
     async def _react(self, update: MessageReactionUpdated) -> None:
         """An anonymous reaction is nobody's, and so not told."""
@@ -159,10 +157,9 @@ class TelegramReceiver:
             return
         address = Address(PLATFORM, str(update.chat.id), "dm" if update.chat.type == "private" else "group")
         before, after = names_of(update.old_reaction), names_of(update.new_reaction)
-        who, where = str(update.user.id), str(update.message_id)
-        await reactions.emit_reactions(
-            self._ground, reactions.ReactionChange(address, who, where, after - before, before - after)
-        )
+        who, under = str(update.user.id), str(update.message_id)
+        message = make_reaction(address, who, under, added=after - before, removed=before - after)
+        await self._context.receive(message, bot=self._bot_id)
 
 
 def names_of(given: tuple[ReactionType, ...]) -> set[str]:

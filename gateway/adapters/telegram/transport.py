@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
 from telegram.error import BadRequest, ChatMigrated, TelegramError
 
-from gateway.adapters.shared import Presence
-from gateway.adapters.shared.outgoing_files import read_attachment
+from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error

@@ -2,8 +2,7 @@
 
 import anyio
 
-from gateway.adapters.shared.keyed_lock import KeyedLock
-from gateway.adapters.shared.recent_messages import MOST, RecentMessages
+from gateway.adapters.shared.inbox import KeyedLock
 from tests.spine import until
 
 
@@ -12,7 +11,7 @@ async def test_who_asks_first_is_first_and_others_do_not_wait() -> None:
     gate = anyio.Event()
 
     async def act(key: str, name: str) -> None:
-        async with order.turn(key):
+        async with order.hold(key):
             if name == "a1":
                 await gate.wait()
             done.append(name)
@@ -30,17 +29,9 @@ async def test_who_asks_first_is_first_and_others_do_not_wait() -> None:
 async def test_one_that_fails_holds_nobody_up() -> None:
     order = KeyedLock()
     try:
-        async with order.turn("a"):
+        async with order.hold("a"):
             raise ValueError("no")
     except ValueError:
         pass
-    async with order.turn("a"):
+    async with order.hold("a"):
         assert len(order) == 1
-
-
-def test_what_was_said_long_ago_is_forgotten() -> None:
-    recent = RecentMessages()
-    for number in range(MOST + 1):
-        recent.note(str(number), f"person{number}", " how   do\nI ")
-    assert recent.author("0") == ""
-    assert (recent.author("1"), recent.title("1")) == ("person1", "how do I")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.adapters.shared.outgoing_files import read_attachment
+from gateway.adapters.shared.files import read_attachment
 from gateway.errors import AdapterError
 from gateway.messages import Attachment
 

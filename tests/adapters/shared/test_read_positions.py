@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from gateway.adapters.shared.read_marks import OVERLAP, ReadMark, ReadMarks
+from gateway.adapters.shared.read_positions import OVERLAP, ReadMark, ReadMarks
 from gateway.engine import open_sqlite
 
 
@@ -29,6 +29,6 @@ async def test_nothing_is_read_again_where_nobody_was_before_nor_what_a_good_lin
         marks = ReadMarks(engine, "net", "bot")
         assert not marks.since().time
         proved = time.time() - 1000
-        await marks.alive(proved)
-        await marks.alive(proved - 500)
+        await marks.note_alive(proved)
+        await marks.note_alive(proved - 500)
         assert marks.since().time == proved - OVERLAP

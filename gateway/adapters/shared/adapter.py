@@ -1,0 +1,130 @@
+"""What an adapter is, what it is given, and what is known of how it fares.
+
+An adapter runs until it is cancelled. What it cannot mend itself it raises, in words and with the remedy; whoever runs
+it starts it again, with growing pauses. So an adapter has no back-off of its own and no second way to be broken.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from gateway.access import AccessControl
+from gateway.commands import CommandTable
+from gateway.dispatcher import CompleteMessage
+from gateway.engine import Engine, NewRecord
+from gateway.hooks import HookRegistry
+from gateway.messages import Message, Receipt
+from gateway.outbox import Outbox
+from gateway.sessions import KeyRules
+
+log = logging.getLogger(__name__)
+
+
+class ReceiveMessage(Protocol):
+    """The dispatcher's `Ingress.receive`: when it returns, the message is in the journal, or settled."""
+
+    async def __call__(
+        self,
+        message: Message,
+        *extra: NewRecord,
+        bot: str = "",
+        asked: str = "",
+        complete: CompleteMessage | None = None,
+    ) -> Receipt: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterContext:
+    """What an adapter works with. `files` is the folder for what comes in beside texts."""
+
+    receive: ReceiveMessage
+    engine: Engine
+    outbox: Outbox
+    registry: HookRegistry
+    access: AccessControl
+    commands: CommandTable
+    keys: KeyRules
+    files: Path
+
+
+class PresenceFacts(msgspec.Struct, frozen=True):
+    """What is shown of a network. Times are the wall clock's; 0 means never since the start."""
+
+    up: bool
+    detail: str
+    last_event: float
+    last_send: float
+    last_probe: float
+    complaints: tuple[str, ...] = ()
+
+
+class Presence:
+    """How a network fares, as it has proved itself: a process that runs proves nothing."""
+
+    def __init__(self, platform: str, registry: HookRegistry, on_up: Callable[[str], None]) -> None:
+        self.platform = platform
+        self._registry = registry
+        self._on_up = on_up
+        self._is_up = False
+        self._detail = ""
+        self._last_event = self._last_send = self._last_probe = 0.0
+        self._complaints: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> PresenceFacts:
+        times = (self._last_event, self._last_send, self._last_probe)
+        return PresenceFacts(self._is_up, self._detail, *times, self._complaints)
+
+    def up(self, detail: str) -> None:
+        """It is connected, and was seen to answer."""
+        self._detail = detail
+        if not self._is_up:
+            self._is_up = True
+            self._on_up(detail)
+            self._registry.emit("platform:up", platform=self.platform, reason=detail)
+
+    def down(self, reason: str) -> None:
+        """It does not work; told once, however often it is tried in vain."""
+        is_news = self._is_up or reason != self._detail
+        self._is_up, self._detail = False, reason
+        if is_news:
+            self._registry.emit("platform:down", platform=self.platform, reason=reason)
+
+    def complain(self, *what: str) -> None:
+        """It works, but not as it was meant to: what is missing (a scope, an intent), with the remedy.
+
+        These take the place of earlier complaints; none: all is well. They are shown until then.
+        """
+        new = [one for one in what if one not in self._complaints]
+        self._complaints = what
+        for one in new:
+            log.warning("%s: %s", self.platform, one)
+
+    def received(self) -> None:
+        """Something came in."""
+        self._last_event = self._last_probe = time.time()
+
+    def sent(self) -> None:
+        """Something went out, and was taken."""
+        self._last_send = time.time()
+
+    def answered(self) -> None:
+        """The network answered, though it had nothing for us."""
+        self._last_probe = time.time()
+
+
+class Adapter(Protocol):
+    """The code between one network and the gateway."""
+
+    async def serve(self, presence: Presence) -> None:
+        """Connect, receive and send until cancelled; `presence` is told as soon as it works, and when it proves it.
+
+        Raises:
+            AdapterError: it cannot go on; the message says what is wrong and what helps.
+        """
+        ...

@@ -1,0 +1,124 @@
+"""Files of chats, both ways.
+
+What comes in is kept below one folder of ours, under names of ours: a sender chooses nothing of a path. A name is made
+from what identifies the file on its network, so that a message that is read twice has its files once.
+
+Whoever owes a file that goes out names where it really lies; so no link is followed there, and a folder that is swapped
+for one between then and now leads nowhere.
+"""
+
+import logging
+import os
+import re
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from gateway.errors import AdapterError
+from gateway.messages import Attachment
+from gateway.records import token_of
+
+SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
+LONGEST_NAME = 200
+PATIENCE = 60.0  # seconds for one file to come in
+OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
+
+log = logging.getLogger(__name__)
+
+
+async def fetch_file(
+    about: Attachment, identity: str, folder: Path, largest: int, download: Callable[[], Awaitable[bytes]]
+) -> Attachment | str:
+    """The file in our store, or in words why it is not there: a message is not lost because its file is.
+
+    `about` says what the network says of the file; `download` raises an `AdapterError` where the bytes are not to be
+    had.
+    """
+    name = display_name_of(about.name)
+    if about.size > largest:
+        return f"[the file {name} has {about.size / 1e6:.0f} MB; {largest / 1e6:.0f} MB are fetched at most]"
+    try:
+        with anyio.fail_after(PATIENCE):
+            data = await download()
+        return await save_file(folder, identity, data, about)
+    except TimeoutError:
+        why = f"it took more than {PATIENCE:.0f} s"
+    except AdapterError as error:
+        why = str(error)
+    except OSError as error:
+        why = f"it cannot be kept: {error.strerror}"
+    log.warning("the file %s cannot be fetched: %s", name, why)
+    return f"[the file {name} could not be fetched: {why}]"
+
+
+async def save_file(folder: Path, identity: str, data: bytes, about: Attachment) -> Attachment:
+    """Write a file; `about` says what it is, and comes back with its place and size."""
+    name = display_name_of(about.name)
+    suffix = SUFFIX.search(name.lower())
+    path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
+    await anyio.to_thread.run_sync(write_file, path, data)
+    return Attachment(about.kind, str(path), name, about.media_type, len(data))
+
+
+def display_name_of(name: str) -> str:
+    """What the sender calls the file, for people to read: one line, and no path."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """The whole file or none of it, for the owner's eyes."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = path.with_name(f".{path.name}.new")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    beside.replace(path)
+
+
+async def read_attachment(attachment: Attachment, largest: int, network: str) -> bytes:
+    """The bytes of a file that goes out; `largest` is what the network takes.
+
+    Raises:
+        AdapterError: it is not there, no plain file, or too large.
+    """
+    path = Path(attachment.path)
+    name = attachment.name or path.name
+    try:
+        return await anyio.to_thread.run_sync(read_plain_file, path, largest)
+    except FileNotFoundError:
+        why = f"there is no file {path}"
+    except OverflowError as error:
+        why = f"{name} has {int(str(error)) / 1e6:.0f} MB; {network} takes {largest / 1e6:.0f} MB"
+    except OSError as error:
+        why = f"{name} cannot be read: {error.strerror}"
+    raise AdapterError(why, permanent=True)
+
+
+def read_plain_file(path: Path, largest: int) -> bytes:
+    """A plain file, reached from the root of all folders without following a link.
+
+    Raises:
+        OSError: it is not to be had.
+        OverflowError: it has so many bytes, which is too many.
+    """
+    folder = os.open(path.anchor or "/", OPEN_FOLDER)
+    try:
+        for part in path.parts[1:-1]:
+            below = os.open(part, OPEN_FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        with os.fdopen(os.open(path.name, OPEN_FILE, dir_fd=folder), "rb") as file:
+            known = os.fstat(file.fileno())
+            if not stat.S_ISREG(known.st_mode):
+                raise FileNotFoundError(path)
+            if known.st_size > largest:
+                raise OverflowError(known.st_size)
+            return file.read()
+    finally:
+        os.close(folder)

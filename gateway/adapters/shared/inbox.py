@@ -1,0 +1,117 @@
+"""Messages that were read, into the journal: in their order in a channel, each once, with its files and its marks."""
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Generic
+
+import anyio
+
+from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.incoming import FileT, IncomingMessage
+from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
+from gateway.engine import NewRecord
+from gateway.messages import Attachment, Message
+
+MOST_TAKEN = 10_000  # ids of messages that are known to be taken
+
+
+class Inbox(Generic[FileT]):
+    """Takes the messages of one bot. Nothing of a stranger's is written or fetched.
+
+    `note` is called with each message of those who may speak, before its files are fetched. `threads_of` names the
+    places of a message in its channel whose marks it moves; `""` is the channel itself.
+    """
+
+    def __init__(
+        self,
+        context: AdapterContext,
+        bot: str,
+        marks: ReadMarks,
+        note: Callable[[Message], None],
+        fetch: Callable[[FileT], Awaitable[Attachment | str]],
+        threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",),
+    ) -> None:
+        self._context = context
+        self._bot = bot
+        self._marks = marks
+        self._note = note
+        self._fetch = fetch
+        self._threads_of = threads_of
+        self._order = KeyedLock()
+        self._taken: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    @property
+    def is_idle(self) -> bool:
+        return not len(self._order)
+
+    async def take(self, incoming: IncomingMessage[FileT], channel: str) -> None:
+        """When this returns, the message is in the journal, or settled.
+
+        Raises:
+            EngineError: the journal takes nothing now.
+        """
+        identity = (channel, incoming.message.id)
+        async with self._order.hold(channel):
+            if identity in self._taken:
+                return
+            await self._receive(incoming, channel)
+            self._taken[identity] = None
+            if len(self._taken) > MOST_TAKEN:
+                self._taken.popitem(last=False)
+
+    async def _receive(self, incoming: IncomingMessage[FileT], channel: str) -> None:
+        marks = [] if incoming.message.kind == "edit" else self._marks_of(incoming.message, channel)
+
+        async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
+            self._note(message)
+            return await add_files(message, incoming.files, self._fetch), [self._marks.put(mark) for mark in marks]
+
+        receipt = await self._context.receive(incoming.message, bot=self._bot, complete=complete)
+        if receipt.decision != "stranger":
+            for mark in marks:
+                await (self._marks.note_moved(mark) if receipt.settled is None else self._marks.move(mark))
+
+    def _marks_of(self, message: Message, channel: str) -> list[ReadMark]:
+        number = int(message.id) if message.id.isdecimal() else float(message.id)
+        person = message.user_id if message.address.chat_type == "dm" else ""
+        return [
+            ReadMark(channel, max(number, self._marks.at(channel, thread)), person, thread)
+            for thread in self._threads_of(message)
+        ]
+
+
+async def add_files(
+    message: Message, files: Sequence[FileT], fetch: Callable[[FileT], Awaitable[Attachment | str]]
+) -> Message:
+    """The message with its files; what could not be fetched is told in the text."""
+    got = [await fetch(file) for file in files]
+    failed = [one for one in got if isinstance(one, str)]
+    attachments = tuple(one for one in got if not isinstance(one, str))
+    text = "\n".join([*([message.text] if message.text else []), *failed])
+    return dataclasses.replace(message, text=text, attachments=attachments)
+
+
+class KeyedLock:
+    """Whoever asks first for a key is first; other keys do not wait. A key that nobody waits for is forgotten."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[anyio.Lock, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[None]:
+        """Inside, nobody else is inside with this key."""
+        lock, waiting = self._locks.get(key, (None, 0))
+        lock = lock or anyio.Lock()
+        self._locks[key] = (lock, waiting + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, waiting = self._locks.pop(key)
+            if waiting > 1:
+                self._locks[key] = (lock, waiting - 1)

@@ -1,0 +1,98 @@
+"""What comes in: a message and its files, whether it is for us, and what is remembered of those that came lately."""
+
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from gateway.config.platform_settings import PlatformSettings
+from gateway.messages import Address, Message, Receipt
+
+LONGEST_QUOTE = 500  # characters of what somebody replies to
+MOST = 2000
+
+STRANGER = "You may not use this bot here."
+
+FileT = TypeVar("FileT")
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMessage(Generic[FileT]):
+    """A message, without its files, and the files that belong to it, as the network describes them."""
+
+    message: Message
+    files: tuple[FileT, ...] = ()
+
+
+def is_for_us(settings: PlatformSettings, address: Address, *, is_called: bool) -> bool:
+    """`is_called`: the message mentions us, replies to us, or is a command of ours."""
+    if address.chat_type == "dm" or is_called or not settings.require_mention:
+        return True
+    return address.chat_id in settings.free_response_channels
+
+
+def add_context(text: str, *, forwarded_from: str = "", quoted: str = "") -> str:
+    """The text of a message that was forwarded, or that answers another one."""
+    if forwarded_from:
+        return f"[forwarded from {to_plain_name(forwarded_from)}]\n{text}"
+    return f"[in reply to: {quoted[:LONGEST_QUOTE]}]\n{text}" if quoted else text
+
+
+def to_plain_name(name: str) -> str:
+    """A name as others chose it: no brackets, no lines, nothing with which it could pass for more than a name."""
+    return " ".join("".join(sign for sign in name if sign not in "[]").split())[:100]
+
+
+def make_reaction(
+    address: Address,
+    user_id: str,
+    message_id: str,
+    *,
+    added: Collection[str] = (),
+    removed: Collection[str] = (),
+    roles: Collection[str] = (),
+) -> Message:
+    """What a person added and took away under a message; `roles` are theirs, where a network has any."""
+    extra = {"added": list(added), "removed": list(removed), "roles": list(roles)}
+    return Message(f"{message_id}:reaction", address, user_id, "", kind="reaction", reply_to=message_id, extra=extra)
+
+
+def refusal_of(receipt: Receipt) -> str:
+    """What is said to somebody alone who pressed a button that is not for them; empty: the press counts."""
+    if receipt.decision == "stranger":
+        return STRANGER
+    return (receipt.settled or "") if receipt.decision in ("forbidden", "too_fast") else ""
+
+
+class RecentMessage(NamedTuple):
+    """Whose, and how it began."""
+
+    user_id: str
+    beginning: str
+
+
+class RecentMessages:
+    """The last messages that we read, by their ids."""
+
+    def __init__(self) -> None:
+        self._messages: OrderedDict[str, RecentMessage] = OrderedDict()
+
+    def note(self, message: Message) -> None:
+        """Remember it under the network's own id."""
+        found = RecentMessage(message.user_id, " ".join(message.text.split())[:80])
+        self._messages[message.id.partition(":")[0]] = found
+        if len(self._messages) > MOST:
+            self._messages.popitem(last=False)
+
+    async def complete(self, message: Message) -> tuple[Message, tuple[()]]:
+        """Remembers a message that is taken, and adds nothing to it."""
+        self.note(message)
+        return message, ()
+
+    def author(self, message_id: str) -> str:
+        """Empty: not known any more."""
+        return found.user_id if (found := self._messages.get(message_id)) else ""
+
+    def title(self, message_id: str) -> str:
+        """What a conversation that began with this message may be called."""
+        return found.beginning if (found := self._messages.get(message_id)) else ""

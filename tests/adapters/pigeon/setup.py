@@ -1,0 +1,15 @@
+"""What `setup pigeon` asks for and says."""
+
+from gateway.adapters.shared.folder import PlatformSetup, SetupQuestion, make_access_questions
+from tests.adapters.pigeon.settings import SPEC
+
+SETUP = PlatformSetup(
+    "build a loft for carrier pigeons",
+    "Buy a pigeon.",
+    (
+        SetupQuestion(
+            "PIGEON_RING", "--ring", "the ring", "on its leg", r"ring-[a-z]+", is_needed=True, is_secret=True
+        ),
+        *make_access_questions("pigeon", "such as P1", "P1", SPEC.user_id),
+    ),
+)
