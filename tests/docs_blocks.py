@@ -27,7 +27,7 @@ from sybil.parsers.markdown.lexers import RawFencedCodeBlockLexer
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
-from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.manifest import read_manifest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent

@@ -44,6 +44,7 @@ from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
+from gateway.hermes.sources import create_hermes_folders
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
@@ -233,7 +234,7 @@ async def open_gateway(
     home: Home, configuration: Configuration, shutdown: Shutdown, build_verbs: BuildVerbs
 ) -> AsyncIterator[Gateway]:
     """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit."""
-    hooks.create_hermes_folders(home)
+    create_hermes_folders(home)
     async with (
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
         HookRegistry() as registry,

@@ -16,7 +16,7 @@ from gateway.config.loading import Configuration
 from gateway.control.server import Notify, Verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
-from gateway.hermes.sources import SAFE_MODE_VARIABLE, HermesFolderSource, list_hermes_sources
+from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment
 from gateway.hooks.folders.sources import Source
@@ -33,10 +33,9 @@ PAGE_SIZE = 200  # records that are read at once
 
 def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]:
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
-    is_safe = configuration.environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
     return (
         HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
-        *list_hermes_sources(home, is_safe),
+        *list_hermes_sources(home, configuration.environ),
         HermesFolderSource(home.hooks, "home"),
         *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),
     )
@@ -52,24 +51,6 @@ def build_hook_environment(home: Home, configuration: Configuration, platforms: 
         packages=[place for place in sys.path if place],
         redactor=configuration.make_redactor(),
     )
-
-
-def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
-    """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
-    found = dict(configuration.environ)
-    for name in configuration.schema.hermes_variables:
-        value: Any = configuration.settings
-        for key in name.path:
-            value = getattr(value, key)
-        text = ",".join(value) if isinstance(value, tuple) else value
-        if isinstance(text, str) and text:
-            found.setdefault(name.variable, text)
-    return found
-
-
-def create_hermes_folders(home: Home) -> None:
-    """What hooks written for Hermes find there before they are imported; real ones open a log file at once."""
-    home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def build_fork_server_options(configuration: Configuration) -> ForkServerSettings:

@@ -17,7 +17,7 @@ from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_plugin_folders
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.requirements import find_missing_needs
+from gateway.hooks.folders.readiness import find_missing_needs
 from gateway.hooks.folders.sources import HookVersion
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
 

@@ -18,8 +18,8 @@ from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, HookError, ModelError
 from gateway.events import Pause
 from gateway.hooks import HookRegistry
+from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.plugin_tools import PluginTools
 from gateway.hooks.folders.services import RequestServer
 from gateway.transcript import Entry, ToolCall, Usage
 from gateway.worker.protocol import PluginItem

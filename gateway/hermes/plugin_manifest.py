@@ -28,7 +28,7 @@ GUARDED_EVENT = "tool:before"
 SUPPORTED_KINDS = ("standalone", "")
 PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm")
 
-_ENV = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
+_LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
 _BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 
@@ -74,13 +74,24 @@ def _check_kind(root: YamlMapping) -> Iterable[Finding]:
         )
 
 
+def join_python_files(files: Mapping[str, bytes]) -> bytes:
+    return b"\n".join(files[name] for name in sorted(files) if name.endswith(".py"))
+
+
+def find_environment_names(source: bytes) -> tuple[str, ...]:
+    """The variables that it may read: all names in capitals, where it reads any."""
+    if not _READS_ENVIRON.search(source):
+        return ()
+    return tuple(dict.fromkeys(map(bytes.decode, _LITERAL_NAME.findall(source))))
+
+
 def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
     """With what its source shows."""
-    text = b"\n".join(sources[name] for name in sorted(sources) if name.endswith(".py"))
-    env = tuple(name.decode() for name in _ENV.findall(text)) if _READS_ENVIRON.search(text) else ()
+    text = join_python_files(sources)
+    env = find_environment_names(text)
     rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
     is_guard = _BLOCKS.search(text) is not None
-    found = tuple(dict.fromkeys(name for name in env if name not in manifest.env))
+    found = tuple(name for name in env if name not in manifest.env)
     manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
     return _subscribe_rows(manifest, rows, is_guard)
 

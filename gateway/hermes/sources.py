@@ -18,13 +18,16 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from gateway.config.home import Home
+from gateway.config.loading import Configuration
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin_manifest import (
     PLUGIN_ENTRY_FILE,
     PLUGIN_MANIFEST_FILES,
     apply_registrations,
+    find_environment_names,
     infer_plugin_manifest,
+    join_python_files,
     read_plugin_manifest,
 )
 from gateway.hermes.unsupported_imports import find_unsupported_imports
@@ -55,8 +58,6 @@ Entry = TypeVar("Entry", ShellEntry, OutboundEntry)
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 _VARIABLE = re.compile(rb"(?:\$\{?|environ(?:\.get\(|\[)|getenv\()[\"']?([A-Z][A-Z0-9_]{1,199})")
-_LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
-_READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
 # What of Hermes's modules acts, and the right that it takes here.
 _RIGHTS_BY_IMPORT = {
     "send": re.compile(rb"\bsend_message_tool\b"),
@@ -213,7 +214,7 @@ class ShellHookSource(ConfigSource):
 
         options = manifest.options
         dialect = ShellHookDialect(version.name, options["event"], options["matcher"], version.digest, current_digest)
-        return OneshotProgram(program_spec_of(version, manifest, services.surroundings.home, services, log), dialect)
+        return OneshotProgram(program_spec_of(version, manifest, services.environment.home, services, log), dialect)
 
 
 @dataclass(frozen=True)
@@ -244,13 +245,14 @@ class WebhookSource(ConfigSource):
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:  # noqa: ARG002 - it can ask for nothing, and prints nothing
         manifest = version.manifest
         assert manifest
-        key = services.surroundings.environ[manifest.secret_env].encode() if manifest.secret_env else None
+        key = services.environment.environ[manifest.secret_env].encode() if manifest.secret_env else None
         remote = await Remote.open(RemoteSpec(manifest.folder, manifest.url, is_local=True), time.time, make_message_id)
         return OutboundWebhook(remote, manifest.options["events"], manifest.options["matcher"], key)
 
 
-def list_hermes_sources(home: Home, is_safe: bool = False) -> tuple[Source, ...]:
-    """What Hermes has besides its `hooks/`. `is_safe`: its safe mode, in which its configuration does not count."""
+def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
+    """What Hermes has besides its `hooks/`. In its safe mode its configuration does not count."""
+    is_safe = environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
     config = HermesConfig(home.hermes_config, is_safe)
     plugins = (PluginSource(path, "plugins", config=config) for path in list_plugin_folders(home))
     return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
@@ -262,12 +264,28 @@ def list_plugin_folders(home: Home) -> list[Path]:
     return [home.plugins, *(path for path in dict.fromkeys(categories) if not any(path.glob("plugin.y*ml")))]
 
 
+def add_hermes_variables(configuration: Configuration) -> dict[str, str]:
+    """What a hook may ask for; under Hermes's names also what stands in our own file (`TELEGRAM_HOME_CHANNEL`)."""
+    found = dict(configuration.environ)
+    for name in configuration.schema.hermes_variables:
+        value: Any = configuration.settings
+        for key in name.path:
+            value = getattr(value, key)
+        text = ",".join(value) if isinstance(value, tuple) else value
+        if isinstance(text, str) and text:
+            found.setdefault(name.variable, text)
+    return found
+
+
+def create_hermes_folders(home: Home) -> None:
+    """What hooks written for Hermes find there before they are imported; real ones open a log file at once."""
+    home.hermes_logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
     """The manifest of a folder written for Hermes, with what its source shows: there is no key there to declare it."""
-    source = b"\n".join(text for name, text in files.items() if name.endswith(".py"))
-    env = ()
-    if _READS_ENVIRON.search(source):
-        env = tuple(dict.fromkeys(name.decode() for name in _LITERAL_NAME.findall(source)))
+    source = join_python_files(files)
+    env = find_environment_names(source)
     uses = tuple(verb for verb, words in _RIGHTS_BY_IMPORT.items() if words.search(source))
     decides = _DECIDES.search(source) is not None
     commands = tuple(name for name in manifest.events if decides and name.partition(":")[0] == "command")

@@ -13,13 +13,13 @@ from tests.hooks.folders import workshop
 
 def test_sources_are_equal_as_long_as_home_and_safe_mode_are_the_same(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    assert list_hermes_sources(home) == list_hermes_sources(home)
-    assert not any(one in list_hermes_sources(home, is_safe=True) for one in list_hermes_sources(home))
+    assert list_hermes_sources(home, {}) == list_hermes_sources(home, {})
+    assert not any(one in list_hermes_sources(home, {"HERMES_SAFE_MODE": "1"}) for one in list_hermes_sources(home, {}))
 
 
 def test_a_source_of_the_configuration_has_the_hooks_that_stand_there_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("hooks: {on_session_start: [{command: ./note.sh}]}\n")
-    shell, webhooks = list_hermes_sources(Home(tmp_path))[-2:]
+    shell, webhooks = list_hermes_sources(Home(tmp_path), {})[-2:]
     assert [version.name for version in shell.list()] == ["shell-on_session_start-note"]
     assert shell.find("shell-on_session_start-note") == next(iter(shell.list()))
     assert shell.find("audit-log") is None
@@ -30,13 +30,13 @@ def test_a_source_of_the_configuration_has_the_hooks_that_stand_there_and_no_oth
 async def test_a_new_shell_hook_is_there_when_the_sources_are_gone_through_again(tmp_path: Path) -> None:
     yard = workshop.Home(tmp_path)
     async with yard.serving(HookRegistry()) as service:
-        await service.follow(list_hermes_sources(Home(tmp_path)))
+        await service.follow(list_hermes_sources(Home(tmp_path), {}))
         assert await service.status() == []
         (tmp_path / "config.yaml").write_text("hooks: {pre_tool_call: [{command: ./block.sh}]}\n")
-        await service.follow(list_hermes_sources(Home(tmp_path)))
+        await service.follow(list_hermes_sources(Home(tmp_path), {}))
         assert [(one.name, one.state) for one in await service.status()] == [("shell-pre_tool_call-block", "pending")]
         (tmp_path / "config.yaml").write_text("hooks: {}\n")
-        await service.follow(list_hermes_sources(Home(tmp_path)))
+        await service.follow(list_hermes_sources(Home(tmp_path), {}))
         assert await service.status() == []
 
 

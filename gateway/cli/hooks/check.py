@@ -13,7 +13,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.requirements import find_missing_needs
+from gateway.hooks.folders.readiness import find_missing_needs
 from gateway.hooks.folders.sources import HookVersion
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding

@@ -16,8 +16,8 @@ from gateway.cli.hooks.list import call_hooks
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError, NotRunning
-from gateway.hooks.folders.manifest_reader import read_manifest
-from gateway.hooks.folders.requirements import list_missing_packages
+from gateway.hooks.folders.manifest import read_manifest
+from gateway.hooks.folders.readiness import list_missing_packages
 
 
 def run(args: argparse.Namespace, home: Home) -> int:

@@ -10,8 +10,7 @@ from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.rights import HookRights
-from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookStats, describe_outcome
 from gateway.hooks.patterns import EventSelector
@@ -25,7 +24,7 @@ class HookCalls:
     """`decide` and `observe` are what the registry calls; `use` says of which version."""
 
     def __init__(self, name: str, services: HookServices, process: HookProcess, rights: HookRights) -> None:
-        self.record = HookStats(services.clean)
+        self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
         self._name = name
         self._services = services
@@ -118,7 +117,7 @@ class HookCalls:
         return failure
 
     def tell(self, event: str, reason: str) -> None:
-        self._services.registry.emit(event, hook=self._name, reason=self._services.clean(reason))
+        self._services.registry.emit(event, hook=self._name, reason=self._services.redact(reason))
 
 
 def _failure_from(error: Exception) -> HookFailed:

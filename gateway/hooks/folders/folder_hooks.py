@@ -1,17 +1,18 @@
-"""The folder hooks of a gateway: found, started, watched, and spoken about.
+"""The folder hooks of a gateway, as the gateway and its commands see them: served, listed, tried, switched.
 
     async with FolderHooks(registry, fork_server, engine, settings, environment).running(sources, grant) as hooks:
         for status in await hooks.status():
             print(status.name, status.state, status.reason)
 
-Up to `hooks.eager` hooks are started at once, in the background; further ones at their first event. What is told
-before a hook is up waits for it. Listing and checking never import a handler.
+Up to `hooks.eager` hooks are started at once, in the background; further ones at their first event. An event
+that comes before a hook is up waits for it. Listing and checking never import a handler.
 """
 
 import difflib
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -20,21 +21,59 @@ import anyio.lowlevel
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
-from gateway.events import Pause, outcome_to_dict
 from gateway.hooks.folders.dead_letters import DeadLetters, subject_token_of
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.plugin_tools import PluginTools
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
-from gateway.hooks.folders.status import build_status
-from gateway.hooks.folders.trial import HookTrial, as_plain, make_event, run_trials, verb_of
+from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.process_handle import read_memory
+from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.protocol import CallMeta, PluginContents
+
+SESSION_FIELDS = ("platform", "chat_id", "thread_id", "user_id")
+
+
+class PluginTools:
+    """`hooks`: the folder hooks that there are now, by name."""
+
+    def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]]) -> None:
+        self._hooks = hooks
+
+    def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
+        """Of those that are up, in the order of their names."""
+        for _, hook in sorted(self._hooks().items()):
+            if hook.is_up and hook.process.targets and hook.current and hook.current.manifest:
+                yield hook, hook.process.targets.offers
+
+    async def use(self, name: str, target: str, fields: Mapping[str, Any], timeout: float) -> Any:
+        """Call `tool:<name>` or `command:<name>` of this plugin. HookError when it fails or is gone."""
+        hook, begun = self._hooks().get(name), time.perf_counter()
+        if hook is None:
+            raise HookError(f"the plugin {name} is gone")
+        try:
+            wire = await hook.process.get_wire(timeout)
+            with hook.process.using(wire):
+                meta = CallMeta(decides=True, target=target, session=_session_from(fields))
+                answer = await wire.call(target, fields, meta, timeout)
+        except HookFailed as failed:
+            hook.calls.record.failed(target, time.perf_counter() - begun, failed)
+            raise
+        hook.calls.record.answered(target, time.perf_counter() - begun, "ok")
+        return answer.result
+
+
+def _session_from(fields: Mapping[str, Any]) -> dict[str, str]:
+    found = {name.upper(): str(fields[name]) for name in SESSION_FIELDS if fields.get(name) is not None}
+    found |= {"KEY": str(fields.get("session_key") or ""), "ID": str(fields.get("session_id") or "")}
+    return found
 
 
 class FolderHooks:
@@ -119,8 +158,8 @@ class FolderHooks:
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        keys = await self._services.grant(name, "store.keys", {}, "")
-        return {key: await self._services.grant(name, "store.get", {"key": key}, "") for key in keys or ()}
+        keys = await self._services.serve_request(name, "store.keys", {}, "")
+        return {key: await self._services.serve_request(name, "store.get", {"key": key}, "") for key in keys or ()}
 
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
@@ -162,22 +201,9 @@ class FolderHooks:
         hook = self._hook(name)
         if hook.current is None or hook.current.manifest is None or hook.process.state in ("broken", "disabled"):
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
-        told, begun = make_event(event, fields), time.perf_counter()
-        before, verb, result, error, traceback = dict(told), verb_of(hook.current.manifest, event), None, "", ""
-        try:
-            if verb == "intercept":
-                result = as_plain(await hook.calls.decide(told))
-            else:
-                await hook.calls.deliver(event, told)
-        except Pause as pause:
-            result = outcome_to_dict(pause)
-        except HookFailed as failed:
-            error, traceback = str(failed), failed.traceback
-        changed = {field: value for field, value in told.items() if before.get(field, ...) != value}
-        seconds = time.perf_counter() - begun
-        return HookTrial(
-            event=event, verb=verb, seconds=seconds, result=result, changed=changed, error=error, traceback=traceback
-        )
+        sample, verb = make_event(event, fields), verb_of(hook.current.manifest, event)
+        call = partial(hook.calls.decide, sample) if verb == "intercept" else partial(hook.calls.deliver, event, sample)
+        return await try_call(verb, sample, call)
 
     async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[HookTrial]:
         """Run it in a process of its own against samples of all that it subscribes to, or this one event.
@@ -232,3 +258,95 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     for name, hook in hooks.items():
         folders.setdefault(hook.label or name, []).append(name)
     return folders
+
+
+def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
+    """`owed`: how many events the journal still holds for it; `dead`: how many it could not be told of."""
+    latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
+    assert latest
+    manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
+    pid, memory, hangs = _process_facts(hook)
+    return HookStatus(
+        name=hook.name,
+        label=manifest.name,
+        description=manifest.description,
+        version=manifest.version,
+        origin=latest.source.origin,
+        path=str(latest.path),
+        state=_state(hook),
+        reason=_reason(hook),
+        wire=manifest.wire,
+        events=manifest.events,
+        intercepts=manifest.intercepts,
+        order=manifest.order,
+        on_error=manifest.on_error,
+        delivery=manifest.delivery,
+        schedule=manifest.schedule,
+        hermes=manifest.hermes,
+        found=manifest.found,
+        findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
+        offers=_list_offers(hook),
+        digest=current.digest if current else "",
+        loaded_at=hook.process.loaded_at,
+        restarts=hook.process.restarts,
+        last_fired=record.last_fired,
+        calls=record.calls,
+        failures=record.failures,
+        skipped=record.skipped,
+        queued=hook.subscription.queued,
+        owed=owed,
+        dropped=hook.subscription.dropped,
+        dead=dead,
+        p50=record.percentile(50),
+        p95=record.percentile(95),
+        breaker=breaker.state,
+        breaker_opens_in=round(breaker.remaining, 1),
+        last_error=record.last_error,
+        traces=tuple(record.traces),
+        pid=pid,
+        memory=memory,
+        hangs=hangs,
+    )
+
+
+def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:
+    said = f"warning: {', '.join(namesakes)} is also called {hook.label!r}; all run, give each its own `name`"
+    return [f"{hook.name}/HOOK.yaml: {said}"] if namesakes else []
+
+
+def _list_offers(hook: FolderHook) -> tuple[str, ...]:
+    targets = hook.process.targets
+    if targets is None:
+        return ()
+    offers = targets.offers
+    return (
+        *(f"/{one.name}" for one in offers.commands),
+        *(f"tool {one.name}" for one in offers.tools),
+        *(f"skill {hook.name}:{one.name}" for one in offers.skills),
+    )
+
+
+def _state(hook: FolderHook) -> HookState:
+    state = hook.process.state
+    tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
+    return "tripped" if tripped else state
+
+
+def _reason(hook: FolderHook) -> str:
+    breaker, error = hook.calls.breaker, hook.calls.record.last_error
+    if error is None or _state(hook) != "tripped":
+        return hook.process.reason
+    again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
+    return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
+
+
+def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
+    """The process it runs in, its memory in bytes, and where it last hung."""
+    wire = hook.process.wire
+    if isinstance(wire, WorkerHandle):
+        facts = wire.facts()
+        return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs
+    if isinstance(wire, LastingProgram):
+        memory = read_memory(wire.pid)
+        return wire.pid, memory.private if memory else 0, ""
+    return 0, 0, ""

@@ -27,8 +27,8 @@ class SourceSet:
 
     def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
         self.sources = list(sources)
-        self.switches = HookSwitches(services.surroundings.state)
-        self._cache = InspectionCache(services.surroundings.state)
+        self.switches = HookSwitches(services.environment.state)
+        self._cache = InspectionCache(services.environment.state)
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:

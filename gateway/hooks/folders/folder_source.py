@@ -24,8 +24,8 @@ from gateway.hooks.folders.manifest import (
     ParsedManifest,
     find_misnamed_manifest,
     label_of,
+    read_manifest,
 )
-from gateway.hooks.folders.manifest_reader import read_manifest
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -244,7 +244,7 @@ async def _open_remote(manifest: Manifest, services: HookServices) -> Wire:
     key = None
     if manifest.secret_env:
         try:
-            key = key_of(services.surroundings.environ.get(manifest.secret_env, ""))
+            key = key_of(services.environment.environ.get(manifest.secret_env, ""))
         except ValueError as error:
             raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
     spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local=True)
@@ -264,7 +264,7 @@ def program_spec_of(
         command=manifest.command,
         folder=folder,
         log=log,
-        env=services.surroundings.environ_of(manifest),
+        env=services.environment.environ_of(manifest),
         options=version.options,
         is_guard=manifest.on_error == "deny",
         memory=services.settings.memory,
@@ -275,14 +275,14 @@ def worker_spec_of(
     version: HookVersion, manifest: Manifest, services: HookServices, plugin: Mapping[str, Any] | None = None
 ) -> WorkerSpec:
     """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest."""
-    packages = services.surroundings.packages_of(manifest.folder)
+    packages = services.environment.packages_of(manifest.folder)
     return WorkerSpec(
         name=manifest.folder,
         handler=str(version.path / manifest.entry),
-        env=services.surroundings.environ_of(manifest),
+        env=services.environment.environ_of(manifest),
         options=version.options,
         path=(str(packages),) if packages.is_dir() else (),
-        modules=services.surroundings.modules,
+        modules=services.environment.modules,
         memory=services.settings.memory,
         plugin=plugin,
         label=manifest.name if manifest.hermes else "",

@@ -104,7 +104,7 @@ class HookProcess:
         self._is_over = False
 
     def enter(self, state: HookState, reason: str = "") -> None:
-        self.state, self.reason = state, self._services.clean(reason)
+        self.state, self.reason = state, self._services.redact(reason)
         if state not in ("starting", "waiting"):
             self._settled.set()
         elif self._settled.is_set():
@@ -126,7 +126,7 @@ class HookProcess:
             HookError: there is no new wire, and the old one, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
-            log_file = self._services.surroundings.log_of(self._name)
+            log_file = self._services.environment.log_of(self._name)
             wire = await version.source.open_wire(version, self._services, serve, log_file)
         if self._scope.cancelled_caught:
             return None

@@ -1,13 +1,14 @@
 """Whether a hook may and can run now, and if not, why: everything that is known without running it."""
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 
 from gateway.hooks.folders.manifest import Guard, Manifest
-from gateway.hooks.folders.requirements import find_missing_needs
+from gateway.hooks.folders.requirements import describe_missing_package
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
@@ -94,7 +95,37 @@ def _check_needs(
     must_be_trusted = services.settings.trust == "pinned" or version.source.needs_trust
     if must_be_trusted and not switches.is_trusted(version.name, version.digest):
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.name}"
-    around = services.surroundings
+    around = services.environment
     own = (str(around.packages_of(version.name)),) if manifest.needs_python else ()
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, (*own, *around.packages)))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
+
+
+def find_missing_needs(
+    manifest: Manifest,
+    environ: Mapping[str, str],
+    platforms: Collection[str],
+    packages: Sequence[str],
+) -> Iterator[str]:
+    """Yields what is not there, each as a sentence with its remedy.
+
+    `environ` is what the hook would see, `packages` the folders in which its interpreter looks for packages.
+    """
+    for name in manifest.needs_bins:
+        if shutil.which(name, path=environ.get("PATH")) is None:
+            yield f"the program {name} is not on the PATH; install it"
+    wanted = (*manifest.needs_env, *((manifest.secret_env,) if manifest.secret_env else ()))
+    for name in dict.fromkeys(wanted):
+        if not environ.get(name):
+            yield f"the environment variable {name} is not set; put it into .env"
+    for text in manifest.needs_python:
+        if reason := describe_missing_package(text, packages):
+            yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
+    if manifest.needs_platforms and not set(manifest.needs_platforms) & set(platforms):
+        names = " or ".join(manifest.needs_platforms)
+        yield f"no platform {names} is configured; run: hermes-gateway setup"
+
+
+def list_missing_packages(manifest: Manifest, packages: Sequence[str]) -> list[str]:
+    """Returns the packages of `requires.python`, as written there, that are in none of these folders."""
+    return [text for text in manifest.needs_python if describe_missing_package(text, packages)]

@@ -1,15 +1,12 @@
-"""What a hook needs before it can work, and whether it is there: programs, environment, Python packages, platforms."""
+"""Which Python packages a hook requires, and whether they are there."""
 
 import functools
 import importlib
 import re
-import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-
-from gateway.hooks.folders.manifest import Manifest
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -37,37 +34,7 @@ def parse_requirement(text: str) -> "Requirement":
     return requirement
 
 
-def find_missing_needs(
-    manifest: Manifest,
-    environ: Mapping[str, str],
-    platforms: Collection[str],
-    packages: Sequence[str],
-) -> Iterator[str]:
-    """Yields what is not there, each as a sentence with its remedy.
-
-    `environ` is what the hook would see, `packages` the folders in which its interpreter looks for packages.
-    """
-    for name in manifest.needs_bins:
-        if shutil.which(name, path=environ.get("PATH")) is None:
-            yield f"the program {name} is not on the PATH; install it"
-    wanted = (*manifest.needs_env, *((manifest.secret_env,) if manifest.secret_env else ()))
-    for name in dict.fromkeys(wanted):
-        if not environ.get(name):
-            yield f"the environment variable {name} is not set; put it into .env"
-    for text in manifest.needs_python:
-        if reason := _describe_missing_package(text, packages):
-            yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
-    if manifest.needs_platforms and not set(manifest.needs_platforms) & set(platforms):
-        names = " or ".join(manifest.needs_platforms)
-        yield f"no platform {names} is configured; run: hermes-gateway setup"
-
-
-def list_missing_packages(manifest: Manifest, packages: Sequence[str]) -> list[str]:
-    """Returns the packages of `requires.python`, as written there, that are in none of these folders."""
-    return [text for text in manifest.needs_python if _describe_missing_package(text, packages)]
-
-
-def _describe_missing_package(text: str, packages: Sequence[str]) -> str:
+def describe_missing_package(text: str, packages: Sequence[str]) -> str:
     requirement = parse_requirement(text)
     version = next(
         (found for place in packages if (found := _find_installed_version(requirement.name, Path(place)))), ""

@@ -1,5 +1,9 @@
-"""What every folder hook is given: the settings, the surroundings, and the parts of the gateway that serve it."""
+"""What every folder hook is given: the settings, its environment, the parts of the gateway that serve it, and rights.
 
+What one hook may ask of the gateway is what its manifest `uses`, and it asks with the cause that it acts for.
+"""
+
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +13,15 @@ from anyio.abc import TaskGroup
 
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
+from gateway.errors import HookError
+from gateway.events import Event
+from gateway.events.catalogue import get_event_spec
+from gateway.hooks.cause import Cause, use_cause
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.wire import Capability
 from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
@@ -71,20 +80,59 @@ class HookServices:
     """
 
     settings: HooksSettings
-    surroundings: HookEnvironment
+    environment: HookEnvironment
     registry: HookRegistry
     fork_server: ForkServerClient
     engine: Engine | None
     durable: DurableDelivery | None  # where there is a journal
-    grant: RequestServer
+    serve_request: RequestServer
     tasks: TaskGroup
 
-    def clean(self, said: str) -> str:
+    def redact(self, said: str) -> str:
         """What a hook says of itself, as others may see it."""
-        return self.surroundings.redactor.clean(said)
+        return self.environment.redactor.clean(said)
 
     def settings_of(self, name: str) -> HookOverrides:
         return self.settings.each.get(name, HookOverrides())
 
     def options_of(self, manifest: Manifest) -> dict[str, Any]:
         return {**manifest.options, **self.settings_of(manifest.folder).options}
+
+
+ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
+MAX_CAUSES = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
+
+
+class HookRights:
+    def __init__(self, name: str, services: HookServices) -> None:
+        self._name = name
+        self._services = services
+        self._causes: OrderedDict[str, Cause | None] = OrderedDict()
+
+    def remember(self, event: Event) -> None:
+        """It gets this event now, and what it does because of that has the same cause."""
+        self._causes[str(event.get("id", ""))] = self._services.registry.current_cause()
+        while len(self._causes) > MAX_CAUSES:
+            self._causes.popitem(last=False)
+
+    def make_capability(self, manifest: Manifest) -> Capability:
+        """What answers the requests of a hook with this manifest."""
+
+        async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
+            right = verb.partition(".")[0]
+            if right not in manifest.uses and right != ALWAYS_ALLOWED:
+                raise HookError(f"{self._name} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
+            with use_cause(self._causes.get(during)):
+                if verb == "emit":
+                    return self._emit(params)
+                return await self._services.serve_request(self._name, verb, params, during)
+
+        return serve
+
+    def _emit(self, params: dict[str, Any]) -> None:
+        name, fields = params.get("name"), params.get("fields", {})
+        if not isinstance(name, str) or not name or not isinstance(fields, dict):
+            raise HookError("emit takes the name of an event and its fields")
+        if get_event_spec(name) is not None:
+            raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
+        self._services.registry.emit(name, **{str(field): value for field, value in fields.items()})

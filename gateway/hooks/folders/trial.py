@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ async def run_trials(
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
         asked.append({"verb": verb, **params})
         return (
-            await services.grant(manifest.folder, verb, params, "")
+            await services.serve_request(manifest.folder, verb, params, "")
             if verb in READ_ONLY_VERBS
             else make_answer(verb, params)
         )
@@ -89,41 +89,44 @@ async def _run_trial(
 ) -> HookTrial:
     manifest = version.manifest
     assert manifest
-    before, targets, verb = dict(event), HandlerTargets(wire).of(event.name), verb_of(manifest, event.name)
-    heard, begun = len(_read_log(log)), time.perf_counter()
+    targets, verb, printed = HandlerTargets(wire).of(event.name), verb_of(manifest, event.name), len(_read_log(log))
+
+    async def call() -> Any:
+        if verb == "observe":
+            return await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout)
+        answer = await ask_handlers(wire, targets, event, manifest.decide_timeout)
+        answer = version.source.read_answer(manifest, answer)
+        outcome_from(answer)  # what means nothing is an error
+        return answer
+
     asked.clear()
+    trial = await try_call(verb, event, call)
+    await anyio.sleep(OUTPUT_DELAY)
+    output = _read_log(log)[printed:].decode("utf-8", "replace")
+    return msgspec.structs.replace(trial, output=output, asked=tuple(asked))
+
+
+async def try_call(verb: str, event: Event, call: Callable[[], Awaitable[Any]]) -> HookTrial:
+    """What comes of this event when `call` gives it to the hook."""
+    before, begun = dict(event), time.perf_counter()
     result, error, traceback = None, "", ""
     try:
-        if verb == "intercept":
-            result = await ask_handlers(wire, targets, event, manifest.decide_timeout)
-            result = version.source.read_answer(manifest, result)
-            outcome_from(result)
-        else:
-            await notify_handlers(wire, targets, event.name, event, manifest.observe_timeout)
+        result = await call()
     except Pause as pause:
-        result = outcome_to_dict(pause)
+        result = pause
     except HookFailed as failed:
         error, traceback = str(failed), failed.traceback
     except (TypeError, ValueError) as wrong:
         error = str(wrong)
-    seconds = time.perf_counter() - begun
-    await anyio.sleep(OUTPUT_DELAY)
     return HookTrial(
         event=event.name,
         verb=verb,
-        seconds=seconds,
-        result=as_plain(result),
+        seconds=time.perf_counter() - begun,
+        result=outcome_to_dict(result) if isinstance(result, (*OUTCOMES, Pause)) else result,
         changed={field: value for field, value in event.items() if before.get(field, ...) != value},
         error=error,
         traceback=traceback,
-        output=_read_log(log)[heard:].decode("utf-8", "replace"),
-        asked=tuple(asked),
     )
-
-
-def as_plain(result: Any) -> Any:
-    """An interceptor's answer as plain data."""
-    return outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
 
 
 def _read_log(log: Path) -> bytes:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gateway.hooks.folders.folder_source import FolderSource
-from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.manifest import read_manifest
 from gateway.hooks.folders.sources import HookVersion
 
 EVENTS = "events: [agent:end]\n"

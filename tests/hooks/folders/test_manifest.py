@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import HookError
-from gateway.hooks.folders.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestKeys, ParsedManifest
-from gateway.hooks.folders.manifest_reader import read_manifest
+from gateway.hooks.folders.manifest import (
+    MANIFEST_FILE,
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    ManifestKeys,
+    ParsedManifest,
+    read_manifest,
+)
 from gateway.yaml_source import Finding
 
 SAMPLES = Path(__file__).parents[3] / "sample_hooks"

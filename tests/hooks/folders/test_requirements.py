@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.requirements import find_missing_needs, list_missing_packages, parse_requirement
+from gateway.hooks.folders.readiness import find_missing_needs, list_missing_packages
+from gateway.hooks.folders.requirements import parse_requirement
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Home:
         except FileNotFoundError:
             return ""
 
-    def surroundings(self, **environ: str) -> HookEnvironment:
+    def environment(self, **environ: str) -> HookEnvironment:
         return HookEnvironment(
             environ={"PATH": os.environ["PATH"], "HOME": str(self.root), **environ},
             home=self.root,
@@ -119,7 +119,7 @@ class Home:
         ]
         async with ForkServerClient(SETTINGS) as fork_server, registry:
             service = FolderHooks(
-                registry, fork_server, engine, settings or HooksSettings(), self.surroundings(**environ)
+                registry, fork_server, engine, settings or HooksSettings(), self.environment(**environ)
             )
             async with service.running(sources, self.grant):
                 with anyio.fail_after(15):
