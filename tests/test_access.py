@@ -9,6 +9,8 @@ from gateway.access.access_control import MOST_PEOPLE
 from gateway.messages import Address, ChatType, Message
 
 RULES = AccessRules(
+    "ignore",
+    30,
     owners={"terminal": frozenset({"owner"})},
     admins={"net": frozenset({"1"})},
     users={"net": frozenset({"2"})},
@@ -46,12 +48,12 @@ def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> 
 
 
 def test_with_no_rules_nobody_may_speak() -> None:
-    assert AccessControl(AccessRules()).scope(message("net", "1")) is None
+    assert AccessControl(AccessRules("ignore", 30)).scope(message("net", "1")) is None
 
 
 def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_like() -> None:
     now = [0.0]
-    access = AccessControl(AccessRules(owners=RULES.owners, users=RULES.users, rate=2), clock=lambda: now[0])
+    access = AccessControl(AccessRules("ignore", 2, owners=RULES.owners, users=RULES.users), clock=lambda: now[0])
     person, owner = message("net", "2"), message("terminal", "owner")
     assert [access.is_too_fast(person, "user") for _ in range(3)] == [False, False, True]
     assert not any(access.is_too_fast(owner, "owner") for _ in range(100))
@@ -70,7 +72,7 @@ def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
 
 def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
     now = [0.0]
-    access = AccessControl(AccessRules(rate=0), clock=lambda: now[0])
+    access = AccessControl(AccessRules("ignore", 0), clock=lambda: now[0])
     for number in range(MOST_PEOPLE + 1):
         crowd = message("net", str(number))
         assert access.is_too_fast(crowd, "user")
@@ -81,7 +83,7 @@ def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
 
 
 def test_a_role_lets_speak_in_groups_alone() -> None:
-    access = AccessControl(AccessRules(roles={"net": frozenset({"7"})}))
+    access = AccessControl(AccessRules("ignore", 30, roles={"net": frozenset({"7"})}))
     in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})
     assert access.scope(in_group) == "user"
     assert access.scope(replace(in_group, address=Address("net", "9", "dm"))) is None

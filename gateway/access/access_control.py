@@ -24,6 +24,8 @@ INTERNAL = "internal"  # the platform of work that no chat asked for; no network
 class AccessRules:
     """Per platform, the ids that may speak. `everybody` lists platforms that are open, as a person wrote it."""
 
+    strangers: Literal["pair", "ignore"]
+    rate: int  # messages a minute, for one person
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
     admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
     users: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -31,9 +33,7 @@ class AccessRules:
     chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
     everybody: frozenset[str] = frozenset()
-    strangers: Literal["pair", "ignore"] = "ignore"
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
-    rate: int = 30  # messages a minute, for one person
 
 
 @dataclass(slots=True)

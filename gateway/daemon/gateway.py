@@ -29,14 +29,17 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control.server import ControlServer, Verb
 from gateway.daemon import hooks
-from gateway.daemon.access_rules import access_rules_from
-from gateway.daemon.agent_hooks import add_agent_hooks
 from gateway.daemon.agents import Agents
 from gateway.daemon.alerts import Alerts
-from gateway.daemon.mcp_specs import mcp_specs_from
+from gateway.daemon.part_settings import (
+    access_rules_from,
+    add_agent_hooks,
+    build_setup_info,
+    lane_settings_from,
+    mcp_specs_from,
+)
 from gateway.daemon.parts import Part, serve_from
 from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
-from gateway.daemon.setup_info import build_setup_info
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
@@ -49,12 +52,12 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
+from gateway.lanes import Lanes, RunTurn, interrupt_on_text
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.schedule import Scheduler
-from gateway.sessions import KeyRules, ResetPolicy, Session, SessionRepository
+from gateway.sessions import KeyRules, Session, SessionRepository
 from gateway.sessions.retention import Retention, RetentionLimits
 from gateway.sessions.search import SessionSearch
 
@@ -202,14 +205,9 @@ class Gateway:
         )
 
     def _build_lanes(self, run_turn: RunTurn) -> Lanes:
-        sessions = self.settings.sessions
-        limits = LaneSettings(
-            turns=sessions.turns,
-            turns_per_person=sessions.turns_per_person,
-            reset=ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at),
-            interrupts=lambda session, message: (
-                self.settings.sessions.busy == "interrupt" and interrupt_on_text(session, message)
-            ),
+        limits = lane_settings_from(
+            self.settings.sessions,
+            lambda session, message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(session, message),
         )
         return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME)
 

@@ -1,16 +1,20 @@
 """What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gateway import __version__
-from gateway.daemon import agent_hooks, hooks, mcp_specs
+from gateway.agent.mcp import McpServers
+from gateway.config.settings import Settings
+from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.platforms import why_not_served
 from gateway.engine import EngineHealth
+from gateway.hooks.folders.stats import HookStatus
 
 STATM = Path("/proc/self/statm")
 
@@ -39,8 +43,8 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "attention": [
             *list_gateway_problems(gateway),
             *await hooks.list_hook_problems(gateway.folder_hooks),
-            *agent_hooks.check_agent_hooks(gateway.settings, await gateway.folder_hooks.status()),
-            *mcp_specs.list_server_problems(gateway.tool_servers),
+            *check_agent_hooks(gateway.settings, await gateway.folder_hooks.status()),
+            *list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],
     }
@@ -69,6 +73,22 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
         *(f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list" for one in asking),
         *filter(None, [gateway.trouble, gateway.retention.trouble]),
     ]
+
+
+def check_agent_hooks(settings: Settings, found: Iterable[HookStatus]) -> list[str]:
+    """Agents whose hooks are none."""
+    names = {status.name for status in found}
+    return [
+        f"agents.{agent}.hooks names {name!r}, and there is no hook of that name: see `hermes-gateway hooks list`"
+        for agent, own in settings.agents.items()
+        for name in own.hooks
+        if name not in names
+    ]
+
+
+def list_server_problems(servers: McpServers) -> list[str]:
+    """Which of them somebody should look at."""
+    return [f"tool server {one.spec.name}: {one.reason}" for one in servers.servers.values() if one.state == "down"]
 
 
 def read_memory_kb() -> int:

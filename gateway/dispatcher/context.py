@@ -15,7 +15,7 @@ from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Message
 from gateway.outbox import Outbox
-from gateway.sessions import DEFAULT_RULES, KeyRules, Session, SessionRepository
+from gateway.sessions import KeyRules, Session, SessionRepository
 
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
@@ -50,9 +50,9 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     model: str = ""
     provider: str = ""
     base_url: str = ""
-    reset: str = "none"
-    idle_minutes: int = 1440
-    daily_at: int = 4
+    reset: str = ""
+    idle_minutes: int = 0
+    daily_at: int = 0
 
     def home_of(self, platform: str = "") -> PlatformInfo | None:
         """The network whose home channel is meant: of this name, or the first that is served and has one."""
@@ -85,8 +85,8 @@ class DispatcherContext:
     commands: CommandTable
     choose: ChooseAgent
     reports: GatewayReports
+    keys: KeyRules
     run_id: str  # of this process: the next one has another
-    keys: KeyRules = DEFAULT_RULES
     on_skill: OnSkillChange = list_no_tools
     too_old: float = math.inf  # seconds after which a message that waited is not answered any more
 

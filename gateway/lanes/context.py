@@ -1,7 +1,7 @@
 """What all lanes of a node share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
@@ -60,8 +60,9 @@ class LaneSettings:
     them. While `backlog` sessions have something to do, no further message is taken: the networks keep it.
     """
 
-    turns: int = 16
-    turns_per_person: int = 4
+    turns: int
+    turns_per_person: int
+    reset: ResetPolicy
     folded: int = 10
     attempts: int = 3
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
@@ -72,7 +73,6 @@ class LaneSettings:
     lease: float = 10.0
     ack_wait: float = 30.0
     apology: str = APOLOGY
-    reset: ResetPolicy = field(default_factory=ResetPolicy)
     joins: JoinsMessage = is_same_person_continuing
     interrupts: InterruptsTurn = never_interrupt
     buried: OnBuried = ignore_buried

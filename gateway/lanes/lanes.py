@@ -49,12 +49,11 @@ class Lanes:
         engine: Engine,
         sessions: SessionRepository,
         work: RunTurn,
-        settings: LaneSettings | None = None,
+        settings: LaneSettings,
         *,
         node: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        settings = settings or LaneSettings()
         slots = Slots(settings.turns, settings.turns_per_person)
         node = node or uuid.uuid4().hex
         self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())

@@ -3,13 +3,12 @@
 What only some need is imported from its module: `transitions`, `removal`, `export`, `search`, `retention`.
 """
 
-from gateway.sessions.keys import DEFAULT_RULES, KeyRules, make_session_id, platform_of, session_key_of
+from gateway.sessions.keys import KeyRules, make_session_id, platform_of, session_key_of
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import OpenTurn, Session, apply_record, fold_record
 from gateway.sessions.transitions import ResetPolicy, SessionSwitch, get_reset_reason, session_switch_of
 
 __all__ = [
-    "DEFAULT_RULES",
     "KeyRules",
     "OpenTurn",
     "ResetPolicy",

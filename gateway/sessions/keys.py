@@ -12,17 +12,14 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 @dataclass(frozen=True, slots=True)
 class KeyRules:
-    """The rules of sharing a session in a chat of many: by default nobody in a group, everybody in a thread."""
+    """The rules of sharing a session in a chat of many: everybody does, or each person has one of their own."""
 
     agent: str = "main"
-    per_user_in_groups: bool = True
+    per_user_in_groups: bool = False
     per_user_in_threads: bool = False
 
 
-DEFAULT_RULES = KeyRules()
-
-
-def session_key_of(message: Message, rules: KeyRules = DEFAULT_RULES) -> str:
+def session_key_of(message: Message, rules: KeyRules) -> str:
     """The key of the session that a message goes to.
 
     A session that the sender names is a key of its own on the sender's platform; a whole key (`agent:...`) is taken

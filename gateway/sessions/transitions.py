@@ -135,9 +135,9 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
 class ResetPolicy:
     """`idle` minutes without a word, or the first message after the hour `at_hour` of a day; `none`: never."""
 
-    mode: ResetMode = "none"
-    idle_minutes: int = 1440
-    at_hour: int = 4
+    mode: ResetMode
+    idle_minutes: int
+    at_hour: int
     zone: tzinfo | None = None  # None: the machine's
 
 

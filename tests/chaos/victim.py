@@ -17,12 +17,13 @@ import anyio
 
 from gateway import records
 from gateway.engine import Engine, NewRecord, open_sqlite
-from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
+from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.messages import Address, Message, Reply
 from gateway.outbox import Outbox, OutboxSettings
 from gateway.sessions import SessionRepository
 from gateway.transcript import Entry, ToolCall
 from tests.audit import audit
+from tests.spine import lane_settings
 
 CURSOR = "gw.cur.net.bot"
 SIZE = 12
@@ -127,7 +128,7 @@ async def answer_questions(lanes: Lanes, sessions: SessionRepository, conversati
 async def live(folder: Path, messages: int, conversations: int) -> None:
     async with await open_sqlite(folder / "journal.db") as engine:
         sessions = SessionRepository(engine, summary_every=20)
-        lanes = Lanes(engine, sessions, Mind(folder / "effects"), LaneSettings(lease=1.0, folded=1))
+        lanes = Lanes(engine, sessions, Mind(folder / "effects"), lane_settings(lease=1.0, folded=1))
         outbox = Outbox(engine, OutboxSettings())
         async with anyio.create_task_group() as tasks:
             await tasks.start(outbox.serve_platform, Net(folder / "shown"))

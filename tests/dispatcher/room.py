@@ -17,9 +17,9 @@ from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
-from gateway.sessions import SessionRepository
+from gateway.sessions import KeyRules, SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
-from tests.spine import until
+from tests.spine import lane_settings, until
 
 ROOM = Address("net", "room")
 KEY = "agent:main:net:dm:room"
@@ -113,20 +113,22 @@ async def chat(
     deliveries = ReplyHooks(hooks, lambda: workspace)
     outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
     sessions = SessionRepository(engine)
+    admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(AccessRules(admins={"net": frozenset({"1"})}, users={"net": frozenset({"7", "8"})})),
+        access=AccessControl(AccessRules("ignore", 30, admins=admins, users=users)),
         commands=CommandTable(BUILT_IN),
         reports=GatewayReports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
+        keys=KeyRules(per_user_in_groups=True),
         run_id="this run",
         **({"choose": lambda message, session: agent} | house_facts),
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work: make(work, lanes or LaneSettings()), tasks)
+        dispatcher = Dispatcher(house, lambda work: make(work, lanes or lane_settings()), tasks)
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(outbox.serve_platform, net)
         yield Chat(hooks, net, house, dispatcher)

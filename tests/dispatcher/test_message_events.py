@@ -82,7 +82,7 @@ async def test_a_hook_that_asks_about_one_of_several_gets_its_answer_for_that_on
 
 async def test_a_code_is_approved_in_direct_messages_alone() -> None:
     async with chat() as room:
-        rules = AccessRules(admins={"net": frozenset({"1"})})
+        rules = AccessRules("ignore", 30, admins={"net": frozenset({"1"})})
         room.house.access.rules = AccessControl(rules).rules
         group = Address("net", "room2", "group")
         told = await room.write("/pairing approve ABCDEFGH", user="1", address=group)

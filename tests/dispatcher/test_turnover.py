@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.lanes import LaneSettings, interrupt_on_text
+from gateway.lanes import interrupt_on_text
 from gateway.sessions import ResetPolicy
 from tests.dispatcher.room import KEY, Chat, chat
-from tests.spine import until
+from tests.spine import lane_settings, until
 
 
 async def contents(room: Chat) -> list[str]:
@@ -13,7 +13,7 @@ async def contents(room: Chat) -> list[str]:
 
 
 async def test_after_a_silence_a_new_session_begins_and_both_are_told() -> None:
-    silence = LaneSettings(reset=ResetPolicy("idle", idle_minutes=0))
+    silence = lane_settings(reset=ResetPolicy("idle", 0, 4))
     async with chat("first", "second", lanes=silence) as room:
         await room.write("one")
         await room.hear()
@@ -57,7 +57,7 @@ async def test_a_sessions_model_is_its_own_and_goes_back_to_the_default() -> Non
 @pytest.mark.parametrize("command", ["/title Tea", "/model small", "/sessions"])
 async def test_where_words_interrupt_a_command_waits_all_the_same(command: str) -> None:
     slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": 0.04}]}
-    async with chat(slow, lanes=LaneSettings(interrupts=interrupt_on_text)) as room:
+    async with chat(slow, lanes=lane_settings(interrupts=interrupt_on_text)) as room:
         await room.write("slow")
         await until(lambda: room.dispatcher.lanes.running == 1)
         await room.write(command)
@@ -69,7 +69,7 @@ async def test_where_words_interrupt_a_command_waits_all_the_same(command: str) 
 async def test_where_words_interrupt_they_do() -> None:
     slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": 10.0}]}
     quick = {"user": "never mind", "answers": [{"text": "all right"}]}
-    async with chat(slow, quick, lanes=LaneSettings(interrupts=interrupt_on_text)) as room:
+    async with chat(slow, quick, lanes=lane_settings(interrupts=interrupt_on_text)) as room:
         await room.write("slow")
         await room.when("agent:start")
         await room.write("never mind")

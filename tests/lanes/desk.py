@@ -13,9 +13,9 @@ from gateway.lanes import LaneResult, Lanes, LaneSettings, LaneTurn
 from gateway.messages import Reply
 from gateway.sessions import Session, SessionRepository
 from gateway.transcript import Entry
-from tests.spine import key, message, until
+from tests.spine import key, lane_settings, message, until
 
-QUICK = LaneSettings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)
+QUICK = lane_settings(pauses=(0.001,), grace=0.1, release=0.1, lease=0.3)
 
 
 def echo(turn: LaneTurn, prefix: str = "re ") -> LaneResult:

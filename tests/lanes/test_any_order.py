@@ -94,15 +94,15 @@ class World:
 
     async def say(self, chat: str, text: str) -> None:
         self.count += 1
-        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work)
+        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work, QUICK)
         await lanes.accept(message(f"{text} {self.count}", chat), key(chat))
 
     async def stop(self, chat: str) -> None:
-        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work)
+        lanes = Lanes(self.engine, SessionRepository(self.engine), self.work, QUICK)
         await lanes.interrupt(key(chat))
 
     async def answer(self, chat: str) -> None:
-        await Lanes(self.engine, SessionRepository(self.engine), self.work).answer(key(chat), "q", "yes")
+        await Lanes(self.engine, SessionRepository(self.engine), self.work, QUICK).answer(key(chat), "q", "yes")
 
     async def reset(self, chat: str) -> None:
         sessions = SessionRepository(self.engine)

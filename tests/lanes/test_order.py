@@ -213,7 +213,7 @@ async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) 
 
 
 async def test_a_session_that_was_idle_too_long_begins_anew_and_the_turn_is_told(engine: Engine) -> None:
-    clock, settings = SetClock(), replace(QUICK, reset=ResetPolicy("idle", idle_minutes=60))
+    clock, settings = SetClock(), replace(QUICK, reset=ResetPolicy("idle", 60, 4))
     async with served(engine, settings=settings, clock=clock) as desk:
         first = await desk.answered(await desk.say("a"))
         clock.now += 3599

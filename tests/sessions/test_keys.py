@@ -28,14 +28,14 @@ def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "
     ],
 )
 def test_a_message_goes_to_the_session_that_hermes_would_choose(message: Message, key: str) -> None:
-    assert session_key_of(message) == key
+    assert session_key_of(message, KeyRules(per_user_in_groups=True)) == key
     assert platform_of(key) in ("net", "other")
 
 
 def test_a_group_may_share_one_session_and_a_thread_may_have_one_a_person() -> None:
-    shared = KeyRules(per_user_in_groups=False)
+    shared = KeyRules()
     assert session_key_of(at("group"), shared) == "agent:main:net:group:42"
-    private = KeyRules(agent="night", per_user_in_threads=True)
+    private = KeyRules(agent="night", per_user_in_groups=True, per_user_in_threads=True)
     assert session_key_of(at("thread", "9"), private) == "agent:night:net:thread:42:9:u7"
 
 

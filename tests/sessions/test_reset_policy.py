@@ -33,17 +33,17 @@ def last_spoken(text: str) -> Session:
 def test_the_next_message_begins_a_new_session_when_it_is_time(
     mode: str, last: str, now: str, reason: str | None
 ) -> None:
-    assert get_reset_reason(last_spoken(last), ResetPolicy(mode, zone=UTC), at(now)) == reason  # type: ignore[arg-type]
+    assert get_reset_reason(last_spoken(last), ResetPolicy(mode, 1440, 4, UTC), at(now)) == reason  # type: ignore[arg-type]
 
 
 def test_the_day_begins_by_the_clock_of_the_place() -> None:
-    tokyo = ResetPolicy("daily", zone=ZoneInfo("Asia/Tokyo"))
+    tokyo = ResetPolicy("daily", 1440, 4, ZoneInfo("Asia/Tokyo"))
     assert get_reset_reason(last_spoken("2026-01-01T18:00"), tokyo, at("2026-01-01T18:59")) is None
     assert get_reset_reason(last_spoken("2026-01-01T18:00"), tokyo, at("2026-01-01T19:00")) == "daily"
 
 
 def test_a_turn_that_is_open_is_never_cut_and_what_never_began_cannot_end() -> None:
-    policy, now = ResetPolicy("idle", zone=UTC), at("2027-01-01T00:00")
+    policy, now = ResetPolicy("idle", 1440, 4, UTC), at("2027-01-01T00:00")
     waiting = replace(last_spoken("2026-01-01T00:00"), turn=OpenTurn("t", 1, 1, 1))
     assert get_reset_reason(waiting, policy, now) is None
     assert get_reset_reason(Session("k"), policy, now) is None

@@ -1,0 +1,110 @@
+"""From the settings to what the parts are given, each in the part's own terms."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.access import AccessRules
+from gateway.adapters.terminal import OWNER, PLATFORM
+from gateway.agent.mcp import McpSpec
+from gateway.config.home import Home
+from gateway.config.platform_settings import PlatformSettings
+from gateway.config.providers import PROVIDERS
+from gateway.config.settings import (
+    AccessSettings,
+    AllPlatformSettings,
+    HookOverrides,
+    HooksSettings,
+    PlatformIds,
+    SessionSettings,
+    Settings,
+)
+from gateway.daemon.platforms import why_not_served
+from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.lanes import LaneSettings
+from gateway.lanes.context import InterruptsTurn
+from gateway.sessions import ResetPolicy
+
+
+def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:
+    """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
+    return AccessRules(
+        owners={**ids_by_platform(access.owners), PLATFORM: frozenset({OWNER})},
+        admins=ids_by_platform(access.admins),
+        users=ids_by_platform(access.users),
+        group_users=ids_by_platform(access.group_users),
+        chats=ids_by_platform(access.chats),
+        roles={name: frozenset(found) for name, found in list_allowed_roles(platforms)},
+        everybody=frozenset(access.everybody),
+        strangers=access.strangers,
+        user_commands=None if access.user_commands is None else frozenset(access.user_commands),
+        rate=access.rate,
+    )
+
+
+def list_allowed_roles(platforms: AllPlatformSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Of the networks that know roles."""
+    for name in platforms.__struct_fields__:
+        if found := getattr(getattr(platforms, name), "allowed_roles", ()):
+            yield name, found
+
+
+def ids_by_platform(ids: PlatformIds) -> Mapping[str, frozenset[str]]:
+    named = msgspec.structs.asdict(ids)
+    everywhere = named.pop("all")
+    return {network: frozenset((*found, *everywhere)) for network, found in named.items()}
+
+
+def lane_settings_from(sessions: SessionSettings, interrupts: InterruptsTurn) -> LaneSettings:
+    reset = ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at)
+    return LaneSettings(sessions.turns, sessions.turns_per_person, reset, interrupts=interrupts)
+
+
+def mcp_specs_from(settings: Settings, home: Home) -> Iterator[McpSpec]:
+    """Those that are switched on."""
+    for name, server in settings.mcp_servers.items():
+        if server.enabled:
+            yield McpSpec(
+                name,
+                command=server.command,
+                args=server.args,
+                env={key: secret.reveal() for key, secret in server.env.items()},
+                folder=home.root,
+                url=server.url,
+                headers={key: secret.reveal() for key, secret in server.headers.items()},
+                tools=server.tools,
+                timeout=server.timeout,
+                output_limit=settings.tools.output_limit,
+            )
+
+
+def add_agent_hooks(settings: Settings) -> HooksSettings:
+    """The settings of hooks, with what the agents say of theirs."""
+    each = dict(settings.hooks.each)
+    for agent, own in settings.agents.items():
+        for name in own.hooks:
+            before = each.get(name, HookOverrides())
+            enabled = True if before.enabled is None else before.enabled
+            each[name] = replace(before, enabled=enabled, agents=tuple(dict.fromkeys((*before.agents, agent))))
+    return replace(settings.hooks, each=each)
+
+
+def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
+    """Without any secret."""
+    platforms, model, sessions = settings.platforms, settings.model, settings.sessions
+    offer = PROVIDERS.get(model.provider)
+    return GatewayFacts(
+        home=str(home.root),
+        networks=tuple(_build_platform_info(name, getattr(platforms, name)) for name in platforms.__struct_fields__),
+        model=model.name or model.provider,
+        provider=model.provider,
+        base_url=model.base_url or (offer.base_url if offer else ""),
+        reset=sessions.reset,
+        idle_minutes=round(sessions.idle / 60),
+        daily_at=sessions.daily_at,
+    )
+
+
+def _build_platform_info(name: str, network: PlatformSettings) -> PlatformInfo:
+    return PlatformInfo(name, not why_not_served(network), network.home_channel, network.home_channel_name)
