@@ -21,6 +21,8 @@ HOOK_FOLDERS = ("hooks_builtin/", "sample_hooks/")
 BUILT = ("gateway/", *HOOK_FOLDERS)
 
 MOST_LINES = 600
+FEWEST_LINES = 40
+MOST_FOLDERS = 3
 MOST_LINES_A_FUNCTION = 60
 MOST_METHODS = 15
 MOST_ARGUMENTS = 7
@@ -48,6 +50,21 @@ for network, spec in load_settings_schema().platforms.items():
 CROWDED = {
     ("gateway/engine/interface.py", "Engine"): "the journal's contract",
     ("gateway/testing/memory_engine.py", "MemoryEngine"): "fills the contract",
+}
+# Files (or folders of files) that are short, and why they stand by themselves.
+SHORT = {
+    "gateway/adapters/discord/setup.py": "its network's row of `setup`",
+    "gateway/adapters/shared/": "what is alike in all networks, a noun each",
+    "gateway/adapters/slack/emoji.py": "a table",
+    "gateway/adapters/slack/settings.py": "loaded with the settings, before any library",
+    "gateway/adapters/slack/setup.py": "its network's row of `setup`",
+    "gateway/adapters/telegram/setup.py": "its network's row of `setup`",
+    "gateway/agent/libraries.py": "the only one that may load what models and tools need",
+    "gateway/cli/hooks/control.py": "a file is a verb that one types",
+    "gateway/cli/stop.py": "a file is a verb that one types",
+    "gateway/config/providers.py": "a table that the agent and the command line read too",
+    "gateway/hermes/shim/": "each stands in for one module of Hermes",
+    "gateway/logs/text.py": "what --help loads: no more than that",
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {
@@ -118,6 +135,22 @@ def is_under(path: str, places: tuple[str, ...]) -> bool:
 def long_files(source: Source) -> Iterator[str]:
     if (count := len(source.text.splitlines())) > MOST_LINES:
         yield f"{source.path}: {count} lines; split it by noun"
+
+
+def short_files(source: Source) -> Iterator[str]:
+    """Whoever opens a file wants to find something in it. A package's face and an entry point are free."""
+    is_face = Path(source.path).stem.startswith("__")
+    if (count := len(source.text.splitlines())) < FEWEST_LINES and not is_face and not reason_to_be_short(source.path):
+        yield f"{source.path}: {count} lines; it belongs to a neighbour, or SHORT says why not"
+
+
+def reason_to_be_short(path: str) -> str:
+    return next((reason for place, reason in SHORT.items() if path.startswith(place)), "")
+
+
+def deep_folders(source: Source) -> Iterator[str]:
+    if len(Path(source.path).parents) - 1 > MOST_FOLDERS:
+        yield f"{source.path}: more than {MOST_FOLDERS} folders deep"
 
 
 def long_functions(source: Source) -> Iterator[str]:
@@ -240,6 +273,8 @@ def loose_ends(source: Source) -> Iterator[str]:
 
 RULES: list[tuple[Rule, tuple[str, ...], str, str]] = [
     (long_files, (*BUILT, "tests/", "bench/"), "gateway/a.py", "x = 1\n" * 601),
+    (short_files, ("gateway/",), "gateway/a.py", '"""Little."""\nx = 1\n'),
+    (deep_folders, ("gateway/",), "gateway/a/b/c/d.py", ""),
     (long_functions, (*BUILT, "tests/", "bench/"), "gateway/a.py", "def f():\n" + "    x = 1\n" * 60),
     (crowded_classes, BUILT, "gateway/a.py", "class A:\n" + "".join(f"  def m{i}(self): ...\n" for i in range(16))),
     (crowded_classes, BUILT, "gateway/a.py", "class A:\n  def __init__(self, a, b, c, d, *, e, f, g, h): ...\n"),
@@ -292,6 +327,9 @@ def test_every_exception_to_a_rule_is_still_needed() -> None:
         assert name in {module.split(".")[0] for module in late}, path
     for path, crowded in CROWDED:
         assert crowded in {node.name for node in by_path[path].classes()}, path
+    for place in SHORT:
+        there = [source for path, source in by_path.items() if path.startswith(place)]
+        assert any(len(source.text.splitlines()) < FEWEST_LINES for source in there), place
     for path in LOADED_BY_NAME:
         assert "import_module" in by_path[path].text, path
 

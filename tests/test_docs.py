@@ -1,6 +1,7 @@
 """The documentation is true: what it shows runs, where it points is something, and what there is has its heading."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,16 @@ def test_every_setting_event_and_command_is_listed(listed: str) -> None:
     path = ROOT / listed
     is_current = path.is_file() and path.read_text("utf-8") == page(listed)
     assert is_current, f"{listed} is not what there is; ./x reference writes it anew"
+
+
+def test_the_picture_of_the_floors_is_what_the_imports_are_held_to() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    block = re.search(r"^## The floors$.*?```text\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    shown = [re.split(r"  +", line)[0] for line in block[1].splitlines()] if block else []
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0][
+        "layers"
+    ]
+    assert shown == [layer.replace("(", "").replace(")", "") for layer in layers]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)

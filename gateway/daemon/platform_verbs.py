@@ -12,7 +12,6 @@ import msgspec
 from gateway import records
 from gateway.control.server import AnswerParams, Verb, as_verb
 from gateway.daemon.gateway import Gateway
-from gateway.daemon.part_settings import build_setup_info
 from gateway.daemon.platforms import steer_platform
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
