@@ -1,8 +1,9 @@
 """What the tests of sessions, lanes and outbox have in common: a journal on each engine, messages, and how to wait."""
 
+import inspect
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -70,14 +71,14 @@ async def change_session(
             return await sessions.append(session, change(session))
 
 
-async def until(is_so: Callable[[], bool | Awaitable[bool]], what: str = "it") -> None:
-    """Wait for a condition; a deadline that passes fails the test."""
-    deadline = time.monotonic() + LIMIT
+async def until(is_so: Callable[[], Any], what: str = "it", limit: float = LIMIT) -> None:
+    """Wait for a condition, which may be asked for with await; a deadline that passes fails the test."""
+    deadline = time.monotonic() + limit
     while True:
         answer = is_so()
-        if answer if isinstance(answer, bool) else await answer:
+        if (await answer) if inspect.isawaitable(answer) else answer:
             return
-        assert time.monotonic() < deadline, f"{what} did not come about within {LIMIT} s"
+        assert time.monotonic() < deadline, f"{what} did not come about within {limit:g} s"
         await anyio.sleep(GLANCE)
 
 

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.hooks import HookRegistry
 from gateway.hooks.mailbox import CAPACITY
-
-
-async def until(condition) -> None:
-    with anyio.fail_after(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.001)
+from tests.spine import until
 
 
 async def test_the_order_is_kept_for_each_observer_sync_and_async() -> None:

@@ -9,12 +9,7 @@ import anyio
 import pytest
 
 from gateway.hooks import Deny, End, HookRegistry
-
-
-async def until(condition) -> None:
-    with anyio.fail_after(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.001)
+from tests.spine import until
 
 
 @pytest.mark.row("EDG-39")

@@ -14,6 +14,7 @@ from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.client import make_tool_name
 from gateway.agent.tools import choose_sources
 from gateway.errors import AgentError
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -74,12 +75,6 @@ def sources(servers):
 
 def lines(notes):
     return notes.read_text().splitlines() if notes.exists() else []
-
-
-async def until(condition):
-    with anyio.fail_after(10):
-        while not condition():  # noqa: ASYNC110 - another process makes it true
-            await anyio.sleep(0.01)
 
 
 async def until_tools(server):

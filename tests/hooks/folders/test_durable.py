@@ -24,7 +24,8 @@ from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import Patterns
 from gateway.records import event_subject_of
 from gateway.testing.memory_engine import MemoryEngine
-from tests.hooks.folders.workshop import Home, comes, hook_of, until
+from tests.hooks.folders.workshop import Home, hook_of
+from tests.spine import until
 
 DURABLE = "events: ['my:*']\ndelivery: durable\n"
 
@@ -85,7 +86,7 @@ async def test_what_fails_is_tried_again_and_then_a_dead_letter(home: Home) -> N
         for n in (1, 2, 3):
             registry.emit("my:event", n=n)
         await until(lambda: sorted(numbers(home)) == [1, 2, 2, 2, 3])
-        await comes(lambda: service.dead_letters.list("keeps"))
+        await until(lambda: service.dead_letters.list("keeps"))
         (letter,) = await service.dead_letters.list()
         assert (letter.hook, letter.event, letter.attempts, letter.fields["n"]) == ("keeps", "my:event", 3, 2)
         assert "ValueError: 3" in letter.reason
@@ -101,7 +102,7 @@ async def test_a_dead_letter_is_delivered_again_under_its_first_key(home: Home) 
     folder = home.plant("keeps", DURABLE, source + "    raise ValueError\n")
     async with served(home, MemoryEngine()) as (registry, service):
         registry.emit("my:event", n=1)
-        await comes(service.dead_letters.list)
+        await until(service.dead_letters.list)
         found = await service.dead_letters.list()
         (folder / "handler.py").write_text(source)
         before = hook_of(service, "keeps").process.loaded_at
@@ -127,7 +128,7 @@ async def test_dead_letters_are_thrown_away_one_by_one_or_all(home: Home) -> Non
         async def are_there() -> bool:
             return len(await service.dead_letters.list()) == 3
 
-        await comes(are_there)
+        await until(are_there)
         found = await service.dead_letters.list()
         await service.dead_letters.prune(found[1].number)
         assert [letter.number for letter in await service.dead_letters.list()] == [found[0].number, found[2].number]
@@ -165,7 +166,7 @@ async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(hom
         async def are_owed() -> bool:
             return await engine.depth(subject_token_of("keeps")) == 2
 
-        await comes(are_owed)
+        await until(are_owed)
         folder.rename(home.root / "away")
         await until(lambda: not registry.wants("my:event"))
         assert await engine.depth(subject_token_of("keeps")) == 2

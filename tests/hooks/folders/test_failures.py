@@ -12,7 +12,8 @@ from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.breaker import Breaker
-from tests.hooks.folders.workshop import Home, Yard, comes, hook_of, until
+from tests.hooks.folders.workshop import Home, Yard, hook_of
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -165,7 +166,7 @@ async def test_an_observer_that_hangs_or_dies_delays_nobody(yard: Yard) -> None:
     begun = time.perf_counter()
     yard.registry.emit("my:event", n=1)
     assert time.perf_counter() - begun < 0.05
-    await until(lambda: yard.seen("well") == [["1", "my:event", 1]], 2)
+    await until(lambda: yard.seen("well") == [["1", "my:event", 1]], limit=2)
 
 
 async def test_a_worker_that_dies_is_started_again_and_what_waited_is_told(yard: Yard) -> None:
@@ -266,7 +267,7 @@ async def test_one_that_ran_out_of_memory_gets_a_fresh_process(home: Home) -> No
         before = (await service.info("eats")).pid
         assert (await registry.run("my:event", n=1000))["n"] == 1000
         await registry.run("my:event", n=1_000_000_000)
-        await comes(is_another)
+        await until(is_another)
         assert (await registry.run("my:event", n=5))["n"] == 5
 
 

@@ -8,7 +8,8 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.errors import HookError
 from gateway.events import Deny, Pause
 from gateway.hooks import HookRegistry
-from tests.hooks.folders.workshop import Home, Yard, comes, until
+from tests.hooks.folders.workshop import Home, Yard
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -119,7 +120,7 @@ async def test_a_command_and_a_one_shot_program_are_hooks_as_well(yard: Yard) ->
     async def is_let_through() -> bool:
         return (await yard.registry.run("b:event")).outcome is None
 
-    await comes(is_let_through)
+    await until(is_let_through)
 
 
 async def test_a_handler_may_run_inside_where_the_configuration_says_so(home: Home) -> None:

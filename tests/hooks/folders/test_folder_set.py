@@ -13,7 +13,8 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from tests.hooks.folders.workshop import Home, Yard, comes, until
+from tests.hooks.folders.workshop import Home, Yard
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 
@@ -206,14 +207,14 @@ async def test_a_thousand_folders_at_once_come_and_go_and_the_loop_goes_on(home:
     async with home.serving(registry, settings=HooksSettings(eager=2)) as service, anyio.create_task_group() as tasks:
         tasks.start_soon(note_lags, lags)
         await anyio.to_thread.run_sync(lambda: [home.plant(f"h{n}", *plain) for n in range(1000)])
-        await comes(lambda: are_there(service, 1000), 20)
+        await until(lambda: are_there(service, 1000), limit=20)
         states = [status.state for status in await service.status()]
         assert states.count("loaded") <= 2
         assert set(states) <= {"loaded", "registered"}
         for n in range(0, 1000, 2):
             shutil.rmtree(home.hooks / f"h{n}")
             await anyio.lowlevel.checkpoint()
-        await comes(lambda: are_there(service, 500), 20)
+        await until(lambda: are_there(service, 500), limit=20)
         tasks.cancel_scope.cancel()
     assert lags.own < 0.4
     assert lags.all < 3

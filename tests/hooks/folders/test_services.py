@@ -7,7 +7,8 @@ import pytest
 
 from gateway.config.settings import HooksSettings
 from gateway.hooks import HookRegistry
-from tests.hooks.folders.workshop import Home, Yard, hook_of, until
+from tests.hooks.folders.workshop import Home, Yard, hook_of
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 

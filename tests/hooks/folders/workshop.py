@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,6 @@ def handle(event_type, context):
     with FILE.open("a") as file:
         file.write(json.dumps(["{version}", event_type, context.get("n")]) + "\\n")
 """
-
-
-async def until(what: Callable[[], Any], seconds: float = 10) -> None:
-    with anyio.fail_after(seconds):
-        while not what():  # noqa: ASYNC110 - what other processes do sets no event of ours
-            await anyio.sleep(0.005)
-
-
-async def comes(what: Callable[[], Awaitable[Any]], seconds: float = 10) -> None:
-    with anyio.fail_after(seconds):
-        while not await what():  # noqa: ASYNC110 - what other processes do sets no event of ours
-            await anyio.sleep(0.005)
 
 
 def hook_of(service: FolderHooks, name: str) -> FolderHook:

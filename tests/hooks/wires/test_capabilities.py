@@ -7,7 +7,8 @@ import pytest
 
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
-from tests.hooks.wires.workshop import Make, until
+from tests.hooks.wires.workshop import Make
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 

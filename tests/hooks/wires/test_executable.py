@@ -14,7 +14,8 @@ from gateway.errors import HookError
 from gateway.hooks.wires.program import LastingProgram, ProgramSpec
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
-from tests.hooks.wires.workshop import command, is_alive, until
+from tests.hooks.wires.workshop import command, is_alive
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 DECIDES = CallMeta(decides=True)

@@ -17,7 +17,8 @@ from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.process_tree import find_descendants
 from gateway.worker.protocol import NICE, CallMeta, ForkServerSettings
-from tests.hooks.wires.workshop import SETTINGS, Make, until, worker_spec
+from tests.hooks.wires.workshop import SETTINGS, Make, worker_spec
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,8 @@ import pytest
 from gateway.hooks.wires.program import OneshotProgram, ProgramSpec
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
-from tests.hooks.wires.workshop import command, is_alive, until
+from tests.hooks.wires.workshop import command, is_alive
+from tests.spine import until
 
 pytestmark = pytest.mark.process
 DECIDES = CallMeta(decides=True)

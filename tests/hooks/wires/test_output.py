@@ -9,7 +9,8 @@ import anyio.to_thread
 import pytest
 
 from gateway.hooks.wires.output import BURST, MAX_FILE_BYTES, HookOutput
-from tests.hooks.wires.workshop import lines_of, until
+from tests.hooks.wires.workshop import lines_of
+from tests.spine import until
 
 
 @pytest.fixture

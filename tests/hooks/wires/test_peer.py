@@ -14,7 +14,7 @@ from gateway.hooks.wires import codec
 from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.peer import MAX_OPEN_REQUESTS, MAX_UNREAD_BYTES, Peer
 from gateway.hooks.wires.wire import HookFailed
-from tests.hooks.wires.workshop import until
+from tests.spine import until
 
 
 @dataclass

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from gateway.hooks.wires.program import ProgramSpec
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import ForkServerSettings, WorkerSpec
@@ -21,13 +19,6 @@ def worker_spec(handler: Path, **more: Any) -> WorkerSpec:
     """A hook with nothing around it but what is given."""
     nothing = {"env": {}, "options": {}, "path": (), "modules": {}, "memory": MEMORY, "plugin": None, "label": ""}
     return WorkerSpec(**{"name": "x", "handler": str(handler), **nothing, **more})
-
-
-async def until(condition: Callable[[], object], limit: float = 5) -> None:
-    """Wait for what nobody tells of."""
-    with anyio.fail_after(limit):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await anyio.sleep(0.002)
 
 
 def lines_of(log: Path) -> list[str]:
