@@ -29,22 +29,22 @@ def run(args: argparse.Namespace, home: Home) -> int:
         print_note(f"checking {args.file} ...")
         old = restore_backup(Path(args.file), home.journal)
         remove_search_index(home.search)
-        said = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
+        text = f"{home.journal} is now what {args.file} holds" + (f"; the old one is {old}" if old else "")
         facts: dict[str, object] = {"journal": str(home.journal), "replaced": str(old) if old else None}
     elif args.verb == "verify":
         path = Path(args.file) if args.file else home.journal
         found = verify_journal(path)
-        said, facts = f"{path} is whole: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
+        text, facts = f"{path} is whole: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
     else:
         path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         print_note(f"copying {home.journal} ...")
         found = create_backup(home.journal, path)
-        said, facts = f"{path}: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
+        text, facts = f"{path}: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
     if args.json:
         show_json(facts)
     else:
-        print(said)
+        print(text)
     return int(ExitCode.OK)
 
 

@@ -39,16 +39,16 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
     """One message; its reply on stdout, and the exit code says whether it was answered."""
     with ControlClient(socket, timeout=None) as client:
         try:
-            said = client.call("chat.say", {"text": text, "session": session})
+            answer = client.call("chat.say", {"text": text, "session": session})
         except NotRunning:
             raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will stand in: hermes-gateway sessions list") from None
     if as_json:
-        show_json(said)
-    elif said["reply"]:
-        print(escape_text(said["reply"]) if sys.stdout.isatty() else said["reply"])
+        show_json(answer)
+    elif answer["reply"]:
+        print(escape_text(answer["reply"]) if sys.stdout.isatty() else answer["reply"])
     else:
-        print_note(f"({said['status']}, without a reply)")
-    return int(ExitCode.FAILED if said["status"] == "failed" else ExitCode.OK)
+        print_note(f"({answer['status']}, without a reply)")
+    return int(ExitCode.FAILED if answer["status"] == "failed" else ExitCode.OK)
 
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
@@ -71,7 +71,7 @@ class ChatScreen:
         self._shown = ""
         self.line = ""
 
-    def heard(self, method: str, params: Any) -> None:
+    def show_notification(self, method: str, params: Any) -> None:
         if method == "delta":
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
@@ -80,9 +80,9 @@ class ChatScreen:
         elif method == "reply":
             self._finish(params["text"])
 
-    def result(self, said: dict[str, Any]) -> None:
-        if said["status"] == "command":
-            self._finish(said["reply"])
+    def result(self, answer: dict[str, Any]) -> None:
+        if answer["status"] == "command":
+            self._finish(answer["reply"])
         elif self._shown:
             self._finish(self._shown)
 
@@ -110,7 +110,7 @@ class ChatConnection:
         with suppress(OSError, ValueError):  # we hung up, or the gateway did
             for message in self._client.messages():
                 if "method" in message:
-                    self._screen.heard(message["method"], message["params"])
+                    self._screen.show_notification(message["method"], message["params"])
                 else:
                     self._show_result(message)
                 self._changed()

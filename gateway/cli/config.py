@@ -102,8 +102,8 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
         show_json({"settings": data, **({"origins": origins} if with_origin else {})})
     elif with_origin:
         flat = dict(_flatten(data, section))
-        places = dict(_list_origins(configuration, data, section))
-        show_table(("setting", "value", "set by"), ((name, flat[name], places[name]) for name in flat))
+        origins = dict(_list_origins(configuration, data, section))
+        show_table(("setting", "value", "set by"), ((name, flat[name], origins[name]) for name in flat))
     elif isinstance(data, dict | list):
         print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
     else:

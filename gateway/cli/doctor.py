@@ -289,13 +289,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
         else:
             show_compatibility(home, rows)
         return int(ExitCode.OK)
-    who = read_target(home, get_process_environment())
-    found = {name: list(check(who)) for name, check in CHECKS.items()}
+    target = read_target(home, get_process_environment())
+    found = {name: list(check(target)) for name, check in CHECKS.items()}
     if args.json:
-        told = {name: [finding_to_json(finding) for finding in findings] for name, findings in found.items()}
-        show_json({"ok": not any(found.values()), "running": who.facts is not None, "checks": told})
+        shown = {name: [finding_to_json(finding) for finding in findings] for name, findings in found.items()}
+        show_json({"ok": not any(found.values()), "running": target.facts is not None, "checks": shown})
     else:
-        show_findings(found, is_running=who.facts is not None)
+        show_findings(found, is_running=target.facts is not None)
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 

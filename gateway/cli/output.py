@@ -29,10 +29,10 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: 
         print(apply_style(empty, "dim"))
         return
     widths = [max(map(count_columns, column)) for column in zip(headers, *cells, strict=True)]
-    room = _get_width(sys.stdout)
-    print(apply_style(_format_row(headers, widths, room), "bold"))
+    width = _get_width(sys.stdout)
+    print(apply_style(_format_row(headers, widths, width), "bold"))
     for row in cells:
-        print(_format_row(row, widths, room))
+        print(_format_row(row, widths, width))
 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:
@@ -113,19 +113,19 @@ def _count_columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _format_row(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
+def _format_row(cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
     line = "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    return line if room is None else _cut(line, room)
+    return line if width is None else _cut(line, width)
 
 
 def _pad(text: str, width: int) -> str:
     return text + " " * (width - count_columns(text))
 
 
-def _cut(line: str, room: int) -> str:
-    if count_columns(line) <= room:
+def _cut(line: str, width: int) -> str:
+    if count_columns(line) <= width:
         return line
-    while count_columns(line) > room - 1:
+    while count_columns(line) > width - 1:
         line = line[:-1]
     return line.rstrip() + "…"
 
@@ -145,13 +145,13 @@ TICK = 0.25
 def show_progress(what: str) -> Generator[None, None, None]:
     """On a terminal one line of stderr counts the seconds, and goes; elsewhere it is said once."""
     over = threading.Event()
-    teller = threading.Thread(target=_print_progress, args=(what, over), daemon=True)
-    teller.start()
+    thread = threading.Thread(target=_print_progress, args=(what, over), daemon=True)
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        thread.join()
 
 
 def _print_progress(what: str, over: threading.Event) -> None:

@@ -74,13 +74,13 @@ class ControlClient:
         self,
         method: str,
         params: dict[str, Any] | None = None,
-        heard: Callable[[str, Any], None] = lambda _method, _params: None,
+        on_notification: Callable[[str, Any], None] = lambda _method, _params: None,
     ) -> Any:
         """One request; notifications go to `heard`; the result is returned, an error raised."""
         request = self.start(method, params)
         for message in self.messages():
             if "method" in message:
-                heard(message["method"], message["params"])
+                on_notification(message["method"], message["params"])
             elif message.get("id") == request:
                 return result_from(message)
         raise NotRunning(f"the gateway went away while it answered `{method}`")

@@ -84,20 +84,20 @@ class PlatformVerbs:
         address = self._gateway.context.resolve_destination(asked.to, list_unserved_platforms(self._gateway))
         attachments = tuple(read_attachment(Path(path)) for path in asked.files)
         reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
-        heard = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
+        tail = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
         await self._gateway.outbox.post(reply)
         with anyio.move_on_after(asked.wait):
-            return {"state": "sent", "message_ids": await wait_until_sent(heard, reply.id)}
+            return {"state": "sent", "message_ids": await wait_until_sent(tail, reply.id)}
         return {"state": "owed", "message_ids": []}
 
 
-async def wait_until_sent(heard: AsyncIterator[Record], reply_id: str) -> list[str]:
+async def wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[str]:
     """The ids of what arrived.
 
     Raises:
         AdapterError: it was given up.
     """
-    async for record in heard:
+    async for record in tail:
         match records.decode(record.data):
             case records.SendSucceeded(last=True) as sent if sent.reply_id == reply_id:
                 return [one for part in sent.message_ids for one in part]

@@ -20,16 +20,16 @@ PAUSED_REASON = "paused"
 class PlatformPart:
     """One network that is switched on: its part, and how it fares."""
 
-    def __init__(self, name: str, settings: PlatformSettings, ground: AdapterContext) -> None:
+    def __init__(self, name: str, settings: PlatformSettings, context: AdapterContext) -> None:
         self.name = name
         self.part = Part(name, self._serve)
-        self.presence = Presence(name, ground.registry, self.part.up)
+        self.presence = Presence(name, context.registry, self.part.up)
         self.settings = settings
-        self._ground = ground
+        self._context = context
 
     async def _serve(self, _part: Part) -> None:
         module = await to_thread.run_sync(load_part, self.name, "adapter")
-        adapter: Adapter = module.ADAPTER(self.settings, self._ground)
+        adapter: Adapter = module.ADAPTER(self.settings, self._context)
         try:
             await adapter.serve(self.presence)
         except Exception as error:
@@ -40,9 +40,9 @@ class PlatformPart:
                 self.presence.down(PAUSED_REASON)
 
 
-def build_platforms(platforms: AllPlatformSettings, ground: AdapterContext) -> list[PlatformPart]:
+def build_platforms(platforms: AllPlatformSettings, context: AdapterContext) -> list[PlatformPart]:
     """The networks that are served."""
-    return [PlatformPart(name, getattr(platforms, name), ground) for name in list_enabled(platforms)]
+    return [PlatformPart(name, getattr(platforms, name), context) for name in list_enabled(platforms)]
 
 
 def list_enabled(platforms: AllPlatformSettings) -> list[str]:
@@ -58,15 +58,15 @@ def why_not_served(network: PlatformSettings) -> str:
     return f"no {' and no '.join(missing)}".replace("_", " ") if missing else ""
 
 
-def steer_platform(networks: Sequence[PlatformPart], verb: str, name: str) -> str:
+def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> str:
     """Pause, resume or restart one network, and no other; what was done, in words.
 
     Raises:
         AdapterError: there is no such network, or nothing of that kind can be done with it.
     """
-    network = next((one for one in networks if one.name == name), None)
+    network = next((one for one in platforms if one.name == name), None)
     if network is None:
-        there = ", ".join(one.name for one in networks)
+        there = ", ".join(one.name for one in platforms)
         raise AdapterError(
             f"there is no network {name!r} here; " + (f"there is {there}" if there else "none is served")
         )

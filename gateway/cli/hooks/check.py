@@ -34,9 +34,9 @@ class FolderCheck(NamedTuple):
 def run(args: argparse.Namespace, home: Home) -> int:
     checked = [check_folder(folder, home) for folder in find_folders(args.names, home)]
     if args.json:
-        told = {one.name: [*map(str, one.findings)] for one in checked}
+        findings = {one.name: [*map(str, one.findings)] for one in checked}
         lacking = {one.name: one.lacks for one in checked if one.lacks}
-        show_json({"ok": not any(one.is_wrong for one in checked), "hooks": told, "missing": lacking})
+        show_json({"ok": not any(one.is_wrong for one in checked), "hooks": findings, "missing": lacking})
     else:
         for one in checked:
             show_check(one)

@@ -76,8 +76,8 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
 
 def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
     """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
-    said = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
-    for finding in dict.fromkeys(said):
+    findings = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
+    for finding in dict.fromkeys(findings):
         print(apply_style(f"! {finding}", "yellow"))
 
 

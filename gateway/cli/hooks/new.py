@@ -119,8 +119,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:
     """Raises HookError with what was probably meant."""
     for name in (*events, *intercepts):
-        if meant := suggest_event(name):
-            raise HookError(f"no event is called {name!r}; did you mean {meant!r}?\nhermes-gateway events list")
+        if suggested := suggest_event(name):
+            raise HookError(f"no event is called {name!r}; did you mean {suggested!r}?\nhermes-gateway events list")
     for name in intercepts:
         known = find_points(name)
         if known and not any(one.outcomes or one.writable for one in known):

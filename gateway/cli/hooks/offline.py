@@ -46,10 +46,10 @@ def find_folder(name: str, home: Home, configuration: Configuration) -> HookVers
     """Raises HookError when there is no such hook."""
     path = Path(name).resolve()
     if is_path(name):
-        places: Sequence[Source] = (HermesFolderSource(path.parent, "path"),)
+        sources: Sequence[Source] = (HermesFolderSource(path.parent, "path"),)
     else:
-        places = list_sources(home, configuration)
-    folder = next((found for place in reversed(places) if (found := place.find(path.name))), None)
+        sources = list_sources(home, configuration)
+    folder = next((found for source in reversed(sources) if (found := source.find(path.name))), None)
     if folder is None:
         where = path if is_path(name) else home.hooks / name
         raise HookError(f"{where} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")

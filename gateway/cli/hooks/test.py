@@ -31,8 +31,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
 def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
     hook = call_hooks(home, "info", name=args.name)
     if args.event not in EventSelector([*hook["intercepts"], *hook["events"]]):
-        meant = suggest_event(args.event)
-        hint = f"; did you mean {meant}?" if meant else ""
+        suggested = suggest_event(args.event)
+        hint = f"; did you mean {suggested}?" if suggested else ""
         print_note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
     with show_progress(f"{args.name} has {args.event}"):
         return dict(call_hooks(home, "fire", name=args.name, event=args.event, payload=fields))
@@ -62,7 +62,7 @@ def show_trial(trial: dict[str, Any]) -> None:
     for line in shown:
         print(f"  {line}")
     for line in trial["output"].splitlines():
-        if not any(line.endswith(told) for told in shown):  # what it raised stands in its log too
+        if not any(line.endswith(line_shown) for line_shown in shown):  # what it raised stands in its log too
             print(f"  | {line}")
 
 

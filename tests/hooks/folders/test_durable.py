@@ -206,7 +206,7 @@ async def leave_a_dead_letter(home: Home) -> None:
     home.retries = ()
     async with started(home) as (registry, service):
         registry.emit("my:event", n=1)
-        await comes(service.dead_letters.list)
+        await until(service.dead_letters.list)
 
 
 @pytest.mark.process
