@@ -4,6 +4,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import hooks_builtin
 from gateway import records
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.control.server import Notify, Verb
+from gateway.control.server import Notify, Verb, as_verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
@@ -100,13 +101,8 @@ def build_hook_verbs(hooks: FolderHooks, engine: Engine) -> Mapping[str, Verb]:
     async def replayed(params: dict[str, Any], notify: Notify) -> Any:
         return await replay_events(hooks, engine, params, notify)
 
-    def serve(asked: HookVerb) -> Verb:
-        async def answer(params: dict[str, Any], _notify: Notify) -> Any:
-            return await asked(hooks, params)
-
-        return answer
-
-    return {"events.replay": replayed, **{f"hooks.{name}": serve(asked) for name, asked in HOOK_VERBS.items()}}
+    answers = {f"hooks.{name}": as_verb(partial(answer, hooks)) for name, answer in HOOK_VERBS.items()}
+    return {"events.replay": replayed, **answers}
 
 
 async def _list(hooks: FolderHooks, _params: dict[str, Any]) -> Any:
