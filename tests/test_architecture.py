@@ -53,6 +53,7 @@ CROWDED = {
 }
 # Files (or folders of files) that are short, and why they stand by themselves.
 SHORT = {
+    "gateway/adapters/discord/files.py": "files that people send: a network has its own way to fetch them",
     "gateway/adapters/discord/setup.py": "its network's row of `setup`",
     "gateway/adapters/shared/": "what is alike in all networks, a noun each",
     "gateway/adapters/slack/emoji.py": "a table",

@@ -16,7 +16,7 @@ from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
 from gateway.worker.context import HandlerCall, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
-from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.loader import Handlers
 from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta
 
@@ -43,7 +43,7 @@ class HandlerCalls:
         self._memory = memory
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
 
-    def begin(self, message: IncomingMessage) -> None:
+    def begin(self, message: WireMessage) -> None:
         """Never raises: whatever is wrong with a call is its answer."""
         try:
             call = HandlerCall(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.protocol import REQUEST_PREFIX
 
 POLL_MS = 100  # ms between two looks at an answer that another thread may have read
@@ -97,7 +97,7 @@ class GatewayRequests:
             for message in self._link.take_responses():
                 self.answer(message)
 
-    def answer(self, message: IncomingMessage) -> None:
+    def answer(self, message: WireMessage) -> None:
         future = self._open.pop(message.id, None) if isinstance(message.id, int) else None
         if future is None:
             return

@@ -59,7 +59,7 @@ class WireGuard:
         return found.st_dev, found.st_ino
 
 
-class IncomingMessage(msgspec.Struct):
+class WireMessage(msgspec.Struct):
     """One line of the daemon: a call, a notice, or the response to a request of ours."""
 
     id: int | str | None = None
@@ -86,7 +86,7 @@ def to_plain(value: Any) -> Any:
 
 
 encode = msgspec.json.Encoder(enc_hook=to_plain).encode
-_decode = msgspec.json.Decoder(IncomingMessage).decode
+_decode = msgspec.json.Decoder(WireMessage).decode
 
 
 class SignalGuard:
@@ -119,7 +119,7 @@ class WorkerLink:
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
         self._rest = bytearray()
-        self.arrived: list[IncomingMessage] = []  # read while writing; the loop takes it from here
+        self.arrived: list[WireMessage] = []  # read while writing; the loop takes it from here
         self.signal_guard = SignalGuard()
 
     def in_loop_thread(self) -> bool:
@@ -190,11 +190,11 @@ class WorkerLink:
             self.read()
             self._tell()
 
-    def take(self) -> list[IncomingMessage]:
+    def take(self) -> list[WireMessage]:
         taken, self.arrived = self.arrived, []
         return taken
 
-    def take_responses(self) -> list[IncomingMessage]:
+    def take_responses(self) -> list[WireMessage]:
         """The rest is left for the loop."""
         arrived = self.take()
         self.arrived = [message for message in arrived if message.method is not None]

@@ -35,7 +35,7 @@ from gateway.worker.confine import (
 )
 from gateway.worker.context import TurnMemory
 from gateway.worker.error_report import describe_error
-from gateway.worker.link import IncomingMessage, WorkerLink
+from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.loader import Handlers, load_handler
 from gateway.worker.protocol import IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
 
@@ -162,7 +162,7 @@ class Worker:
                 self._act(message)
             self._link.signal_guard.afterwards = None  # here no handler holds the loop
 
-    def _act(self, message: IncomingMessage) -> None:
+    def _act(self, message: WireMessage) -> None:
         match message.method:
             case None:
                 self._requests.answer(message)

@@ -1,0 +1,90 @@
+"""Commits say what they change and why; words come into the glossary in the open. Each rule is shown a sin first."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.test_names import OTHERS, VERBS, listed
+
+ROOT = Path(__file__).parent.parent
+GLOSSARY = "docs/glossary.md"
+SUBJECT = re.compile(r"[a-z0-9_./ -]+(, [a-z0-9_./ -]+)*: \S.*")
+MOST_CHARACTERS = 72
+
+
+@dataclass(frozen=True)
+class Commit:
+    id: str
+    subject: str
+    body: str
+
+
+def git(*args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else ""
+
+
+@pytest.fixture(scope="module")
+def commits() -> list[Commit]:
+    """Those since this file is there, itself included."""
+    first = git("log", "--diff-filter=A", "--format=%H", "--", "tests/test_history.py").split()
+    if not first or not git("cat-file", "-t", f"{first[-1]}^"):
+        pytest.skip("there is no history here, or not so much of it")
+    log = git("log", "--no-merges", "--format=%H%x00%s%x00%b%x01", f"{first[-1]}^..HEAD")
+    return [Commit(*(part.strip() for part in entry.split("\0"))) for entry in log.split("\1") if entry.strip()]
+
+
+def faults_of(commit: Commit) -> list[str]:
+    faults = []
+    if not SUBJECT.fullmatch(commit.subject):
+        faults.append("the subject is no `room: what`")
+    if len(commit.subject) > MOST_CHARACTERS:
+        faults.append(f"the subject has {len(commit.subject)} characters")
+    if not commit.body:
+        faults.append("the body does not say why")
+    return [f"{commit.id[:9]} {commit.subject}: {fault}" for fault in faults]
+
+
+def unsaid_words(commit: Commit, before: str, after: str) -> list[str]:
+    """Words that the list has now and the message does not have."""
+    new = {word for section in (VERBS, *OTHERS) for word in listed(after, section)}
+    new -= {word for section in (VERBS, *OTHERS) for word in listed(before, section)}
+    said = set(re.findall(r"[a-z0-9]+", commit.body.lower()))
+    return [f"{commit.id[:9]} adds {word!r} to the glossary and does not say why" for word in sorted(new - said)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "fault"),
+    [
+        ("A reason for a wait", "It was missing.", "room: what"),
+        ("lanes: " + "x" * 66, "It was missing.", "73 characters"),
+        ("lanes: a reason for a wait", "", "why"),
+    ],
+)
+def test_the_rule_sees_the_sin(subject: str, body: str, fault: str) -> None:
+    assert [fault in one for one in faults_of(Commit("0" * 40, subject, body))] == [True]
+
+
+def test_a_word_that_came_in_silently_is_seen() -> None:
+    before, after = "## Nouns\n\n- **all**: lane\n", "## Nouns\n\n- **all**: lane, track,\n  rail\n"
+    commit = Commit("0" * 40, "lanes: tracks", "A rail is no lane.")
+    assert unsaid_words(commit, before, after) == ["000000000 adds 'track' to the glossary and does not say why"]
+
+
+@pytest.mark.machine
+def test_every_commit_says_what_and_why(commits: list[Commit]) -> None:
+    assert [fault for commit in commits for fault in faults_of(commit)] == []
+
+
+@pytest.mark.machine
+def test_every_word_that_was_added_to_the_glossary_has_its_reason(commits: list[Commit]) -> None:
+    touching = git("log", "--format=%H", "--", GLOSSARY).split()
+    faults = []
+    for commit in (one for one in commits if one.id in touching):
+        before = git("show", f"{commit.id}^:{GLOSSARY}")
+        if listed(before, VERBS):  # the commit that brings the list names no words
+            faults += unsaid_words(commit, before, git("show", f"{commit.id}:{GLOSSARY}"))
+    assert faults == []
