@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict[str, Any] | None:
     """The object that it gets; None when it is not meant this time."""
-    kwargs = row.told(event)
+    kwargs = row.build_arguments(event)
     if kwargs is None:
         return None
     if matcher and row.name in _TOOL_NAMES and not re.fullmatch(matcher, str(kwargs.get("tool_name") or "")):
@@ -57,7 +57,9 @@ class ShellHookDialect:
         self._trusted = trusted
         self._stands = stands
 
-    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes | None:
+    def build_input(
+        self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
+    ) -> bytes | None:
         """HookFailed when somebody has edited it since it was trusted."""
         if self._row is None:
             return None
@@ -67,7 +69,9 @@ class ShellHookDialect:
             raise HookFailed(f"it was edited since it was trusted; {remedy}", kind="refused")
         return None if said is None else _encode(said)
 
-    def meant(self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]) -> HookAnswer:
+    def read_answer(
+        self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
+    ) -> HookAnswer:
         """What its end says. HookFailed when it failed and said nothing."""
         code, stdout, stderr = ended
         if code == BLOCKING_EXIT:
@@ -79,11 +83,11 @@ class ShellHookDialect:
                     f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died"
                 )
             answers = () if said is None else (said,)
-        if self._row is None or self._row.meant is None or not meta.decides or not answers:
+        if self._row is None or self._row.apply_results is None or not meta.decides or not answers:
             return HookAnswer()
         event = _make_event(name, fields, meta.answers or {})
         try:
-            outcome = self._row.meant(event, answers, set())
+            outcome = self._row.apply_results(event, answers, set())
         except Pause as pause:
             return HookAnswer(ask=pause.questions[0])
         changed = {field: value for field, value in event.items() if value is not fields.get(field)}

@@ -94,9 +94,9 @@ class HookServer:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1003})
         else:
-            await _send_response(send, *await self._answered(scope, receive))
+            await _send_response(send, *await self._answer_http(scope, receive))
 
-    async def _answered(self, scope: AsgiScope, receive: AsgiReceive) -> tuple[int, dict[str, str], bytes]:
+    async def _answer_http(self, scope: AsgiScope, receive: AsgiReceive) -> tuple[int, dict[str, str], bytes]:
         try:
             body = await self._body(scope, receive)
         except HttpRefusal as refused:
@@ -124,7 +124,7 @@ class HookServer:
         number = request.get("id") if isinstance(request, dict) else None
         wants_answer = not isinstance(request, dict) or "id" in request
         try:
-            result = await self._called(request)
+            result = await self._call_method(request)
         except JsonRpcError as fault:
             return _encode_error(number, fault) if wants_answer else None
         except Exception as error:  # a handler is foreign code: its caller is told, the server goes on
@@ -141,7 +141,7 @@ class HookServer:
         except (TypeError, ValueError, RecursionError, OverflowError) as error:
             return _encode_error(number, JsonRpcError(RAISED, f"the handler's answer is no JSON: {error}"))
 
-    async def _called(self, request: Any) -> Any:
+    async def _call_method(self, request: Any) -> Any:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
             raise JsonRpcError(NO_REQUEST, "a request is an object with a method")
         name, params, meta = request["method"], request.get("params", {}), request.get("meta", {})
@@ -151,12 +151,12 @@ class HookServer:
         if any(known == name for known, _ in self._handlers):
             return await self._run(name, params, answers)
         if name in sherma.METHOD_NAMES or not name:
-            return await self._translated(name, params)
+            return await self._call_sherma(name, params)
         if not any(_matches(pattern, name) for pattern, _ in self._handlers) and get_event_spec(name) is None:
             raise JsonRpcError(NO_METHOD, f"there is no handler for {name[:200]}")
         return await self._run(name, params, answers)
 
-    async def _translated(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    async def _call_sherma(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
         """A sherma client's call, answered by the handlers of our event; it can take changed fields, and no outcome."""
         method = sherma.find_method_by_name(name)
         if method is None:
@@ -189,7 +189,7 @@ class HookServer:
         return {field: value for field, value in event.items() if field not in params or params[field] != value} or None
 
     async def _body(self, scope: AsgiScope, receive: AsgiReceive) -> bytes:
-        """Raises Refused."""
+        """Raises HttpRefusal."""
         if scope["method"] != "POST":
             raise HttpRefusal(405, "hooks are called by POST", allow="POST")
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}

@@ -49,7 +49,7 @@ class HandlerCalls:
             call = HandlerCall(
                 message.method or "", message.params, _decode_meta(message.meta), self._hook.name, self._memory
             )
-            function = self._bound(call)
+            function = self._hook.handlers.bind(call.meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)
             return
@@ -61,16 +61,6 @@ class HandlerCalls:
         task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)
         self._open[message.id] = task
         task.add_done_callback(lambda task: self._ended(message.id, task))
-
-    def _bound(self, call: HandlerCall) -> Callable[[], Any]:
-        handlers, context, target = self._hook.handlers, call.context, call.meta.target
-        if target:
-            function = handlers.function(target)
-            return lambda: function(context)
-        handle = handlers.handle
-        if handle is None:
-            raise LookupError("the handler has no `handle`, only functions marked with @on")
-        return lambda: handle(context.name, context)
 
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:

@@ -127,19 +127,19 @@ class ForkRequests:
         self._text = bytearray(rest)
         return [json.loads(line) for line in lines]
 
-    def ends(self) -> WorkerDescriptors:
+    def take_descriptors(self) -> WorkerDescriptors:
         """The descriptors that came with the oldest request for a worker."""
         return WorkerDescriptors(*(self._descriptors.popleft() for _ in WorkerDescriptors._fields))
 
 
 class WorkerProcesses:
-    """The workers there are, each under its number, until it is reaped: for so long its pid is its own."""
+    """The workers by their numbers, until they are reaped: for so long nobody else gets the pid."""
 
     def __init__(self) -> None:
         self.pids: dict[int, int] = {}
 
-    def bury(self, pid: int) -> int | None:
-        """The number of the worker that this was, if it was one."""
+    def remove(self, pid: int) -> int | None:
+        """It has been reaped. Returns the number of the worker that it was, if it was one, and kills its group."""
         number = next((number for number, known in self.pids.items() if known == pid), None)
         if number is not None:
             del self.pids[number]
@@ -152,14 +152,14 @@ class WorkerProcesses:
         return any(pid not in alive for pid in find_children(os.getpid()))
 
     def kill_orphans(self) -> None:
-        """A living worker adopts what it left; what came to us had a dead one."""
+        """Kill what came to us: the orphans of living workers come to these."""
         if self.has_orphans():
             spared = frozenset(self.pids.values())
             kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()}, spared)])
 
     def kill(self) -> None:
         for pid in self.pids.values():
-            kernel.kill_group(pid)
+            kernel.kill_with_group(pid)
 
 
 class ForkServer:
@@ -178,7 +178,6 @@ class ForkServer:
         poll = select.poll()
         for descriptor in (self._control.fileno(), self._woken):
             poll.register(descriptor, select.POLLIN)
-        self.say({"ready": os.getpid()})
         while not self._stopping or self._workers.pids or self._workers.has_orphans():
             ready = [descriptor for descriptor, _ in poll.poll(STOPPING_POLL_MS if self._stopping else RENEW_MS)]
             if self._woken in ready:
@@ -191,9 +190,9 @@ class ForkServer:
             if not ready and not self._stopping:
                 self._limit.renew(self._workers.pids.values())
 
-    def say(self, what: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         try:
-            self._control.sendall(json.dumps(what).encode() + b"\n")
+            self._control.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             self._stop()
 
@@ -204,33 +203,32 @@ class ForkServer:
         for request in requests or ():
             number = request["worker"]
             if request["verb"] == "start":
-                self._start(number, self._requests.ends())
+                self._start(number, self._requests.take_descriptors())
             elif number in self._workers.pids:
-                self._act(request, self._workers.pids[number])
+                self._carry_out(request, self._workers.pids[number])
 
-    def _act(self, request: dict[str, Any], pid: int) -> None:
+    def _carry_out(self, request: dict[str, Any], pid: int) -> None:
         match request["verb"]:
             case "kill":
-                kernel.kill_group(pid)
+                kernel.kill_with_group(pid)
             case "dump":
                 kernel.send_signal(pid, DUMP_SIGNAL)
             case "free":
                 kernel.send_signal(pid, RELEASE_SIGNAL)
             case "prune":  # what a call that went over its time had started; the worker lives on
                 since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
-                killed = kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
-                self.say({"pruned": request["worker"], "killed": killed})
+                kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
 
     def _start(self, number: int, ends: WorkerDescriptors) -> None:
         try:
             pid = self._fork(ends) if self._settings.fork else self._spawn(ends)
         except OSError as error:
-            self.say({"failed": number, "why": f"no process could be made: {error}"})
+            self.send({"failed": number, "why": f"no process could be made: {error}"})
         else:
             with suppress(OSError):  # the child does the same: whoever comes first
                 os.setpgid(pid, pid)
             self._workers.pids[number] = pid
-            self.say({"started": number, "pid": pid})
+            self.send({"started": number, "pid": pid})
         finally:
             for end in ends:
                 os.close(end)
@@ -259,10 +257,10 @@ class ForkServer:
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 ended = True
-                number = self._workers.bury(found[0])
+                number = self._workers.remove(found[0])
                 self._workers.kill_orphans()
                 if number is not None:
-                    self.say({"ended": number, "status": os.waitstatus_to_exitcode(found[1])})
+                    self.send({"ended": number, "status": os.waitstatus_to_exitcode(found[1])})
         if ended or self._stopping:
             self._workers.kill_orphans()
 
@@ -312,6 +310,6 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does
     kernel.write_proc_file("comm", "hook-forkserver")
     if wrong:
-        fork_server.say({"broken": wrong})
+        fork_server.send({"broken": wrong})
     else:
         fork_server.run()

@@ -59,7 +59,8 @@ def send_signal(pid: int, number: int) -> bool:
     return True
 
 
-def kill_group(pid: int) -> None:
+def kill_with_group(pid: int) -> None:
+    """Kill this process, which may have left its group, and those in the group that bears its number."""
     with suppress(OSError):
         os.killpg(pid, signal.SIGKILL)
     send_signal(pid, signal.SIGKILL)

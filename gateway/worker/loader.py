@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from gateway.events import HookMark, find_marked
+from gateway.events import Event, HookMark, find_marked
 from gateway.worker.protocol import LoadedHandlers, MarkedFunction, PluginContents
 
 
@@ -40,8 +40,15 @@ class Handlers:
     served: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     offers: PluginContents = field(default_factory=PluginContents)
 
-    def function(self, target: str) -> Callable[..., Any]:
-        return self.marked[target][0] if target in self.marked else self.served[target]
+    def bind(self, target: str, event: Event) -> Callable[[], Any]:
+        """The call of what goes by this name; "" is `handle`. Raises LookupError when there is none."""
+        if target:
+            function = self.marked[target][0] if target in self.marked else self.served[target]
+            return lambda: function(event)
+        handle = self.handle
+        if handle is None:
+            raise LookupError("the handler has no `handle`, only functions marked with @on")
+        return lambda: handle(event.name, event)
 
     def describe(self) -> LoadedHandlers:
         """The same as plain data, for the daemon."""

@@ -68,11 +68,11 @@ def count_user_threads(user: int, without: set[int]) -> int:
     return total
 
 
-def kill_tree(those: Callable[[], list[int]]) -> int:
-    """Kill all of them, though they may be making more: first stop each one that can still make another."""
+def kill_tree(find_pids: Callable[[], list[int]]) -> None:
+    """Kill all that this finds, though they may be making more: first stop each one that can still make another."""
     stopped: set[int] = set()
     for _ in range(MAX_ROUNDS):
-        fresh = [pid for pid in those() if pid not in stopped]
+        fresh = [pid for pid in find_pids() if pid not in stopped]
         if not fresh:
             break
         for pid in fresh:
@@ -80,4 +80,3 @@ def kill_tree(those: Callable[[], list[int]]) -> int:
         stopped.update(fresh)
     for pid in stopped:
         send_signal(pid, signal.SIGKILL)
-    return len(stopped)

@@ -1,7 +1,8 @@
 """The one table of the hook names that plugins know: at which event of ours each is called, with what, for what answer.
 
 `HERMES_HOOKS` has the names with a counterpart here, `UNSUPPORTED_HOOKS` those without; a name in neither is nobody's.
-Who observes is told and not listened to; who decides has a `results`, and what guards something denies when it fails.
+Who observes is called and not listened to; who decides has `apply_results`, and what guards something denies when it
+fails.
 """
 
 from collections.abc import Callable, Mapping, MutableSet, Sequence
@@ -21,14 +22,13 @@ TELEMETRY_SCHEMA = "hermes.observer.v1"
 
 @dataclass(frozen=True, slots=True)
 class HermesHook:
-    """One name. `arguments` makes the arguments (None: it does not fire this time), `notes` are the events that it
-    needs."""
+    """One name. `build_arguments` answers None where it does not fire; `notes` are earlier events that it needs."""
 
     name: str
     events: tuple[str, ...]
     doc: str
-    told: BuildArguments
-    meant: ApplyResults | None = None
+    build_arguments: BuildArguments
+    apply_results: ApplyResults | None = None
     guards: bool = False
     order: float = 0
     notes: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class HermesHook:
 
     @property
     def decides(self) -> bool:
-        return self.meant is not None
+        return self.apply_results is not None
 
 
 _TURN = ("agent:start",)

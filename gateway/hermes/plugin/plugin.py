@@ -34,11 +34,11 @@ _HERMES_KINDS = {"image": "photo", "file": "document"}
 _MESSAGE_KINDS = frozenset(kind.value for kind in MessageType)
 
 
-def to_hermes_arguments(name: str, told: dict[str, Any], event: Event) -> dict[str, Any]:
+def to_hermes_arguments(name: str, arguments: dict[str, Any], event: Event) -> dict[str, Any]:
     """The arguments of this hook name, with objects where Hermes has some."""
     if name != DISPATCH:
-        return told
-    return {**told, "event": build_message_event(event), "session_store": SessionStore()}
+        return arguments
+    return {**arguments, "event": build_message_event(event), "session_store": SessionStore()}
 
 
 def build_message_event(event: Event) -> MessageEvent:
@@ -142,7 +142,7 @@ def load_plugin(
     manifest: Mapping[str, Any],
     options: Mapping[str, Any],
     requests: GatewayRequests,
-    complain: ReportError,
+    report: ReportError,
 ) -> Handlers:
     """Raises whatever the plugin's code raises, and TypeError when it has no `register`."""
     module = _run_module(file, str(manifest["key"]))
@@ -154,7 +154,7 @@ def load_plugin(
         raise TypeError(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
-    return Plugin(ctx, requests, complain).handlers()
+    return Plugin(ctx, requests, report).handlers()
 
 
 def _run_module(file: Path, key: str) -> ModuleType:
@@ -179,10 +179,10 @@ def _run_module(file: Path, key: str) -> ModuleType:
 class Plugin:
     """What a plugin has registered, as functions that the worker calls."""
 
-    def __init__(self, ctx: PluginContext, requests: GatewayRequests, complain: ReportError) -> None:
+    def __init__(self, ctx: PluginContext, requests: GatewayRequests, report: ReportError) -> None:
         self._ctx = ctx
         self._requests = requests
-        self._complain = complain
+        self._report = report
         self._caller = PluginCaller()
         self._approvals = PluginApprovals()
         self._is_guard = bool(ctx.manifest.guards)
@@ -190,50 +190,54 @@ class Plugin:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
 
     def handlers(self) -> Handlers:
-        had = self._ctx.registered
-        rows = [HERMES_HOOKS[name] for name in had.hooks if name in HERMES_HOOKS]
+        registered = self._ctx.registered
+        rows = [HERMES_HOOKS[name] for name in registered.hooks if name in HERMES_HOOKS]
         marked = {
-            row.name: (self._callbacks(row, had.hooks[row.name]), _make_mark(row, self._is_guard)) for row in rows
+            row.name: (self._callbacks(row, registered.hooks[row.name]), _make_mark(row, self._is_guard))
+            for row in rows
         }
         if notes := tuple(dict.fromkeys(name for row in rows for name in row.notes)):
             marked[NOTE_TARGET] = (_remember_event, HookMark(notes, NOTE_ORDER))
-        served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in had.tools.items()}
-        served |= {f"command:{name}": self._command(handler) for name, (handler, _) in had.commands.items()}
-        return Handlers(None, marked, served, _describe_contents(had, rows))
+        served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in registered.tools.items()}
+        served |= {f"command:{name}": self._command(handler) for name, (handler, _) in registered.commands.items()}
+        return Handlers(None, marked, served, _describe_contents(registered, rows))
 
     def _callbacks(self, row: HermesHook, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
         """All of one name: each is called whatever became of the one before; a guard's first failure is the answer."""
 
         async def call(event: Event) -> Any:
-            told = row.told(event)
-            if told is None:
+            arguments = row.build_arguments(event)
+            if arguments is None:
                 return None
-            told = {**to_hermes_arguments(row.name, told, event), "telemetry_schema_version": TELEMETRY_SCHEMA}
+            arguments = {
+                **to_hermes_arguments(row.name, arguments, event),
+                "telemetry_schema_version": TELEMETRY_SCHEMA,
+            }
             self._ctx.session_key.set(str(event.get("session_key") or ""))
             answers, failures = [], []
             for callback in callbacks:
                 try:
-                    answer = await self._caller.call(callback, **pick_arguments(callback, told, row.is_loose))
+                    answer = await self._caller.call(callback, **pick_arguments(callback, arguments, row.is_loose))
                 except Exception as error:  # noqa: BLE001 - calling a plugin
                     failures.append(error)
                 else:
                     answers += [] if answer is None else [answer]
-            self._tell_failures(row, failures, bool(answers))
-            if row.meant is None:
+            self._report_failures(row, failures, bool(answers))
+            if row.apply_results is None:
                 return None
-            result = row.meant(event, answers, self._approvals)
+            result = row.apply_results(event, answers, self._approvals)
             await self._keep_approvals()
             return result
 
         return call
 
-    def _tell_failures(self, row: HermesHook, failures: Sequence[Exception], is_answered: bool) -> None:
+    def _report_failures(self, row: HermesHook, failures: Sequence[Exception], is_answered: bool) -> None:
         """A failure is the call's own, unless others have answered and their word must not be lost with it."""
         if failures and ((row.guards and self._is_guard) or not is_answered):
             raise failures[0]
         for error in failures:
             traceback.print_exception(error)
-            self._complain(error)
+            self._report(error)
 
     async def _keep_approvals(self) -> None:
         if self._approvals.is_changed:
@@ -252,8 +256,8 @@ class Plugin:
     def _command(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:
             self._ctx.session_key.set(str(event.get("session_key") or ""))
-            said = await self._caller.call(handler, event["args"])
-            return None if said is None else str(said)
+            answer = await self._caller.call(handler, event["args"])
+            return None if answer is None else str(answer)
 
         return call
 
@@ -266,12 +270,12 @@ async def _remember_event(event: Event) -> None:
     remember_event(event)
 
 
-def _describe_contents(had: Registrations, rows: Sequence[HermesHook]) -> PluginContents:
+def _describe_contents(registered: Registrations, rows: Sequence[HermesHook]) -> PluginContents:
     """What the gateway is told beside the marks."""
     return PluginContents(
         decides=(*(row.name for row in rows if row.decides), NOTE_TARGET),
-        tools=tuple(PluginItem(name, **facts) for name, (_, facts) in had.tools.items()),
-        commands=tuple(PluginItem(name, **facts) for name, (_, facts) in had.commands.items()),
-        skills=tuple(PluginItem(name, **facts) for name, facts in had.skills.items()),
-        remarks=tuple(had.remarks),
+        tools=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.tools.items()),
+        commands=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.commands.items()),
+        skills=tuple(PluginItem(name, **facts) for name, facts in registered.skills.items()),
+        remarks=tuple(registered.remarks),
     )

@@ -60,24 +60,15 @@ class HandlerTargets:
 
 
 def _marks_of(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], HandlerTarget]]]:
-    if isinstance(wire, WorkerHandle):
-        is_hook = wire.spec.plugin is None  # what a plugin guards stands in its manifest
-        marks = []
-        for mark in wire.loaded.marks:
-            guards = is_hook and mark.on_error == "deny"
-            target = HandlerTarget(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
-            marks.append((mark.names, target))
-        return wire.loaded.handle, marks
-    if isinstance(wire, InProcessWire):
-        inside = [
-            (
-                mark.names,
-                HandlerTarget(name, mark.order, compile_filter(mark.when), mark.on_error == "deny", mark.timeout),
-            )
-            for name, (_, mark) in wire.handlers.marked.items()
-        ]
-        return wire.handlers.handle is not None, inside
-    return True, []
+    if not isinstance(wire, WorkerHandle | InProcessWire):
+        return True, []
+    is_plugin = isinstance(wire, WorkerHandle) and wire.spec.plugin is not None  # its guards stand in its manifest
+    marks = []
+    for mark in wire.loaded.marks:
+        guards = not is_plugin and mark.on_error == "deny"
+        target = HandlerTarget(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
+        marks.append((mark.names, target))
+    return wire.loaded.handle, marks
 
 
 async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float) -> Any:

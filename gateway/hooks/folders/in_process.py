@@ -47,7 +47,8 @@ class InProcessWire:
         self._options = options
         self._serve = serve
         self._memory = TurnMemory()
-        self.handlers = handlers
+        self._handlers = handlers
+        self.loaded = handlers.describe()
         self.gone = Disconnection()
 
     @classmethod
@@ -65,33 +66,19 @@ class InProcessWire:
         try:
             with anyio.fail_after(timeout), bind_context(hook=self._name):
                 result = await self._result(call)
-                said = call.asked() or call.answer(result)
+                answer = call.asked() or call.answer(result)
         except TimeoutError:
             raise HookFailed(f"{self._name} took more than {timeout:g} s", kind="timeout") from None
         except (Exception, SystemExit) as error:  # calling a hook
             raise HookFailed(f"{type(error).__name__}: {error}", kind="raised") from error
-        message = codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **said}))
-        return HookAnswer(
-            message.result,
-            message.changed,
-            message.ask,
-            refused=message.refused,
-            turn_bag=message.turn_bag,
-            session_bag=message.session_bag,
-        )
+        return codec.answer_from(codec.decode_message(_encode({"jsonrpc": "2.0", "id": 0, **answer})), meta)
 
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for
         self.gone.tell("it was stopped")
 
     async def _result(self, call: HandlerCall) -> Any:
-        context, target = call.context, call.meta.target
         try:
-            if target:
-                result = self.handlers.marked[target][0](context)
-            elif self.handlers.handle:
-                result = self.handlers.handle(context.name, context)
-            else:
-                raise LookupError("the handler has no `handle`, only functions marked with @on")
+            result = self._handlers.bind(call.meta.target, call.context)()
             return await result if inspect.isawaitable(result) else result
         except OUTCOMES as outcome:
             return outcome

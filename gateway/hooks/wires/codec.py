@@ -13,8 +13,8 @@ import msgspec
 
 from gateway.errors import HookError
 from gateway.events import Question
-from gateway.hooks.wires.wire import NO_CHANGE, BagDelta
-from gateway.worker.protocol import MAX_LINE_BYTES, MAX_LINE_VALUES, RAISED, has_too_many_values
+from gateway.hooks.wires.wire import NO_CHANGE, BagDelta, HookAnswer
+from gateway.worker.protocol import MAX_LINE_BYTES, MAX_LINE_VALUES, RAISED, CallMeta, has_too_many_values
 
 LINES_PER_TICK = 64
 BYTES_PER_TICK = 200_000
@@ -95,6 +95,19 @@ def decode_message(line: bytes | bytearray) -> RpcMessage:
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         begin = bytes(line[:60]).decode("utf-8", "backslashreplace")
         raise BadMessage(f"no message: {type(error).__name__}: {str(error)[:200]}; it begins with {begin!r}") from None
+
+
+def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
+    """The answer in a response of our own handlers; of the changes those that count in this call."""
+    allowed = message.changed.keys() if meta.writable is None else meta.writable
+    return HookAnswer(
+        message.result,
+        {field: value for field, value in message.changed.items() if field in allowed},
+        message.ask,
+        refused=message.refused,
+        turn_bag=message.turn_bag,
+        session_bag=message.session_bag,
+    )
 
 
 class LineDecoder:

@@ -1,20 +1,30 @@
 """The gateway's handle on the fork server: the process that makes the workers, and a new one when it ends.
 
-It is started as a program of its own, with an empty environment, and is told everything over one socket; when the
-gateway ends, however it ends, that socket does, and nothing of all hooks is left. If the fork server itself ends, its
-workers are gone with it; their owners learn it, and their next start goes to the new fork server.
+Theory of operation
+
+The fork server is a program of its own, started with an empty environment, and told everything over one socket: lines
+of JSON, with the three descriptors of a new worker beside the line that asks for it. When the gateway ends, however it
+ends, that socket does, and the fork server kills all workers; `worker/fork_server.py` has that side.
+
+A worker is started in three steps. `start` makes both ends of its wire, its output and its stack file, and sends the
+other ends to the fork server, which forks. The worker reads its `WorkerSpec` from its own wire, where it has been
+waiting since before the worker existed. It imports the handler and says `$ready`, or `$broken` with the reason.
+
+A worker counts as gone when the fork server has reaped it (`ended`), not when its wire closes: by then everything that
+it left behind has been killed too. If the fork server itself ends or hangs, all its workers are lost at once; their
+owners learn it (a start that was under way fails as "orphaned", which is not the hook's fault), and their next start
+waits for the fork server that takes its place.
 """
 
 import asyncio
 import itertools
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +33,9 @@ from typing import Any, Self
 import anyio
 import msgspec
 
+from gateway.backoff import Attempts, Backoff
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, read_memory
+from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, kill_group, read_memory
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import ForkServerSettings, WorkerSpec
@@ -33,8 +44,8 @@ BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
 KILL_TIMEOUT = 6.0  # seconds for a fork server to kill a worker, on the busiest machine
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
-STEADY_AFTER = 10.0  # a fork server that lived so long has not failed at its start
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before the one after a fork server that failed at its start
+STEADY_AFTER = 10.0  # seconds after which a fork server has not failed at its start
+RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
 
 
 class ForkServerProcess:
@@ -58,8 +69,8 @@ class ForkServerProcess:
         return self._process.pid
 
     @property
-    def is_steady(self) -> bool:
-        return self._loop.time() - self._begun > STEADY_AFTER
+    def age(self) -> float:
+        return self._loop.time() - self._begun
 
     def next_number(self) -> int:
         return next(self._numbers)
@@ -142,8 +153,7 @@ class ForkServerProcess:
         workers, self._workers = self._workers, {}
         for process in workers.values():
             if process.pid:
-                with suppress(OSError):  # a worker dies with the fork server, what it started does not
-                    os.killpg(process.pid, signal.SIGKILL)
+                kill_group(process.pid)  # a worker dies with the fork server, what it started does not
             process.end(why)
         self._ended()
 
@@ -155,7 +165,7 @@ class ForkServerClient:
         self._settings = settings
         self._stack = AsyncExitStack()
         self._up = anyio.Event()
-        self._failures = 0
+        self._attempts = Attempts(RESTARTS, STEADY_AFTER)
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -220,16 +230,15 @@ class ForkServerClient:
 
     async def _restart(self, ended: ForkServerProcess) -> None:
         await ended.wait_gone()
-        self._failures = 0 if ended.is_steady else self._failures + 1
+        lived = ended.age
         while not self._up.is_set() and not self._is_closing:
-            if self._failures > 1:
-                await anyio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures))
+            await anyio.sleep(self._attempts.pause(lived))
+            lived = 0.0
             try:
                 self._server = ForkServerProcess(self._settings, self._replace)
                 self._up.set()
             except OSError as error:
                 ended.trouble = f"the fork server cannot be started: {error}"
-                self._failures += 1
 
 
 def _start_process(settings: ForkServerSettings) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:

@@ -52,7 +52,7 @@ class HookOutput:
             os.close(self._pipe)
             self._pipe = None
         self._end_line()
-        self._say_dropped()
+        self._note_dropped()
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -83,7 +83,7 @@ class HookOutput:
             self._dropped += len(data)
             return False
         self._tokens -= len(data)
-        self._say_dropped()
+        self._note_dropped()
         *lines, self._line = (self._line + data).split(b"\n")
         self._write(lines)
         if len(self._line) > CHUNK:
@@ -95,7 +95,7 @@ class HookOutput:
             line, self._line = self._line, b""
             self._write([line])
 
-    def _say_dropped(self) -> None:
+    def _note_dropped(self) -> None:
         if self._dropped:
             dropped, self._dropped = self._dropped, 0
             self._end_line()

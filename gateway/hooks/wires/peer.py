@@ -28,12 +28,12 @@ class PausableReader(Protocol):
 
 
 class MessageReader:
-    """`hear` gets each message; `is_full` says that none is wanted now; `lost` why none will come any more."""
+    """`handle` gets each message; `is_full` says that none is wanted now; `lost` why none will come any more."""
 
     def __init__(
-        self, hear: Callable[[RpcMessage], None], is_full: Callable[[], bool], lost: Callable[[str], None]
+        self, handle: Callable[[RpcMessage], None], is_full: Callable[[], bool], lost: Callable[[str], None]
     ) -> None:
-        self._hear = hear
+        self._handle = handle
         self._is_full = is_full
         self._lost = lost
         self._loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class MessageReader:
                 message = self._lines.take()
                 if message is None:
                     break
-                self._hear(message)
+                self._handle(message)
         except BadMessage as error:
             self.is_closed = True
             self._lost(f"it wrote {error}")
@@ -103,7 +103,7 @@ class PendingCall:
 
 
 class Peer:
-    """`noticed` gets the messages of the wire itself; `lost` hears why the wire cannot be used any more."""
+    """`noticed` gets the messages of the wire itself; `lost` is told why the wire cannot be used any more."""
 
     def __init__(
         self,
@@ -115,23 +115,23 @@ class Peer:
         self._serve_request = serve
         self._tasks = tasks
         self._noticed = noticed
-        self._intake = MessageReader(self._hear, self._is_full, lost)
-        self._asked: deque[tuple[str, RpcMessage]] = deque()
-        self._bell = asyncio.Event()
+        self._reader = MessageReader(self._handle, self._is_full, lost)
+        self._requests: deque[tuple[str, RpcMessage]] = deque()
+        self._wakeup = asyncio.Event()
         self._numbers = itertools.count(1)
         self._pending: dict[int, PendingCall] = {}
         self._served = 0
         self._is_choked = False
-        tasks.start_soon(self._usher)
+        tasks.start_soon(self._start_requests)
 
     def attach(self, reader: PausableReader, writer: WireWriter) -> None:
-        self._intake.attach(reader)
+        self._reader.attach(reader)
         self._writer = writer
 
-    # What the transports say.
+    # Called by the transports.
 
     def received(self, data: bytes | memoryview) -> None:
-        self._intake.received(data)
+        self._reader.received(data)
 
     def pause_requests(self) -> None:
         """The other end does not read: then nothing of it is read either."""
@@ -139,13 +139,13 @@ class Peer:
 
     def resume_requests(self) -> None:
         self._is_choked = False
-        self._intake.schedule()
+        self._reader.schedule()
 
     def hang_up(self) -> None:
         """Nothing can be written any more; what waits for an answer still waits to be told why there is none."""
-        self._intake.is_closed = True
+        self._reader.is_closed = True
 
-    # What the owner does.
+    # Called by the owner.
 
     def call(self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]) -> tuple[int, PendingCall]:
         """Begin a call. Raises HookFailed when the other end has long stopped reading."""
@@ -162,7 +162,7 @@ class Peer:
     def close(self, failure: Callable[[], HookFailed]) -> None:
         """Nothing more comes: whoever waits for an answer gets this failure."""
         self.hang_up()
-        self._bell.set()
+        self._wakeup.set()
         pending, self._pending = self._pending, {}
         for number, call in pending.items():
             call.over(number)
@@ -173,21 +173,21 @@ class Peer:
         return self._is_choked or self._served >= MAX_OPEN_REQUESTS
 
     def _write(self, line: bytes) -> None:
-        if not self._intake.is_closed:
+        if not self._reader.is_closed:
             self._writer.write(line)
 
-    def _hear(self, message: RpcMessage) -> None:
+    def _handle(self, message: RpcMessage) -> None:
         if message.method is None:
             self._end_call(message)
         elif message.method.startswith(CONTROL_PREFIX):
             self._noticed(message)
         elif not message.method.startswith(REQUEST_PREFIX) or not isinstance(message.params or {}, dict):
-            said = f"{message.method[:100]!r} is no request: ask for gateway.send and the like, params an object"
-            self._answer(message, codec.encode_error(message.id, codec.METHOD_UNKNOWN, said))
+            fault = f"{message.method[:100]!r} is no request: ask for gateway.send and the like, params an object"
+            self._answer(message, codec.encode_error(message.id, codec.METHOD_UNKNOWN, fault))
         else:
             self._served += 1
-            self._asked.append((message.method.removeprefix(REQUEST_PREFIX), message))
-            self._bell.set()
+            self._requests.append((message.method.removeprefix(REQUEST_PREFIX), message))
+            self._wakeup.set()
 
     def _end_call(self, message: RpcMessage) -> None:
         number = message.id
@@ -201,13 +201,13 @@ class Peer:
         if message.id is not None:
             self._write(line)
 
-    async def _usher(self) -> None:
+    async def _start_requests(self) -> None:
         """Requests arrive in callbacks of a transport; only a task may start tasks."""
-        while not self._intake.is_closed:
-            await self._bell.wait()
-            self._bell.clear()
-            while self._asked:
-                self._tasks.start_soon(self._serve, *self._asked.popleft())
+        while not self._reader.is_closed:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            while self._requests:
+                self._tasks.start_soon(self._serve, *self._requests.popleft())
 
     async def _serve(self, verb: str, message: RpcMessage) -> None:
         params = message.params if isinstance(message.params, dict) else {}
@@ -217,6 +217,6 @@ class Peer:
             line = codec.encode_error(message.id, RAISED, str(error) or type(error).__name__)
         finally:
             if self._is_full():
-                self._intake.schedule()
+                self._reader.schedule()
             self._served -= 1
         self._answer(message, line)

@@ -6,7 +6,6 @@ It leads a process group of its own, which ends with it, and sees the environmen
 import asyncio
 import os
 import resource
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -23,7 +22,7 @@ from gateway.hooks.wires.codec import RpcMessage, encode_fields
 from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
-from gateway.hooks.wires.process_handle import describe_exit
+from gateway.hooks.wires.process_handle import describe_exit, kill_group
 from gateway.hooks.wires.timeouts import CallTimeout
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
@@ -65,11 +64,6 @@ def limit_program(pid: int, spec: ProgramSpec) -> None:
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
     with suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(OOM_SCORE)
-
-
-def kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def close_pipes(transport: asyncio.SubprocessTransport) -> None:
@@ -225,7 +219,7 @@ class LastingProgram:
         return HookFailed(f"{self._spec.name} {running.why}", kind="timeout")
 
     def _noticed(self, message: RpcMessage) -> None:
-        """It has nothing to tell about the wire itself."""
+        """A foreign program has no messages about the wire itself."""
 
     def _ended(self, status: int) -> None:
         self._end(self._why or describe_exit(status))
@@ -264,7 +258,7 @@ class ProgramRun(asyncio.SubprocessProtocol):
         self.over = anyio.Event()
         self.is_too_long = False
 
-    def give(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """All that it can read; it need not."""
         stdin = self._transport.get_pipe_transport(0)
         assert isinstance(stdin, asyncio.WriteTransport)
@@ -303,11 +297,13 @@ class ProgramRun(asyncio.SubprocessProtocol):
 
 
 class ProgramDialect(Protocol):
-    """What a program reads and what its end means, where it was not written for us. `given` is None: not this time."""
+    """What a program reads and what its end means, where it was not written for us. An input of None: not this time."""
 
-    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes | None: ...
+    def build_input(
+        self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
+    ) -> bytes | None: ...
 
-    def meant(
+    def read_answer(
         self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
     ) -> HookAnswer: ...
 
@@ -318,10 +314,16 @@ class OwnDialect:
     def __init__(self, is_guard: bool) -> None:
         self._is_guard = is_guard
 
-    def given(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
+    def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
         return _encode(build_input(name, fields, folder, answers))
 
-    def meant(self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]) -> HookAnswer:  # noqa: ARG002
+    def read_answer(
+        self,
+        name: str,
+        fields: Mapping[str, Any],  # noqa: ARG002 - the protocol's
+        meta: CallMeta,  # noqa: ARG002
+        ended: tuple[int, bytes, str],
+    ) -> HookAnswer:
         code, stdout, stderr = ended
         return parse_answer(name, code, stdout, stderr, self._is_guard)
 
@@ -341,18 +343,18 @@ class OneshotProgram:
         if self.gone:
             raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         plain = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
-        given = self._dialect.given(name, plain, str(self._spec.folder), meta.answers or {})
-        if given is None:
+        data = self._dialect.build_input(name, plain, str(self._spec.folder), meta.answers or {})
+        if data is None:
             return HookAnswer()
         try:
             with anyio.fail_after(timeout):
-                code, stdout, stderr = await self._run(given)
+                code, stdout, stderr = await self._run(data)
         except TimeoutError:
             raise HookFailed(f"{self._spec.name} took more than {timeout:g} s", kind="timeout") from None
         text = stderr.decode("utf-8", "replace")
         if text:
             self._output.note(text)
-        answer = self._dialect.meant(name, plain, meta, (code, stdout, text))
+        answer = self._dialect.read_answer(name, plain, meta, (code, stdout, text))
         if stdout.strip() and answer == HookAnswer():
             self._output.note(stdout.decode("utf-8", "replace"))
         return answer if meta.decides else HookAnswer()
@@ -366,7 +368,7 @@ class OneshotProgram:
             run.kill()
         self._output.close()
 
-    async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
+    async def _run(self, data: bytes) -> tuple[int, bytes, bytes]:
         """Its exit code, its stdout, and the end of its stderr."""
         spec, run = self._spec, ProgramRun()
         try:
@@ -378,7 +380,7 @@ class OneshotProgram:
         limit_program(transport.get_pid(), spec)
         self._running.add(run)
         try:
-            run.give(given)
+            run.write(data)
             await run.over.wait()
         finally:
             run.kill()

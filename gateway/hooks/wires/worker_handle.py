@@ -1,8 +1,24 @@
 """The gateway's handle on one worker: a process that runs one folder hook.
 
 A worker is made by the fork server, is ready when its handler has been imported, and is gone when its process and
-whatever that started have ended. A call that is over its time is ended without losing the worker where that can be
-done; otherwise the worker is gone, and says why. Who owns it makes the next one.
+whatever that started have ended. Who owns it makes the next one.
+
+Theory of operation: a call that takes too long
+
+Each call has a `CallTimeout`, whose timer starts with it. When the time is over (or nobody waits any more) these steps
+follow, each harder than the one before, until the worker has answered the call:
+
+1. At once: `$cancel` over the wire. The worker notes where the coroutine waits and cancels its task. A handler that
+   awaits ends here and never sees the next step.
+2. After 0.1 s the loop of the worker is taken for held, by a plain function that sleeps or computes. The fork server
+   sends a signal on which the interpreter writes the stack of each thread into the worker's stack file ("dump").
+3. After another 0.03 s a second signal ("free"), whose handler raises `CallTimedOut` in whatever holds the loop. It is
+   repeated every 0.1 s, since the first may have met the worker in the midst of a message, which must not be torn.
+4. One second after the cancellation the process is killed ("kill"), and the fork server kills what it started.
+
+In steps 1 to 3 the worker survives, and with it what its handler keeps in memory; the processes that a call had started
+are killed ("prune") when no other call ran beside it. The caller hears of it once the worker has answered or is gone,
+with the stacks of step 2 as the traceback: only then is it certain that the handler does no more.
 """
 
 import asyncio
@@ -16,7 +32,7 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, encode_fields
+from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, answer_from, encode_fields
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle, WorkerFacts, read_memory
@@ -125,7 +141,7 @@ class WorkerHandle:
         if message.error is not None:
             raise self._failed(message.error)
         self.process.log_refused_fields(name, message.refused)
-        return _read_answer(message, meta)
+        return answer_from(message, meta)
 
     async def stop(self, grace: float = 2.0) -> None:
         """It finishes what it has begun, and its background tasks are cancelled; after `grace` seconds it is killed."""
@@ -193,18 +209,6 @@ class WorkerHandle:
         self._peer.close(self.process.failure)
         if self._transport is not None:
             self._transport.abort()
-
-
-def _read_answer(message: RpcMessage, meta: CallMeta) -> HookAnswer:
-    allowed = message.changed.keys() if meta.writable is None else meta.writable
-    return HookAnswer(
-        message.result,
-        {field: value for field, value in message.changed.items() if field in allowed},
-        message.ask,
-        refused=message.refused,
-        turn_bag=message.turn_bag,
-        session_bag=message.session_bag,
-    )
 
 
 def _resolve(future: "asyncio.Future[LoadedHandlers]", what: LoadedHandlers | HookFailed) -> None:

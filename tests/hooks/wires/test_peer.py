@@ -155,7 +155,7 @@ async def test_a_flood_leaves_the_loop_to_others(peer: Peer) -> None:
     peer.received(b'{"id":1}\n' * 20_000)
     turns = 0
     with anyio.fail_after(10):
-        while peer._intake._lines.renew():
+        while peer._reader._lines.renew():
             await checkpoint()
             turns += 1
     assert turns > 20_000 // codec.LINES_PER_TICK
