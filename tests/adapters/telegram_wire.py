@@ -115,10 +115,11 @@ class TelegramWire:
         query = {"id": f"q{next(self._numbers)}", "from": user(by), "chat_instance": "c", "message": shown}
         self.update("callback_query", {**query, "data": message.buttons[label]})
 
-    async def react(self, message: str, emoji: str, *, by: str = ANN) -> None:
+    async def react(self, message: str, emoji: str, *, by: str = ANN, is_taken_back: bool = False) -> None:
         change = {"chat": chat_of(by), "message_id": int(message), "user": user(by), "date": int(time.time())}
-        new = [{"type": "emoji", "emoji": emoji}]
-        self.update("message_reaction", {**change, "old_reaction": [], "new_reaction": new})
+        shown: list[dict[str, str]] = [{"type": "emoji", "emoji": emoji}]
+        old, new = (shown, []) if is_taken_back else ([], shown)
+        self.update("message_reaction", {**change, "old_reaction": old, "new_reaction": new})
 
     async def mention(self, text: str, *, by: str = ANN, chat: str = GROUP) -> str:
         name = f"@{BOT['username']}"

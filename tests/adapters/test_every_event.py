@@ -1,0 +1,114 @@
+"""Every event of the catalogue is fired by the real gateway: nothing is documented that nobody tells."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.agent import Chunk, ModelRequest
+from gateway.events.catalogue import EVENT_SPECS
+from gateway.testing import GatewayProcess
+from tests.adapters.house import housed
+from tests.adapters.telegram_wire import TelegramWire
+from tests.adapters.wire import ANN, BEN, STRANGER
+from tests.spine import until
+
+SETTINGS = """\
+  context_window: 1000
+models: {{other: {{provider: ollama, name: parrot}}}}
+access: {{admins: {{telegram: ['{ann}']}}}}
+tools: {{shell: ask}}
+agents:
+  main: {{agents: [helper], tools: [shell, calculate], skills: [coffee]}}
+  helper: {{description: It helps., model: other}}
+"""
+COLLECTOR = """
+import os
+
+def handle(event_type, context):
+    with open(os.path.join(os.environ["HERMES_HOME"], "events.txt"), "a") as file:
+        file.write(event_type + "\\n")
+"""
+
+
+def calling(tool: str, **args: object) -> dict[str, object]:
+    return {"tool_calls": [{"name": tool, "args": args}]}
+
+
+SCRIPT = (
+    {"user": "assistant:", "text": "They said many words."},
+    {"user": "run", "answers": [calling("shell", command="echo 1"), {"text": "it ran"}]},
+    {"user": "brew", "answers": [calling("load_skill", skill="coffee"), {"text": "brewed"}]},
+    {"user": "help me", "answers": [calling("delegate", agent="helper", task="a task"), {"text": "I was helped"}]},
+    {"user": "word", "text": "I listen."},
+    {"text": "I heard you."},
+)
+
+
+class Parrot:
+    """The model that a hook gives."""
+
+    name = "parrot"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        yield Chunk(request.messages[-1].content)
+        yield Chunk(stop="stop")
+
+
+def family_of(name: str) -> str:
+    family = f"{name.partition(':')[0]}:*"
+    return family if family in EVENT_SPECS else name
+
+
+def set_up(root: Path) -> None:
+    """Hooks of three kinds, and a skill."""
+    files = GatewayProcess(root)
+    files.add_hook("collects", {"HOOK.yaml": "events: ['*']\n", "handler.py": COLLECTOR})
+    files.add_hook("fails", {"HOOK.yaml": "events: [message:received]\n", "handler.py": "def handle(e, c): 1 / 0\n"})
+    files.add_hook("ticks", {"HOOK.yaml": "schedule: every 1s\n", "handler.py": "def handle(e, c): pass\n"})
+    skill = files.home.skills / "coffee"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n")
+
+
+@pytest.mark.process
+@pytest.mark.timeout(90)
+async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_path: Path) -> None:
+    root, fired = tmp_path / "home", set[str]()
+    wire = TelegramWire()
+    set_up(root)
+    async with wire.serving(), housed(wire, root, *SCRIPT, settings=SETTINGS.format(ann=wire.known_as(ANN))) as house:
+        house.gateway.registry.watch("*", lambda name, fields: fired.add(name))  # to the very end
+        house.gateway.registry.on("model:create", lambda event: {"result": Parrot()})
+        for text, answer in (("brew", "brewed"), ("help me", "I was helped"), ("hello", "I heard you")):
+            message = await wire.write(text)
+            await house.shows(answer)
+        await wire.write("run it")
+        await house.shows("May I run shell")
+        await wire.write("/approve")
+        await house.shows("it ran")
+        await wire.react(message, "👍")
+        await house.hears("reaction:added")
+        await wire.react(message, "👍", is_taken_back=True)
+        await house.hears("reaction:removed")
+        await wire.write("hello", by=STRANGER)
+        (shown,) = await house.shows("pairing code")
+        await wire.write(f"/pairing approve {shown.text.split('code is ')[1][:8]}")
+        await house.hears("access:paired")
+        for number in range(5):
+            await wire.write("word " * 300)
+            await house.shows("I listen.", number + 1)
+        await until(lambda: any(name == "session:compress" for name, _ in house.events), "the summary")
+        await wire.write("/new")
+        await until(lambda: any(name == "session:reset" for name, _ in house.events), "the new session")
+        wire.forbid(BEN)
+        await wire.write("hello", by=BEN)
+        await house.hears("message:failed")
+        await until(lambda: any(name.startswith("schedule:") for name, _ in house.events), "the schedule")
+        await until(lambda: any(name == "hook:tripped" for name, _ in house.events), "the broken hook")
+        wire.revoke()
+        await until(lambda: bool(house.told("platform:down")), "the network's end")
+    fired |= {name for name, _ in house.events} | set((root / "events.txt").read_text().split())
+    missing = EVENT_SPECS.keys() - {family_of(name) for name in fired}
+    assert not missing, json.dumps(sorted(missing))
