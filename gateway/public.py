@@ -36,6 +36,8 @@ PROVISIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gateway.transcript": ("Entry",),
     }
 )
+# A class for the context of each event, for type checkers alone: there is no such module at run time.
+TYPES = "gateway.hooks.contexts"
 # What 0.1 had in another place.
 MOVED: Mapping[str, str] = MappingProxyType(
     {

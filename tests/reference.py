@@ -6,6 +6,7 @@ a test fails as long as a page is not what would be written.
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
@@ -16,7 +17,8 @@ from gateway.cli import COMMANDS, PROGRAM, build_command_parser
 from gateway.commands import Command
 from gateway.config.reference import SettingRow, list_settings
 from gateway.dispatcher import BUILT_IN
-from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, EventField, EventSpec
+from gateway.events.catalogue import EVENT_SPECS
+from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
 
 ROOT = Path(__file__).parent.parent
 
@@ -172,10 +174,80 @@ def chat_command(command: Command) -> Iterator[str]:
     yield f"{usage}{sentence(command.summary)}{also}{for_whom}\n"
 
 
+CONTEXTS = '''\
+"""What a handler is given, for type checkers alone: nothing of this is there at run time. `./x reference` writes it.
+
+    if TYPE_CHECKING:
+        from gateway.hooks.contexts import ToolBefore
+
+    def handle(event_type: str, context: "ToolBefore") -> None: ...
+
+Each event of the catalogue has a class, with its fields, which of them may be written, and the type of each.
+"""
+
+# mypy: disable-error-code="override"
+# An event is a dictionary that has these fields and no others.
+
+from collections.abc import Mapping
+from typing import Any, Literal, Never, overload
+
+from gateway.events import Event
+from gateway.worker.capabilities import HookCapabilities
+
+class Context(Event):
+    """An event that has any fields."""
+
+    options: Mapping[str, Any]
+    gateway: HookCapabilities
+'''
+TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "object": "dict[str, Any]",
+    "any": "Any",
+}
+
+
+def contexts() -> Iterator[str]:
+    yield CONTEXTS
+    for point in EVENT_SPECS.values():
+        listed = [field for field in point.all_fields if not field.live]
+        yield f"class {''.join(map(str.capitalize, re.findall('[a-z]+', point.name)))}(Context):"
+        yield f'    """`{point.name}`: {sentence(point.doc)}"""\n'
+        yield from overloads("__getitem__(self, field: {names}, /) -> {kind}", listed)
+        yield from overloads("__setitem__(self, field: {names}, value: {kind}, /) -> None", writable(listed))
+
+
+def writable(listed: list[EventField]) -> list[EventField]:
+    return [field for field in listed if field.writable]
+
+
+def overloads(shape: str, listed: list[EventField]) -> Iterator[str]:
+    """One signature for the fields of each type; none may be used where there is no such field."""
+    groups: dict[str, list[str]] = {}
+    for field in listed:
+        groups.setdefault(annotation(field.type), []).append(f'"{field.name}"')
+    signatures = [(f"Literal[{', '.join(names)}]", kind) for kind, names in groups.items()] or [("Never", "Never")]
+    for names, kind in signatures:
+        if len(signatures) > 1:
+            yield "    @overload"
+        yield f"    def {shape.format(names=names, kind=kind)}: ..."
+    yield ""
+
+
+def annotation(word: str) -> str:
+    if word.endswith("?"):
+        return f"{annotation(word[:-1])} | None"
+    return f"list[{annotation(word[:-2])}]" if word.endswith("[]") else TYPES[word]
+
+
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "docs/configuration.md": configuration,
     "docs/events.md": events,
     "docs/commands.md": commands,
+    "gateway/hooks/contexts.pyi": contexts,
 }
 
 

@@ -85,8 +85,8 @@ LOADED_BY_NAME = {
     "gateway/worker/fork_server.py": "what handlers import most, before they are forked",
     "gateway/worker/worker.py": "the loader of plugins: the core of the worker knows nothing of Hermes",
 }
-FOR_HANDLERS = {"gateway.hooks"}
-FOR_HOOK_SERVERS = {"gateway.hooks", "gateway.hooks.server"}
+FOR_HANDLERS = {"gateway.hooks", "gateway.hooks.contexts"}
+FOR_HOOK_SERVERS = {*FOR_HANDLERS, "gateway.hooks.server"}
 
 
 @dataclass(frozen=True)

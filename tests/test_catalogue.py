@@ -4,14 +4,8 @@ import re
 
 import pytest
 
-from gateway.events.catalogue import (
-    COMMON_FIELDS,
-    EVENT_SPECS,
-    TURN_FIELDS,
-    build_schema,
-    get_event_spec,
-    suggest_event,
-)
+from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
+from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, build_schema
 
 SHARED = {field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)}
 

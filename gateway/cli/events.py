@@ -11,7 +11,8 @@ from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control.client import ControlClient
 from gateway.errors import ExitCode
-from gateway.events.catalogue import COMMON_FIELDS, EVENT_SPECS, TURN_FIELDS, build_schema, suggest_event
+from gateway.events.catalogue import EVENT_SPECS, suggest_event
+from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, build_schema
 from gateway.logs.text import to_one_line
 
 MAX_LINE_LENGTH = 400

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec, build_schema
+from gateway.events.fields import EventField, EventSpec
 from gateway.events.gateway_events import GATEWAY_EVENTS
 from gateway.events.turn_events import TURN_EVENTS
 
@@ -96,16 +96,6 @@ _VALUES_BY_TYPE: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def build_sample(point: EventSpec, name: str) -> dict[str, Any]:
-    """The fields of an event of this kind; for a member of a family, under its own name."""
-    special = dict(_VALUES_BY_EVENT.get(point.name, {}))
-    if point.name == "command:*":
-        special |= {"command": name.partition(":")[2], "raw_command": name.partition(":")[2]}
-    return {
-        field.name: special.get(field.name, _sample_value_of(field)) for field in point.all_fields if not field.live
-    }
-
-
 def _sample_value_of(field: EventField) -> Any:
     if field.type.endswith("?"):
         return _VALUES_BY_FIELD.get(field.name) if field.name in ("user_id", "chunk", "duration") else None
@@ -114,25 +104,10 @@ def _sample_value_of(field: EventField) -> Any:
     return [] if field.type.endswith("[]") else _VALUES_BY_TYPE[field.type]
 
 
-__all__ = [
-    "COMMON_FIELDS",
-    "EVENT_SPECS",
-    "TURN_FIELDS",
-    "EventField",
-    "EventSpec",
-    "build_schema",
-    "get_event_spec",
-    "list_matching_events",
-    "make_sample",
-    "suggest_event",
-]
-
-EVENT_SPECS: Mapping[str, EventSpec] = MappingProxyType(
-    {point.name: point for point in (*GATEWAY_EVENTS, *TURN_EVENTS)}
-)
+EVENT_SPECS: Mapping[str, EventSpec] = MappingProxyType({spec.name: spec for spec in (*GATEWAY_EVENTS, *TURN_EVENTS)})
 
 _EVENT_FAMILIES: Mapping[str, EventSpec] = MappingProxyType(
-    {name.removesuffix(":*"): point for name, point in EVENT_SPECS.items() if name.endswith(":*")}
+    {name.removesuffix(":*"): spec for name, spec in EVENT_SPECS.items() if name.endswith(":*")}
 )
 
 # Names that hooks in the wild subscribe to and that never fire in Hermes either, and what they are called here.
@@ -157,8 +132,13 @@ def get_event_spec(name: str) -> EventSpec | None:
 
 def make_sample(name: str) -> dict[str, Any]:
     """Believable fields of this event; none for a name that is not in the catalogue."""
-    known = get_event_spec(name)
-    return build_sample(known, name) if known else {}
+    spec = get_event_spec(name)
+    if spec is None:
+        return {}
+    special = dict(_VALUES_BY_EVENT.get(spec.name, {}))
+    if spec.name == "command:*":
+        special |= {"command": name.partition(":")[2], "raw_command": name.partition(":")[2]}
+    return {field.name: special.get(field.name, _sample_value_of(field)) for field in spec.all_fields if not field.live}
 
 
 def list_matching_events(subscriptions: Iterable[str]) -> list[str]:
@@ -176,7 +156,7 @@ def _example_name_of(name: str) -> str:
 
 
 def suggest_event(name: str) -> str | None:
-    """What was probably meant by a subscription that no event of the catalogue would ever reach; None when it is fine.
+    """The name that is probably right where no event of the catalogue would reach a subscription; None when it is fine.
 
     Also None when nothing comes near: the event may be one that a hook emits.
     """

@@ -1,6 +1,6 @@
 """What an event comes from: its id, and the event during whose handling it came about.
 
-A hook may cause events, of which hooks are told again. Such a chain comes to its end at a depth of eight.
+A hook may cause events, for which hooks are called again. Such a chain comes to its end at a depth of eight.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `when` means: the fields that an event must have for a hook to be told of it.
+"""Filters: `when`, the fields that an event must have for a hook to be called.
 
     when={"platform": "telegram", "chat_type": ["dm", "group"]}     # all of the fields; a list means any of its values
 

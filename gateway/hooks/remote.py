@@ -37,10 +37,10 @@ __all__ = ["Remote", "RemoteSpec", "interceptor"]
 # Imported when the first remote hook is opened: it costs some 100 ms and 12 MB that most homes never need.
 HTTP_LIBRARY = "aiohttp"
 MAX_ANSWER_BYTES = 4 << 20
-# What a model client is made with holds keys: no other machine is told.
+# What a model client is made with holds keys: they are sent to no other machine.
 NEVER_SENT = frozenset({"model:create"})
 MAX_CONNECTIONS = 32
-TIMEOUT = 30.0  # seconds for an answer, where nothing else is said
+TIMEOUT = 30.0  # seconds for an answer, where no other is given
 
 
 @functools.cache
@@ -132,8 +132,8 @@ class Remote:
         number = next(self._calls)
         request: dict[str, Any] = {"jsonrpc": "2.0", "method": method.name if method else name}
         request["params"] = method.params(sent) if method else sent
-        if not method and (said := msgspec.to_builtins(meta)):
-            request["meta"] = said
+        if not method and (plain_meta := msgspec.to_builtins(meta)):
+            request["meta"] = plain_meta
         body = msgspec.json.encode({**request, "id": number})
         headers = sign(self._spec.key, self._ids(), self._clock(), body) if self._spec.key else {}
         reply = await self.post(body, headers, timeout)
@@ -197,8 +197,8 @@ class Remote:
         if not isinstance(reply, dict):
             raise self._failed(f"the answer is a {type(reply).__name__}, not an object", "garbled")
         if (fault := reply.get("error")) is not None:
-            said = fault.get("message", fault) if isinstance(fault, dict) else fault
-            raise self._failed(f"the hook's server says: {str(said)[:1000]}", "raised")
+            message = fault.get("message", fault) if isinstance(fault, dict) else fault
+            raise self._failed(f"the hook's server says: {str(message)[:1000]}", "raised")
         if reply.get("id") != number:
             raise self._failed(f"the answer is to request {str(reply.get('id'))[:40]!r}, not to {number}", "garbled")
         result = reply.get("result")
@@ -228,8 +228,8 @@ def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], fro
 
 def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozenset[str], meta: CallMeta) -> HookAnswer:
     if "decision" in result:
-        meant = outcome_from(result)
-        return HookAnswer(ask=meant) if isinstance(meant, Question) else HookAnswer(result=result)
+        outcome = outcome_from(result)
+        return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
     differs = {name: value for name, value in result.items() if name in sent and sent[name] != value}
     writable = None if meta.writable is None else frozenset(meta.writable) - odd
     changed = {name: value for name, value in differs.items() if name not in odd}

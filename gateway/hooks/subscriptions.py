@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from gateway.events import Event
-from gateway.events.catalogue import EventSpec, get_event_spec
+from gateway.events.catalogue import get_event_spec
+from gateway.events.fields import EventSpec
 from gateway.hooks.hook import Hook
 from gateway.hooks.mailbox import Mailbox, Observer
 from gateway.hooks.patterns import Patterns

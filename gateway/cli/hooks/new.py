@@ -11,14 +11,8 @@ from typing import Any
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.errors import ExitCode, HookError
-from gateway.events.catalogue import (
-    COMMON_FIELDS,
-    EventSpec,
-    get_event_spec,
-    list_matching_events,
-    make_sample,
-    suggest_event,
-)
+from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
+from gateway.events.fields import COMMON_FIELDS, EventSpec
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
 PREFERRED_FIELDS = (
