@@ -20,7 +20,8 @@ import msgspec
 from gateway.cron import parse_timetable
 from gateway.errors import HookError
 from gateway.events import OnError
-from gateway.events.catalogue import EVENT_SPECS, EventSpec, get_event_spec, suggest_event
+from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
+from gateway.events.fields import EventSpec
 from gateway.hooks.folders.dead_letters import can_be_durable
 from gateway.hooks.folders.requirements import parse_requirement
 from gateway.yaml_source import (
