@@ -1,4 +1,4 @@
-"""Who may speak, and with what rights. Nobody may, unless a rule or a pairing names them; ids alone count.
+"""Decides who may speak, and with what rights. Nobody may, unless a rule or a pairing names them; ids alone count.
 
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
@@ -100,7 +100,7 @@ class AccessControl:
         return await self.pairings.invite(message)
 
     def scope(self, message: Message) -> AccessLevel | None:
-        """The rights of a message's sender; None: a stranger.
+        """Returns the rights of a message's sender; None: a stranger.
 
         A group that is allowed lets its members speak as users; it never makes anybody an admin.
         """
@@ -130,5 +130,5 @@ def is_admin(level: AccessLevel) -> bool:
 
 
 def roles_of(message: Message) -> tuple[str, ...]:
-    """The roles that the sender has where the message was written, as the network says."""
+    """Returns the roles that the sender has where the message was written, as the network says."""
     return tuple(str(one) for one in message.extra.get("roles", ()))

@@ -27,7 +27,7 @@ GetWorkspace: TypeAlias = Callable[[], Workspace]
 
 
 async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: Workspace) -> Reply:
-    """The reply with those files of `wanted` that may go out; those that it had already are its owner's own."""
+    """Returns the reply with those files of `wanted` that may go out; what it had before is not judged again."""
     kept: list[Attachment] = []
     left_out: list[str] = []
     for one in wanted:
@@ -47,7 +47,7 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
 
 
 def path_from(spelled: str) -> str:
-    """A path, also where it is written as an address.
+    """Returns the path of a file that is named by its path or by a `file:` address.
 
     Raises:
         AgentError: the address is not one of a file here.
@@ -61,6 +61,6 @@ def path_from(spelled: str) -> str:
 
 
 def display_name_of(attachment: Attachment) -> str:
-    """One line, and no path."""
+    """Returns the attachment's name on one line, without its folders."""
     last = (attachment.name or attachment.path).replace("\\", "/").rpartition("/")[2]
     return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]

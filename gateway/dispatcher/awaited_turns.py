@@ -1,7 +1,7 @@
-"""Work that somebody waits for: given to the agent, answered to the one who asked, and to nobody when that one is gone.
+"""Turns that a hook waits for.
 
-So it is not taken up again after a crash, as a person's message is: who waited has died with the gateway. For the same
-reason it does not hold up the stop.
+Such a turn is not taken up again after a crash, as a person's message is: the hook that waited has ended with the
+gateway. For the same reason it does not hold up the stop.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class SubmitResult(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class AwaitedTurns:
-    """Those who wait, for as long as the gateway does not stop."""
+    """Gives messages to the agent and waits for the ends of their turns, until the gateway stops."""
 
     engine: Engine
     lanes: Lanes
@@ -52,35 +52,36 @@ class AwaitedTurns:
         Raises:
             GatewayError: the gateway stops.
         """
-        heard = self.engine.tail(
-            records.session_subject_of("turn", key)
-        )  # before it is sent, so that nothing is missed
+        # Before the message is accepted, so that no end is missed.
+        tail = self.engine.tail(records.session_subject_of("turn", key))
         seq = await self.lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)
             if self._is_over:
                 scope.cancel()
             try:
-                return await self._ended(heard, key, seq)
+                return await self._wait_for_end(tail, key, seq)
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
             await self.lanes.interrupt(key)
-            ended = await self._ended(heard, key, seq)
+            ended = await self._wait_for_end(tail, key, seq)
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
         return SubmitResult("", "timeout", "", f"it was not done within {seconds:g} s, and did not stop")
 
-    async def _ended(self, heard: Tail, key: str, seq: int) -> SubmitResult:
-        async for record in heard:
+    async def _wait_for_end(self, tail: Tail, key: str, seq: int) -> SubmitResult:
+        async for record in tail:
             kept = records.decode(record.data)
             if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
-                return SubmitResult(await self._said(key, kept.turn_id, seq), kept.status, kept.turn_id, kept.error)
+                return SubmitResult(
+                    await self._read_replies(key, kept.turn_id, seq), kept.status, kept.turn_id, kept.error
+                )
         raise GatewayError("the gateway stops")
 
-    async def _said(self, key: str, turn_id: str, after: int) -> str:
-        """What the turn said, but for its questions; an end and its replies are one append."""
+    async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
+        """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
         found: list[Record] = await self.engine.read(records.reply_pattern_of_session(key), after)
-        said = [records.decode(record.data) for record in found]
-        replies = [one.reply for one in said if isinstance(one, records.OwedReply) and one.turn_id == turn_id]
+        decoded = [records.decode(record.data) for record in found]
+        replies = [one.reply for one in decoded if isinstance(one, records.OwedReply) and one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)

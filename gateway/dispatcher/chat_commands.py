@@ -97,8 +97,8 @@ async def begin_session(call: CommandCall) -> CommandResult:
 
 
 async def retry_turn(call: CommandCall) -> CommandResult:
-    said = transitions.find_last_request(call.session)
-    return CommandResult(changes=(transitions.undo_turns(call.session),), then=said)
+    request = transitions.find_last_request(call.session)
+    return CommandResult(changes=(transitions.undo_turns(call.session),), then=request)
 
 
 async def undo_turns(call: CommandCall) -> CommandResult:
@@ -238,7 +238,7 @@ async def deny_question(call: CommandCall) -> CommandResult:
     return await _answer(call, call.args.partition(QUESTION_SIGN)[2], "deny", "Denied.")
 
 
-async def _answer(call: CommandCall, mark: str, answer: str, said: str) -> CommandResult:
+async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
     """The question that is open; where a button carries the mark of one, that one alone."""
     turn = call.session.turn
     names = [
@@ -252,18 +252,18 @@ async def _answer(call: CommandCall, mark: str, answer: str, said: str) -> Comma
         raise SessionError("no question is open in this session")
     by = f"{call.message.address.platform}:{call.message.user_id}"
     answered = [await call.lanes.answer(call.session.key, name, answer, by) for name in names]
-    return CommandResult(said if any(answered) else "That question is no longer open.")
+    return CommandResult(done if any(answered) else "That question is no longer open.")
 
 
 def question_token_of(turn_id: str, question: str) -> str:
-    """What tells a question from all others: a button that was left standing must not answer the next one."""
+    """Returns a short name of the question, unlike that of any other: an old button must not answer the next one."""
     return records.token_of(f"{turn_id}:{question}")[:12]
 
 
 def first_words_of(session: Session) -> str:
-    """What a session without a title is known by."""
-    said = next((entry.content for entry in session.entries if entry.role == "user"), "")
-    return " ".join(said.split())[:60]
+    """Returns the words by which a session without a title is known."""
+    first = next((entry.content for entry in session.entries if entry.role == "user"), "")
+    return " ".join(first.split())[:60]
 
 
 BUILT_IN = (

@@ -44,7 +44,7 @@ TOO_OLD = "This came while I was away, and that is long ago. Send it again if it
 
 
 class Dispatcher:
-    """Receives for every network, works for every lane."""
+    """Receives messages from every platform, and does the work of every lane."""
 
     def __init__(
         self, context: DispatcherContext, make_lanes: Callable[[RunTurn], Lanes], tasks: anyio.abc.TaskGroup
@@ -111,8 +111,8 @@ class Dispatcher:
         agent = self._context.choose(message, session)
         self._announce(agent, "main")
         stream = self._stream(turn, message)
-        granted = approvals_of(self._context.engine, message, session)
-        known = await granted.known()
+        approvals = approvals_of(self._context.engine, message, session)
+        known = await approvals.known()
         allowed = dict(known)
         async with LiveAnswer(self._context.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
@@ -136,7 +136,7 @@ class Dispatcher:
                 facts=view.fields,
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
-        await granted.keep(known, allowed)
+        await approvals.keep(known, allowed)
         if result.questions:
             return make_question_result(turn, message, result.questions)
         assert result.status != "paused"

@@ -164,7 +164,7 @@ class HookRequests:
             raise HookError(f"send: {error}") from None
 
     async def _address_of(self, key: str) -> Address | None:
-        """Where a session's last message came from."""
+        """Returns the address that a session's last message came from."""
         record = await self._context.engine.last(records.session_subject_of("in", key))
         kept = records.decode(record.data) if record else None
         return kept.message.address if isinstance(kept, records.InboundMessage) else None

@@ -85,7 +85,8 @@ class Ingress:
             if command is None and may_answer:
                 return await self._take_answer(session, message, *extra, bot=bot)
             if command and not may_answer:
-                await self._say(key, message, NOT_YOURS)
+                if message.kind != "button":  # who pressed one is told by the platform, and nobody else
+                    await self._say(key, message, NOT_YOURS)
                 return Receipt(key, settled=NOT_YOURS, decision="forbidden")
         if typed and command and command.urgent:
             call = CommandCall(typed, message, level, session, self._context, self._lanes)
@@ -127,7 +128,7 @@ class Ingress:
         return Receipt(session.key, session.turn.on)
 
     async def _say(self, key: str, message: Message, text: str) -> None:
-        """Owe somebody a text that belongs to no turn."""
+        """Post a text that belongs to no turn."""
         if text:
             reply = Reply(uuid.uuid4().hex, message.address, text, reply_to=message.id)
             await self._context.outbox.post(reply, key)

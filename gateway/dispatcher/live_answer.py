@@ -57,7 +57,7 @@ class LiveAnswer:
     async def _publish(self) -> None:
         with self._receive:
             async for text in self._receive:
-                await self._say(*self._gather(text))
+                await self._publish_piece(*self._gather(text))
                 await anyio.sleep(PAUSE)
 
     def _gather(self, first: str | None) -> tuple[str, bool]:
@@ -70,7 +70,7 @@ class LiveAnswer:
                 pieces.append(text)
         return "".join(pieces), is_void
 
-    async def _say(self, text: str, is_void: bool) -> None:
+    async def _publish_piece(self, text: str, is_void: bool) -> None:
         if self._stream:
             self._stream.add(text, anew=is_void)
         delta = {"turn_id": self._turn_id, "text": text} | ({"void": True} if is_void else {})

@@ -1,4 +1,4 @@
-"""Strangers at the door: what they are told, and what becomes of their asking, by whichever way it is decided."""
+"""Pairing: what strangers are answered, and how they are let in, listed and removed, in a chat and by the CLI."""
 
 import uuid
 from typing import Any
@@ -20,7 +20,7 @@ WELCOME = "You are let in. Write what you want to know or have done; /help lists
 
 
 async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
-    """Why a stranger was turned away, for whoever watches; in direct messages they are given a code."""
+    """Give a stranger a code, in direct messages; returns why they were turned away."""
     code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
@@ -57,7 +57,7 @@ async def revoke_pairing(context: DispatcherContext, platform: str, user_id: str
 
 
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
-    """Everybody who was let in, and who has asked; without what tells a code."""
+    """Returns everybody who was let in and everybody who has asked, without the marks of their codes."""
     both = {"people": get_pairings(context).people, "asking": get_pairings(context).asking}
     return {
         name: [{key: value for key, value in msgspec.to_builtins(one).items() if key != "mark"} for one in guests]
@@ -72,7 +72,7 @@ def get_pairings(context: DispatcherContext) -> Pairings:
 
 
 async def run_pairing_command(context: DispatcherContext, args: str, by: str, platform: str) -> str:
-    """What `/pairing` answers to an admin in a chat."""
+    """Run `/pairing` for an admin in a chat; returns the answer."""
     verb, _, rest = args.partition(" ")
     try:
         if verb == "approve" and rest:

@@ -19,14 +19,14 @@ SESSION, ALWAYS = "session", "always"
 
 @dataclass(frozen=True, slots=True)
 class ToolApprovals:
-    """Those that hold for one person in one session."""
+    """The approvals that hold for one person in one session."""
 
     engine: Engine
     person: str
     session_id: str
 
     async def known(self) -> dict[str, str]:
-        """`tool` or `tool:subject`, and how long it holds."""
+        """Returns how long each approval holds, by `tool` or `tool:subject`."""
         found = dict.fromkeys(await self._keys(SESSION), SESSION)
         return found | dict.fromkeys(await self._keys(ALWAYS), ALWAYS)
 
@@ -42,7 +42,7 @@ class ToolApprovals:
                 await self.engine.append(put)
 
     async def revoke(self, key: str) -> None:
-        """From now on it is asked for again."""
+        """Take an approval back: from now on it is asked for again."""
         for how in (SESSION, ALWAYS):
             await self.engine.purge(records.hook_store_subject_of(self._owner(how), key))
 
@@ -57,12 +57,12 @@ class ToolApprovals:
 
 
 def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
-    """Those of whoever wrote this message, in this session."""
+    """Returns the approvals of whoever wrote this message, in this session."""
     return ToolApprovals(engine, f"{message.address.platform}:{message.user_id}", session.session_id)
 
 
 async def run_approvals_command(found: ToolApprovals, args: str) -> str:
-    """The command `/approvals`: what is allowed, by number, and `revoke NUMBER`."""
+    """Run `/approvals`: list what is allowed, by number, or `revoke NUMBER`; returns the answer."""
     known = sorted((await found.known()).items())
     if not args:
         rows = [f"{number}. {key} ({how})" for number, (key, how) in enumerate(known, 1)]

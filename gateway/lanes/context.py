@@ -1,4 +1,4 @@
-"""What all lanes of a node share."""
+"""What all lanes of a node share: their settings, and the parts that they work with."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ OnBuried: TypeAlias = Callable[[str, str, Sequence[Message], str], None]  # sess
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
-    """Whether two waiting messages are one thing said in pieces: plain texts of one person in one place."""
+    """Returns True for two waiting messages that are one text in pieces: of one person, in one place, no commands."""
     return (
         first.user_id == second.user_id
         and first.address == second.address
@@ -38,7 +38,7 @@ def never_interrupt(_session: Session, _message: Message) -> bool:
 
 
 def interrupt_on_text(_session: Session, message: Message) -> bool:
-    """What people say ends the running turn. Commands wait for it; those that must not wait never come here."""
+    """Returns True for texts: they end the running turn. Commands wait for it; urgent ones never come here."""
     return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
 
 
@@ -47,7 +47,7 @@ def describe_busy(position: int) -> str:
 
 
 def ignore_buried(_key: str, _turn_id: str, _messages: Sequence[Message], _reason: str) -> None:
-    """What is buried is in the journal; nobody else wants to know."""
+    """For lanes whose messages that are given up are of interest to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +94,5 @@ class LaneContext:
 
 
 def lease_key_of(node: str) -> str:
-    """The lease that says a node lives."""
+    """Returns the key of the lease that says that a node lives."""
     return f"worker.{node}"

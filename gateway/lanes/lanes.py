@@ -92,7 +92,7 @@ class Lanes:
         return await self._engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
-        """Whether so much waits that the networks should keep what else there is."""
+        """Returns True when so much waits that the networks should keep what else there is."""
         return await self.depth() > self._context.settings.backlog
 
     async def accept_all(
@@ -147,7 +147,7 @@ class Lanes:
         return "nothing"
 
     async def queue_position(self, key: str) -> QueuePosition:
-        """What is before a message that would come now; for "busy, you are third"."""
+        """Returns what is before a message that would come now."""
         session = await self._sessions.open(key)
         waiting = await self._engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
@@ -165,7 +165,7 @@ class Lanes:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._hear_control, self._engine.tail(records.CONTROL_SUBJECTS))
+                self._tasks.start_soon(self._obey_control, self._engine.tail(records.CONTROL_SUBJECTS))
                 self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
                 task_status.started()
                 await anyio.sleep_forever()
@@ -196,9 +196,9 @@ class Lanes:
             if self._context.settings.interrupts(session, kept.message):
                 lane.interrupt_before(record.seq)
 
-    async def _hear_control(self, heard: Tail) -> None:
+    async def _obey_control(self, asked: Tail) -> None:
         """Another node asks that a turn of ours be stopped."""
-        async for record in heard:
+        async for record in asked:
             if lane := self._workers.worker(record.data.decode()):
                 lane.stop()
 
@@ -258,6 +258,6 @@ def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
 
 
 def message_id_of(message: Message, bot: str = "") -> str:
-    """What makes a message the same one when a network delivers it again."""
+    """Returns what makes a message the same one when a network delivers it again."""
     at = message.address
     return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

@@ -1,4 +1,4 @@
-"""What a lane runs, and what comes of it: `RunTurn` is one callable from a `LaneTurn` to an `LaneResult`."""
+"""What a lane runs, and what comes of it: `RunTurn` is one callable from a `LaneTurn` to a `LaneResult`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 
 def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
-    """What an interrupted turn leaves in the transcript: the words of the person, and what was finished.
+    """Returns what an interrupted turn leaves in the transcript: the words of the person, and what was finished.
 
     A tool call without a result gets one that says so: a transcript with a hole is refused by models.
     """
