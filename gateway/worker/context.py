@@ -91,7 +91,7 @@ class HandlerCall:
         self._params = params
         self._memory = memory
         self._fields: dict[str, Any] = msgspec.json.decode(params)
-        self._bags_before = deepcopy((meta.turn_bag, meta.session_bag))
+        self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
         bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
         self.context = HandlerContext(event, self._fields, bags, hook)
         if event == END:
