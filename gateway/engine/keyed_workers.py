@@ -70,11 +70,8 @@ class Wakeup:
 class KeyedWorker(Protocol):
     """Works for one key until nothing is left (`is_over`), or `finish` is called."""
 
-    @property
-    def wakeup(self) -> Wakeup: ...
-
-    @property
-    def is_over(self) -> bool: ...
+    wakeup: Wakeup
+    is_over: bool
 
     async def run(self) -> None:
         """Nothing may be awaited between the look that found nothing, without news since, and the return."""

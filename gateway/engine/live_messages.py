@@ -35,14 +35,12 @@ class LiveTail:
         # Nearly all tails listen to one session, whose token ends each subject: that is seen without the pattern.
         self.ends = None if ends & {"*", ">"} else ends
         self.dropped = 0
-        self._waiting: deque[Record] = deque()
+        self._waiting: deque[Record] = deque(maxlen=TAIL_LENGTH)
         self._news = asyncio.Event()
         self._ended = False
 
     def put(self, record: Record) -> None:
-        if len(self._waiting) == TAIL_LENGTH:
-            self._waiting.popleft()
-            self.dropped += 1
+        self.dropped += len(self._waiting) == TAIL_LENGTH
         self._waiting.append(record)
         self._news.set()
 
@@ -91,8 +89,7 @@ class LiveLease:
 class DeliverySource(Protocol):
     """The consumer that a delivery came from."""
 
-    @property
-    def spec(self) -> ConsumerSpec: ...
+    spec: ConsumerSpec
 
     async def acknowledge(self, seq: int) -> None: ...
 
@@ -147,7 +144,7 @@ class LiveMessages:
     async def publish(self, subject: str, data: bytes) -> None:
         self._check_open()
         check_subject(subject)
-        self._spread([(0, subject, data, self._clock.wall())])
+        self._spread([Record(0, subject, data, self._clock.wall())])
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         await self.publish(subject, data)
@@ -196,16 +193,13 @@ class LiveMessages:
         lease = self._leases.get(key)
         return lease.holder if lease is not None and lease.is_held() else None
 
-    def _begin_epoch(self, epoch: int) -> None:
-        self._token = epoch * TOKENS_PER_EPOCH
-
-    def _spread(self, rows: list[tuple[int, str, bytes, float]]) -> None:
-        """Show rows (sequence, subject, data, time) to whoever listens."""
-        ended = [(row, row[1].rpartition(".")[2]) for row in rows]
+    def _spread(self, records: list[Record]) -> None:
+        """Show records to whoever listens."""
+        ended = [(record, record.subject.rpartition(".")[2]) for record in records]
         for tail in list(self._tails):
-            for row, end in ended:
-                if (tail.ends is None or end in tail.ends) and tail.wants(row[1]):
-                    tail.put(Record(*row))
+            for record, end in ended:
+                if (tail.ends is None or end in tail.ends) and tail.wants(record.subject):
+                    tail.put(record)
 
     def _check_open(self) -> None:
         if self._closed:

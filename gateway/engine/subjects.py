@@ -63,15 +63,8 @@ def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
 
 def get_literal_prefix(pattern: str) -> str:
     """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
-    segments = pattern.split(".")
-    for at, segment in enumerate(segments):
-        if segment in ("*", ">"):
-            return "".join(f"{known}." for known in segments[:at])
-    return pattern
+    return re.split("[*>]", pattern, maxsplit=1)[0]
 
 
 def _regex_from(pattern: str) -> str:
-    segments = ["[^.]*" if segment == "*" else re.escape(segment) for segment in pattern.split(".")]
-    if pattern == ">" or pattern.endswith(".>"):
-        segments[-1] = ".*"
-    return r"\.".join(segments)
+    return re.sub(">$", ".*", re.escape(pattern).replace(r"\*", "[^.]*"))

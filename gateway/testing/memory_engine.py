@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import cast
+from itertools import islice
 
 import anyio
 
@@ -41,7 +41,7 @@ class MemoryEngine(LiveMessages):
             if put.expect is not None and put.expect != (last := self._last(put.subject)):
                 raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
         records = [self._keep(put) for put in puts]
-        self._spread([(record.seq, record.subject, record.data, record.ts) for record in records])
+        self._spread(records)
         for consumer in self._consumers.values():
             consumer.signal.notify()
         return [record.seq for record in records]
@@ -68,7 +68,7 @@ class MemoryEngine(LiveMessages):
         gone = {seq for seq in seqs if self._log.pop(seq, None) is not None}
         self._ids = {msg_id: seq for msg_id, seq in self._ids.items() if seq not in gone}
         for consumer in self._consumers.values():
-            consumer.forget(gone)
+            consumer.owed = {seq: owed for seq, owed in consumer.owed.items() if seq not in gone}
 
     def _last(self, subject: str) -> int:
         return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
@@ -87,7 +87,7 @@ class MemoryEngine(LiveMessages):
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
         check_pattern(pattern)
         found = self.waiting(after, compile_patterns([pattern]))
-        return [record for record, _ in zip(found, range(limit), strict=False)]
+        return list(islice(found, max(0, limit)))
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
@@ -160,9 +160,6 @@ class MemoryConsumer:
         self.matches = compile_patterns(spec.patterns)
         self.signal.notify()
 
-    def forget(self, gone: set[int]) -> None:
-        self.owed = {seq: owed for seq, owed in self.owed.items() if seq not in gone}
-
     async def fetch(self, n: int, wait: float) -> list[Delivery]:
         until = asyncio.get_running_loop().time() + wait
         while True:
@@ -170,12 +167,12 @@ class MemoryConsumer:
             taken = self._take(n)
             left = until - asyncio.get_running_loop().time()
             if taken or left <= 0:
-                return cast(list[Delivery], taken)
+                return taken
             due = min((owed.due for owed in self.owed.values()), default=float("inf"))
             with anyio.move_on_after(min(left, due - self._clock.steady())):
                 await event.wait()
 
-    def _take(self, n: int) -> list[LiveDelivery]:
+    def _take(self, n: int) -> list[Delivery]:
         waiting = self._engine.waiting(self.reached, self.matches)
         if self.is_forgotten:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
@@ -184,7 +181,7 @@ class MemoryConsumer:
             (owed for owed in self.owed.values() if owed.due <= now), key=lambda owed: (owed.due, owed.record.seq)
         )[:n]
         free = min(n - len(due), self.spec.max_inflight - len(self.owed))
-        for record, _ in zip(waiting, range(free), strict=False):
+        for record in islice(waiting, max(0, free)):
             self.reached = record.seq
             self.owed[record.seq] = PendingRecord(record, 0, now)
             due.append(self.owed[record.seq])

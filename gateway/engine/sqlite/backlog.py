@@ -26,12 +26,12 @@ Everything here runs on the writer's thread.
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from gateway.engine.interface import ConsumerSpec
+from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
-from gateway.engine.sqlite.log_table import Row, Transaction
+from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError
 
@@ -44,14 +44,10 @@ class ConsumerPosition:
     """Where a consumer stands. `depth` is what it has before it, None where that must be counted anew."""
 
     name: str
-    patterns: tuple[str, ...]
+    matches: SubjectMatcher
     reached: int
-    matches: SubjectMatcher = field(init=False)
     is_at_end: bool = False
     depth: int | None = None
-
-    def __post_init__(self) -> None:
-        self.matches = compile_patterns(self.patterns)
 
     def add(self, count: int) -> None:
         if self.depth is not None:
@@ -63,13 +59,13 @@ class ConsumerPosition:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatch:
-    """What a consumer got: rows with the number of the attempt, and `due`, when the next of its pending ones falls due.
+    """What a consumer got: records with the number of the attempt, and `due`, when the next pending one falls due.
 
     `is_full`: as many are out as may be, so the next acknowledgement makes room for a fetch that waits. `has_more`: the
     scan ended at its limit before it found anything, so the fetch should look again at once.
     """
 
-    rows: list[tuple[Row, int]]
+    records: list[tuple[Record, int]]
     due: float | None
     is_full: bool
     has_more: bool
@@ -82,21 +78,19 @@ class Backlog:
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
-            self.positions[name] = ConsumerPosition(name, tuple(json.loads(patterns)), floor)
+            self.positions[name] = ConsumerPosition(name, compile_patterns(json.loads(patterns)), floor)
 
     def add(self, tx: Transaction, spec: ConsumerSpec) -> None:
         """Make a consumer, or give it other patterns: they hold from the oldest record that still waits."""
-        row = tx.db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (spec.name,)).fetchone()
+        row = tx.db.execute("SELECT patterns FROM consumer WHERE name = ?", (spec.name,)).fetchone()
         patterns = json.dumps(spec.patterns)
-        if row is not None and row[0] == patterns:
-            return
-        if row is not None:
-            floor = (
-                _find_first_waiting(tx.db, compile_patterns(json.loads(row[0])), self._reached(tx, spec.name, row[1]))
-                - 1
-            )
-        else:
+        if row is None:
             floor = _get_last_seq(tx.db) if spec.new_only else 0
+        elif row[0] == patterns:
+            return
+        else:
+            reached, _ = self._get_position(tx, spec.name)
+            floor = _find_first_waiting(tx.db, compile_patterns(json.loads(row[0])), reached) - 1
         tx.db.execute(
             "INSERT INTO consumer (name, patterns, floor) VALUES (?, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns, floor = excluded.floor",
@@ -104,14 +98,15 @@ class Backlog:
         )
         tx.positions[spec.name] = (floor, False)
         tx.consumers_to_wake.add(spec.name)
-        tx.committed.append(lambda: self._put(spec.name, ConsumerPosition(spec.name, spec.patterns, floor)))
+        position = ConsumerPosition(spec.name, compile_patterns(spec.patterns), floor)
+        tx.committed += [self._concerned.clear, partial(self.positions.__setitem__, spec.name, position)]
 
     def forget(self, tx: Transaction, name: str) -> None:
         tx.db.execute("DELETE FROM pending WHERE consumer = ?", (name,))
         tx.db.execute("DELETE FROM consumer WHERE name = ?", (name,))
         tx.positions.pop(name, None)
         tx.consumers_to_wake.add(name)
-        tx.committed.append(lambda: self._put(name, None))
+        tx.committed += [self._concerned.clear, partial(self.positions.pop, name, None)]
 
     def take(self, tx: Transaction, spec: ConsumerSpec, n: int) -> FetchedBatch:
         """Hands out at most n rows: first those that are due again, then new ones."""
@@ -127,27 +122,31 @@ class Backlog:
         (due,) = tx.db.execute(query, (spec.name, tx.steady)).fetchone()
         return FetchedBatch(again + fresh, due, is_full=len(fresh) >= free, has_more=has_more)
 
-    def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Row, int]], bool]:
-        """Hands out rows for the first time; true beside them where one should look further."""
+    def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Record, int]], bool]:
+        """Hands out records for the first time; true beside them where one should look further."""
         position = self.positions[spec.name]
-        reached, is_at_end = tx.positions.get(position.name, (position.reached, position.is_at_end))
+        reached, is_at_end = self._get_position(tx, spec.name)
         if wanted <= 0 or (is_at_end and not tx.appended):
             return [], False
         found, seen, is_at_end = log_table.scan(tx.db, reached, position.matches, wanted, SCAN_LIMIT)
         tx.positions[position.name] = (seen, is_at_end)
-        rows = [row for row in (log_table.read_row(tx.db, seq, tx.wall) for seq in found) if row is not None]
-        if len(rows) < len(found):
+        read = (log_table.read_record(tx.db, seq, tx.wall) for seq in found)
+        records = [record for record in read if record is not None]
+        if len(records) < len(found):
             tx.consumers_to_recount.add(position.name)
-        for row in rows:
-            _insert_pending(tx, spec, row[0])
-        if rows:
+        due = tx.steady + spec.ack_wait
+        tx.db.executemany(
+            "INSERT INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, ?)",
+            [(record.seq, spec.name, due) for record in records],
+        )
+        if records:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
-        return [(row, 1) for row in rows], not rows and not is_at_end
+        return [(record, 1) for record in records], not records and not is_at_end
 
     def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
         gone = tx.db.execute("DELETE FROM pending WHERE seq = ? AND consumer = ?", (seq, name)).rowcount
         if gone:
-            tx.committed.append(lambda: self._adjust_depth(name, -1))
+            tx.committed.append(partial(self.positions[name].add, -1))
 
     def postpone(self, tx: Transaction, name: str, seq: int, attempt: int, delay: float) -> None:
         """This attempt's record is due after `delay`; nothing happens where another attempt was begun."""
@@ -157,12 +156,12 @@ class Backlog:
         )
         tx.consumers_to_wake.add(name)
 
-    def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Row, int]]) -> None:
+    def give_back(self, tx: Transaction, name: str, taken: Sequence[tuple[Record, int]]) -> None:
         """Takes back what never reached its taker, which was no attempt."""
-        for row, attempt in taken:
+        for record, attempt in taken:
             tx.db.execute(
                 "UPDATE pending SET due = 0, attempt = attempt - 1 WHERE seq = ? AND consumer = ? AND attempt = ?",
-                (row[0], name, attempt),
+                (record.seq, name, attempt),
             )
         tx.consumers_to_wake.add(name)
 
@@ -179,7 +178,7 @@ class Backlog:
             (out,) = tx.db.execute("SELECT count(*) FROM pending WHERE consumer = ?", (name,)).fetchone()
             rows = tx.db.execute(
                 "SELECT subject FROM log WHERE seq > ? AND (expires IS NULL OR expires > ?)",
-                (self._reached(tx, name, position.reached), tx.wall),
+                (self._get_position(tx, name)[0], tx.wall),
             )
             depth = int(out) + sum(position.matches(subject) for (subject,) in rows)
             tx.measured.append(partial(position.measure, depth))
@@ -202,12 +201,12 @@ class Backlog:
     def _follow(self, tx: Transaction) -> None:
         """Move along those that what was appended does not concern."""
         concerned: dict[str, int] = {}
-        for seq, subject, _, _ in tx.appended:
-            for position in self._find_concerned(subject):
+        for record in tx.appended:
+            for position in self._find_concerned(record.subject):
                 position.add(1)
-                concerned[position.name] = seq
+                concerned[position.name] = record.seq
         tx.consumers_to_wake.update(concerned)
-        end = tx.appended[-1][0]
+        end = tx.appended[-1].seq
         for position in self.positions.values():
             if position.is_at_end and concerned.get(position.name, 0) > position.reached:
                 position.is_at_end = False
@@ -223,23 +222,14 @@ class Backlog:
             self._concerned[subject] = positions
         return positions
 
-    def _reached(self, tx: Transaction, name: str, floor: int) -> int:
-        position = self.positions.get(name)
-        return tx.positions[name][0] if name in tx.positions else position.reached if position else floor
-
-    def _adjust_depth(self, name: str, count: int) -> None:
-        if name in self.positions:
-            self.positions[name].add(count)
-
-    def _put(self, name: str, position: ConsumerPosition | None) -> None:
-        self._concerned.clear()
-        if position is None:
-            self.positions.pop(name, None)
-        else:
-            self.positions[name] = position
+    def _get_position(self, tx: Transaction, name: str) -> tuple[int, bool]:
+        """Returns how far a consumer has come, this transaction counted, and whether that is the end of the log."""
+        if name in tx.positions:
+            return tx.positions[name]
+        return self.positions[name].reached, self.positions[name].is_at_end
 
 
-def _take_due(tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Row, int]]:
+def _take_due(tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Record, int]]:
     rows = tx.db.execute(
         "SELECT log.seq, subject, data, ts, attempt FROM pending JOIN log ON log.seq = pending.seq"
         " WHERE consumer = ? AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, pending.seq LIMIT ?",
@@ -250,14 +240,7 @@ def _take_due(tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Row, in
             "UPDATE pending SET attempt = attempt + 1, due = ? WHERE seq = ? AND consumer = ?",
             (tx.steady + spec.ack_wait, row[0], spec.name),
         )
-    return [(row[:4], row[4] + 1) for row in rows]
-
-
-def _insert_pending(tx: Transaction, spec: ConsumerSpec, seq: int) -> None:
-    tx.db.execute(
-        "INSERT INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, ?)",
-        (seq, spec.name, tx.steady + spec.ack_wait),
-    )
+    return [(Record(*row[:4]), row[4] + 1) for row in rows]
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:

@@ -43,7 +43,7 @@ def create_backup(journal: Path, target: Path) -> JournalContents:
     with _open_copy(journal, target) as copy:
         contents = verify_journal(copy)
         copy.rename(target)
-    journal_file.sync_folder(target)
+    journal_file.sync(target.parent)
     return contents
 
 
@@ -72,15 +72,12 @@ def restore_backup(copy: Path, journal: Path) -> Path | None:
         EngineError: the copy is damaged or cannot be read, or the disk is full; then the journal is as before.
     """
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = journal_file.FileLock(journal)
-    try:
+    with closing(journal_file.FileLock(journal)):
         with _open_copy(copy, journal) as part:
             verify_journal(part)
             kept = _keep_replaced(journal) if journal.exists() else None
             part.replace(journal)
-        journal_file.sync_folder(journal)
-    finally:
-        lock.release()
+        journal_file.sync(journal.parent)
     return kept
 
 
@@ -104,7 +101,7 @@ def _open_copy(source: Path, target: Path) -> Iterator[Path]:
             # Ours alone from the beginning: SQLite would let everybody read it.
             os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             db.execute("VACUUM INTO ?", (str(part),))
-        _sync_file(part)
+        journal_file.sync(part)
         yield part
     except OSError as error:
         raise EngineError(f"{target} cannot be written: {error.strerror}") from error
@@ -123,11 +120,3 @@ def _open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield db
     except sqlite3.Error as error:
         raise EngineError(describe_error(error, path)) from error
-
-
-def _sync_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

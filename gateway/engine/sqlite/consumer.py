@@ -16,7 +16,7 @@ from functools import partial
 
 import anyio
 
-from gateway.engine.interface import Clock, ConsumerSpec, Delivery, Record
+from gateway.engine.interface import Clock, ConsumerSpec, Delivery
 from gateway.engine.live_messages import LiveDelivery, Signal
 from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
 from gateway.engine.sqlite.faults import FaultState
@@ -50,8 +50,8 @@ class SqliteConsumer:
             event = self.signal.event
             taken, pause = await self._try_to_take(n)
             left = until - loop.time()
-            if taken.rows or (left <= 0 and not taken.has_more):
-                return [LiveDelivery(Record(*row), attempt, self) for row, attempt in taken.rows]
+            if taken.records or (left <= 0 and not taken.has_more):
+                return [LiveDelivery(record, attempt, self) for record, attempt in taken.records]
             if not taken.has_more:
                 with anyio.move_on_after(min(left, pause)):
                     await event.wait()
@@ -81,10 +81,10 @@ class SqliteConsumer:
             raise
 
     def _give_back(self, taken: "asyncio.Future[FetchedBatch]") -> None:
-        if not taken.cancelled() and taken.exception() is None and taken.result().rows:
-            rows = taken.result().rows
+        if not taken.cancelled() and taken.exception() is None and taken.result().records:
+            records = taken.result().records
             with suppress(EngineError):
-                self._thread.post(lambda tx: self._backlog.give_back(tx, self.spec.name, rows))
+                self._thread.post(lambda tx: self._backlog.give_back(tx, self.spec.name, records))
 
     async def acknowledge(self, seq: int) -> None:
         with suppress(EngineError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from gateway.engine.interface import Clock, ConsumerSpec, EngineHealth, NewRecord, Record
-from gateway.engine.live_messages import LiveMessages
+from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
 from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
@@ -60,7 +60,7 @@ class SqliteEngine(LiveMessages):
     async def start(self) -> None:
         await self._writing.start()
         await self._reading.start()
-        self._begin_epoch(self._writer.epoch)
+        self._token = self._writer.epoch * TOKENS_PER_EPOCH
 
     async def append(self, *puts: NewRecord) -> list[int]:
         return await self._writing.submit(partial(log_table.append, puts=puts))
@@ -97,10 +97,8 @@ class SqliteEngine(LiveMessages):
     async def consumer(self, spec: ConsumerSpec) -> SqliteConsumer:
         check_consumer_spec(spec)
         await self._writing.submit(lambda tx: self._writer.backlog.add(tx, spec))
-        consumer = self._consumers.get(spec.name)
-        if consumer is None:
-            consumer = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
-            self._consumers[spec.name] = consumer
+        made = SqliteConsumer(spec, self._writer.backlog, self._writing, self._condition, self._clock)
+        consumer = self._consumers.setdefault(spec.name, made)
         consumer.spec = spec
         consumer.signal.notify()
         return consumer
@@ -140,11 +138,10 @@ class SqliteEngine(LiveMessages):
             for consumer in self._consumers.values():
                 consumer.signal.notify()
 
-    def _announce(self, tx: Transaction) -> None:
-        """Follows a transaction that stands, on the loop, before its callers go on."""
-        self._recent.follow(tx)
-        self._spread(tx.appended)
-        for name in tx.consumers_to_wake:
-            consumer = self._consumers.get(name)
-            if consumer is not None:
-                consumer.signal.notify()
+    def _announce(self, done: list[Transaction]) -> None:
+        """Follows the transactions that stand, on the loop, before their callers go on."""
+        for tx in done:
+            self._recent.follow(tx)
+            self._spread(tx.appended)
+            for name in tx.consumers_to_wake & self._consumers.keys():
+                self._consumers[name].signal.notify()

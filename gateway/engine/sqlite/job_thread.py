@@ -4,7 +4,7 @@ The loop never waits for the thread and the thread never for the loop. A job goe
 a whole batch comes back by one call. A caller that is cancelled leaves its job in the queue; the job is done all the
 same, and nobody hears of it.
 
-Each field belongs to one side. The loop has `waiting`, `is_closed` and `_round`, the jobs of this turn of the loop:
+Each field belongs to one side. The loop has `is_closed` and `_round`, the jobs of this turn of the loop:
 waking the thread for each job would cost more than the job, so the first one of a turn schedules `_hand_over`, which
 puts them all into the queue at once. The thread has `_left`, the jobs that were taken out of the queue and are beyond
 MAX_BATCH. Between the two stand the queue and the loop's `call_soon_threadsafe`, nothing else: no lock.
@@ -17,7 +17,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -76,7 +76,6 @@ class JobThread(Generic[ResourceT]):
         self._round: list[ThreadJob[ResourceT, Any]] = []
         self._queue: SimpleQueue[list[ThreadJob[ResourceT, Any]]] = SimpleQueue()
         self._left: list[ThreadJob[ResourceT, Any]] = []
-        self.waiting = 0
         self._began: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self.is_closed = False
@@ -99,18 +98,14 @@ class JobThread(Generic[ResourceT]):
     def submit(self, work: Callable[[ResourceT], T]) -> "asyncio.Future[T]":
         """Hand work over; the future gets its result, or what it raised."""
         future: asyncio.Future[T] = self._loop.create_future()
-        self._post(ThreadJob(work, future))
+        self.post(work, future)
         return future
 
-    def post(self, work: Callable[[ResourceT], T]) -> None:
-        """Submit work whose outcome nobody waits for."""
-        self._post(ThreadJob(work))
-
-    def _post(self, job: ThreadJob[ResourceT, Any]) -> None:
+    def post(self, work: Callable[[ResourceT], T], future: "asyncio.Future[T] | None" = None) -> None:
+        """Hand work over; without a future nobody waits for its outcome."""
         if self.is_closed:
             raise EngineError("the journal is closed")
-        self.waiting += 1
-        self._round.append(job)
+        self._round.append(ThreadJob(work, future))
         if len(self._round) == 1:
             self._loop.call_soon(self._hand_over)
 
@@ -121,20 +116,17 @@ class JobThread(Generic[ResourceT]):
 
     def _run(self) -> None:
         try:
-            self._handler.open()
-        except BaseException as error:  # noqa: BLE001 - whoever opens gets it, whatever it was
-            self._call_loop(self._began.set_exception, error)
-            self._call_loop(self._ended.set_result, None)
-            return
-        self._call_loop(self._began.set_result, None)
-        try:
-            while jobs := self._gather():
-                self._do(jobs)
-        finally:
             try:
-                self._handler.close()
-            finally:
-                self._call_loop(self._ended.set_result, None)
+                self._handler.open()
+            except BaseException as error:  # noqa: BLE001 - whoever opens gets it, whatever it was
+                self._call_loop(self._began.set_exception, error)
+                return
+            self._call_loop(self._began.set_result, None)
+            with closing(self._handler):
+                while jobs := self._gather():
+                    self._do(jobs)
+        finally:
+            self._call_loop(self._ended.set_result, None)
 
     def _gather(self) -> list[ThreadJob[ResourceT, Any]]:
         """Waits for jobs and returns them, at least one; an empty list at the end."""
@@ -169,7 +161,6 @@ class JobThread(Generic[ResourceT]):
                 job.error = EngineError(f"the journal failed: {error!r}")
 
         def report() -> None:
-            self.waiting -= len(jobs)
             if after is not None:
                 after()
             for job in jobs:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gateway.engine.sqlite.faults import is_damage
@@ -41,7 +42,7 @@ class FileLock:
         os.truncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
-    def release(self) -> None:
+    def close(self) -> None:
         os.truncate(self._file, 0)
         # Unlocked explicitly: closing alone keeps the lock while a forked child has the file open.
         fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -53,20 +54,19 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None)
 
 
-def open_writer(path: Path, max_bytes: int | None) -> tuple[sqlite3.Connection, str]:
-    """Opens the connection that writes; the lock must be held. Beside it stands what the operator should know."""
-    db, note = _open_undamaged(path)
-    try:
-        migrate(db)
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-        db.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_SIZE}")
-        if max_bytes is not None:
-            db.execute(f"PRAGMA max_page_count = {max(1, max_bytes // read_pragma(db, 'page_size'))}")
-    except BaseException:
-        db.close()
-        raise
+def open_writer(path: Path, max_bytes: int | None, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
+    """Opens the connection that writes; the lock must be held. Beside it stands what the operator should know.
+
+    The stack closes it, whatever happens.
+    """
+    db, note = _open_undamaged(path, stack)
+    migrate(db)
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+    db.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * PAGE_SIZE}")
+    if max_bytes is not None:
+        db.execute(f"PRAGMA max_page_count = {max(1, max_bytes // read_pragma(db, 'page_size'))}")
     return db, note
 
 
@@ -76,17 +76,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _open_undamaged(path: Path) -> tuple[sqlite3.Connection, str]:
+def _open_undamaged(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection, str]:
     """Opens a file that was checked; a damaged one is set aside, and the note says so."""
     if not path.exists():
         _set_aside_orphan(path)
         _create_file(path)
-    db = connect(path)
-    try:
-        damage = _find_damage(db, path)
-    except BaseException:
-        db.close()
-        raise
+    db = stack.enter_context(closing(connect(path)))
+    damage = _find_damage(db, path)
     if damage is None:
         return db, ""
     db.close()
@@ -97,7 +93,7 @@ def _open_undamaged(path: Path) -> tuple[sqlite3.Connection, str]:
         "restore a backup, or keep the file for a repair"
     )
     log.warning("%s", note)
-    return connect(path), note
+    return stack.enter_context(closing(connect(path))), note
 
 
 def _find_damage(db: sqlite3.Connection, path: Path) -> str | None:
@@ -133,7 +129,7 @@ def set_aside(path: Path, why: str) -> Path:
     kept = find_unused_path(f"{path}.{why}")
     path.rename(kept)
     move_companions(path, kept)
-    sync_folder(path)
+    sync(path.parent)
     return kept
 
 
@@ -161,12 +157,13 @@ def _set_aside_orphan(path: Path) -> None:
 
 def _create_file(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    sync_folder(path)
+    sync(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+def sync(path: Path) -> None:
+    """Returns once a file, or the names in a folder, are on the disk for good."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)

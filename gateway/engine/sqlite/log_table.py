@@ -8,13 +8,11 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from gateway.engine.interface import NewRecord, Record
 from gateway.engine.subjects import SubjectMatcher, check_new_record, compile_patterns, get_literal_prefix
 from gateway.errors import Conflict, Duplicate
-
-# Sequence, subject, data, time: a Record before anybody asked for one.
-Row = tuple[int, str, bytes, float]
 
 
 @dataclass(slots=True)
@@ -28,11 +26,10 @@ class Transaction:
     db: sqlite3.Connection
     wall: float
     steady: float
-    appended: list[Row] = field(default_factory=list)
+    appended: list[Record] = field(default_factory=list)
     removed: list[int] = field(default_factory=list)
-    # When, by the wall clock, the time of each of the appended is over, and of the first of them.
+    # When, by the wall clock, the time of each of the appended is over.
     expiries: dict[int, float] = field(default_factory=dict)
-    next_expiry: float = math.inf
     # Consumers: those that something was taken from, those that may have something to fetch, how far they have come
     # by now and whether that is the end of the log, those whose depth is asked for.
     consumers_to_recount: set[str] = field(default_factory=set)
@@ -40,7 +37,7 @@ class Transaction:
     positions: dict[str, tuple[int, bool]] = field(default_factory=dict)
     depths_wanted: set[str] = field(default_factory=set)
     # What to remember once the commit stands; what was measured replaces what was reckoned, and so comes last.
-    committed: list[Callable[[], None]] = field(default_factory=list)
+    committed: list[Callable[[], object]] = field(default_factory=list)
     measured: list[Callable[[], None]] = field(default_factory=list)
 
 
@@ -91,8 +88,7 @@ def _insert(tx: Transaction, put: NewRecord) -> int:
     assert seq is not None
     if expires is not None:
         tx.expiries[seq] = expires
-        tx.next_expiry = min(tx.next_expiry, expires)
-    tx.appended.append((seq, put.subject, put.data, tx.wall))
+    tx.appended.append(Record(seq, put.subject, put.data, tx.wall))
     return seq
 
 
@@ -114,21 +110,15 @@ def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
 
 
 def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
-    records: list[Record] = []
-    for seq in _find_seqs(db, pattern, after):
-        if len(records) >= limit:
-            break
-        row = read_row(db, seq, wall)
-        if row is not None:
-            records.append(Record(*row))
-    return records
+    records = (read_record(db, seq, wall) for seq in _find_seqs(db, pattern, after))
+    return list(islice((record for record in records if record is not None), max(0, limit)))
 
 
-def read_row(db: sqlite3.Connection, seq: int, wall: float) -> Row | None:
-    found: Row | None = db.execute(
+def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
+    found = db.execute(
         "SELECT seq, subject, data, ts FROM log WHERE seq = ? AND (expires IS NULL OR expires > ?)", (seq, wall)
     ).fetchone()
-    return found
+    return Record(*found) if found else None
 
 
 def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
@@ -158,12 +148,8 @@ def _is_rare(db: sqlite3.Connection, prefix: str) -> bool:
 
 def purge(tx: Transaction, pattern: str, after: int, upto: int, limit: int) -> tuple[int, int | None]:
     """Remove the oldest of what matches: how many were alive, and behind which sequence there may be more."""
-    found: list[int] = []
-    for seq in _find_seqs(tx.db, pattern, after):
-        if seq > upto or len(found) == limit:
-            break
-        found.append(seq)
-    alive = sum(read_row(tx.db, seq, tx.wall) is not None for seq in found)
+    found = list(islice(takewhile(lambda seq: seq <= upto, _find_seqs(tx.db, pattern, after)), limit))
+    alive = sum(read_record(tx.db, seq, tx.wall) is not None for seq in found)
     remove(tx, found)
     return alive, found[-1] if len(found) == limit else None
 

@@ -38,8 +38,8 @@ class RecordCache:
 
     def follow(self, tx: Transaction) -> None:
         """A transaction stands."""
-        for row in tx.appended:
-            self._keep(Record(*row))
+        for record in tx.appended:
+            self._keep(record)
         self._expiries.update(tx.expiries)
         for seq in tx.removed:
             self._drop(seq)

@@ -25,7 +25,7 @@ A full disk fails the callers, and `health` says so until there is room again, w
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class JournalWriter:
         clock: Clock,
         condition: FaultState,
         max_bytes: int | None,
-        announce: Callable[[Transaction], None],
+        announce: Callable[[list[Transaction]], None],
     ) -> None:
         self._path = path
         self._clock = clock
@@ -68,9 +68,8 @@ class JournalWriter:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ExitStack() as stack:
-                stack.callback(journal_file.FileLock(self._path).release)
-                self._db, self.note = journal_file.open_writer(self._path, self._max_bytes)
-                stack.callback(self._db.close)
+                stack.enter_context(closing(journal_file.FileLock(self._path)))
+                self._db, self.note = journal_file.open_writer(self._path, self._max_bytes, stack)
                 self._begin_epoch()
                 self._closing = stack.pop_all()
         except sqlite3.Error as error:
@@ -95,11 +94,7 @@ class JournalWriter:
         self.busy_since = self._clock.steady()
         done = self._commit(jobs)
         self.busy_since = None
-        return partial(self._announce_all, done)
-
-    def _announce_all(self, done: list[Transaction]) -> None:
-        for tx in done:
-            self._announce(tx)
+        return partial(self._announce, done)
 
     def _commit(self, jobs: list[ThreadJob[Transaction, Any]]) -> list[Transaction]:
         """Do the jobs in one transaction, or if that fails each in its own; the transactions that stand.
@@ -118,10 +113,13 @@ class JournalWriter:
             for job in jobs:
                 self._attempt(job, tx)
             self.backlog.count_depths(tx)
-            next_expiry = log_table.read_next_expiry(self._db) if tx.removed else min(self._next_expiry, tx.next_expiry)
+            next_expiry = min([self._next_expiry, *tx.expiries.values()])
+            if tx.removed:
+                next_expiry = log_table.read_next_expiry(self._db)
             self._db.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
-            self._roll_back()
+            with suppress(sqlite3.Error):
+                self._db.rollback()  # does nothing where the error has rolled back already
             if len(jobs) > 1:
                 return [tx for job in jobs for tx in self._commit([job])]
             self._fail(jobs, error)
@@ -154,12 +152,6 @@ class JournalWriter:
             if self._db.total_changes != before:
                 raise
             job.error = error
-
-    def _roll_back(self) -> None:
-        # Some errors have rolled back already.
-        if self._db.in_transaction:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
 
     def _fail(self, jobs: list[ThreadJob[Transaction, Any]], error: Exception) -> None:
         for job in jobs:
