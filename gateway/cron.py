@@ -10,7 +10,7 @@ import calendar
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from gateway.yaml_source.units import format_duration, parse_duration
 
@@ -28,21 +28,9 @@ MAX_INTERVAL = 366 * 86_400.0
 SEARCH_DAYS = 366 * 9  # between two 29ths of February there can be eight years
 FIRST_SEARCH_SECONDS, SEARCH_GROWTH = 60.0, 16
 
-_DAYS = tuple(name.lower() for name in calendar.day_abbr)
+_DAYS = ("", *(name.lower() for name in calendar.day_abbr))
 _MONTHS = tuple(name.lower() for name in calendar.month_abbr)
 _ITEM = re.compile(r"(\*|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/(\d{1,4}))?\Z")
-
-
-class Timetable(Protocol):
-    """Times are seconds since 1970."""
-
-    def next_after(self, moment: float) -> float:
-        """Returns the first time after this one."""
-        ...
-
-    def latest(self, since: float, until: float) -> float | None:
-        """Returns the last time that is after `since` and not after `until`; None when there is none."""
-        ...
 
 
 class Interval(NamedTuple):
@@ -51,9 +39,11 @@ class Interval(NamedTuple):
     seconds: float
 
     def next_after(self, moment: float) -> float:
+        """Returns the first time after this one, in seconds since 1970 like all times here."""
         return moment + self.seconds
 
     def latest(self, since: float, until: float) -> float | None:
+        """Returns the last time that is after `since` and not after `until`; None when there is none."""
         times = int((until - since) // self.seconds)
         return since + times * self.seconds if times > 0 else None
 
@@ -64,8 +54,7 @@ class CronField(NamedTuple):
     name: str
     low: int
     high: int
-    names: tuple[str, ...] = ()
-    offset: int = 0  # of the first name
+    names: tuple[str, ...] = ()  # each at its number
 
 
 CRON_FIELDS = (
@@ -73,7 +62,7 @@ CRON_FIELDS = (
     CronField("hour", 0, 23),
     CronField("day", 1, 31),
     CronField("month", 1, 12, _MONTHS),
-    CronField("weekday", 0, 7, _DAYS, 1),
+    CronField("weekday", 0, 7, _DAYS),
 )
 
 
@@ -91,14 +80,15 @@ class Cron(NamedTuple):
     zone: tzinfo | None = None
 
     def next_after(self, moment: float) -> float:
-        """Raises ValueError when it never comes."""
+        """Returns the first time after this one; raises ValueError when it never comes."""
         times = self._every_hour(moment) if self.is_hourly else self._at_hours(moment)
         found = next(times, None)
         if found is None:
-            raise ValueError("never comes")
+            raise ValueError("names a day that never comes")
         return found
 
     def latest(self, since: float, until: float) -> float | None:
+        """Returns the last time that is after `since` and not after `until`; None when there is none."""
         span = FIRST_SEARCH_SECONDS
         while True:  # looked for near the end first, since there may be a year in between
             begin = max(since, until - span)
@@ -152,6 +142,9 @@ class Cron(NamedTuple):
         return by_day or by_weekday
 
 
+Timetable: TypeAlias = Interval | Cron
+
+
 def parse_timetable(text: str, zone: tzinfo | None = None) -> Timetable:
     """Raises ValueError that says what is wrong, and what would be right."""
     words = text.lower().split()
@@ -165,10 +158,7 @@ def parse_timetable(text: str, zone: tzinfo | None = None) -> Timetable:
     _, by_hour, by_day, _, by_weekday = (word.startswith("*") for word in line)
     every_week = frozenset(day or 7 for day in weekdays)
     cron = Cron(minutes, hours, days, months, every_week, by_day, by_weekday, by_hour, zone)
-    try:
-        cron.next_after(0.0)
-    except ValueError:
-        raise ValueError("names a day that never comes") from None
+    cron.next_after(0.0)
     return cron
 
 
@@ -201,7 +191,7 @@ def _parse_field(field: CronField, text: str) -> frozenset[int]:
 
 def _parse_number(field: CronField, word: str) -> int:
     if word in field.names and word:
-        return field.names.index(word) + field.offset
+        return field.names.index(word)
     if not word.isdecimal() or not field.low <= int(word) <= field.high:
         names = f" or {', '.join(filter(None, field.names))}" if field.names else ""
         raise ValueError(f"has the {field.name} {word!r}; it is {field.low} to {field.high}{names}")

@@ -61,9 +61,7 @@ def _has_errors(findings: list[Finding]) -> bool:
     return any(found.severity == "error" for found in findings)
 
 
-@cache
-def _type_info_of(wanted: type[Struct]) -> inspect.Type:
-    return inspect.type_info(wanted)
+_type_info_of = cache(inspect.type_info)
 
 
 class _Binder:

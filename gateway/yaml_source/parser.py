@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from gateway.yaml_source.tree import (
     Finding,
@@ -166,15 +167,12 @@ class _TreeBuilder:
             self._root = node
 
 
-class _OpenNode:
+class _OpenNode(Struct):
     """A sequence or mapping whose end has not come yet; a mapping's nodes are its keys and values in turn."""
 
-    __slots__ = ("is_mapping", "nodes", "place")
-
-    def __init__(self, place: SourceLocation, is_mapping: bool) -> None:
-        self.place = place
-        self.is_mapping = is_mapping
-        self.nodes: list[YamlNode] = []
+    place: SourceLocation
+    is_mapping: bool
+    nodes: list[YamlNode] = []
 
     def closed(self, builder: _TreeBuilder) -> YamlNode:
         if not self.is_mapping:

@@ -18,7 +18,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 60
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _DURATION = re.compile(DURATION_PATTERN)
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w|$)")
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kKMGT]?)(i?)(B?)\Z")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?:([kKMGT])(i?))?(B?)\Z")
 
 
 def parse_duration(text: str) -> float | None:
@@ -33,9 +33,7 @@ def parse_size(text: str) -> int | None:
     found = _SIZE.match(text)
     if not found:
         return None
-    number, letter, binary, byte = found.groups()
-    if binary and not letter:
-        return None
+    number, letter, binary, byte = found.groups("")
     step = 1024 if letter and (binary or not byte) else 1000
     scale: int = step ** _POWERS[letter.lower()]
     return round(float(number) * scale)
