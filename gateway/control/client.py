@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +20,7 @@ class ControlError(GatewayError):
         self.exit = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
 
 
-class ControlClient:
+class ControlClient(AbstractContextManager["ControlClient"]):
     """A connection to the running gateway.
 
     Raises:
@@ -39,9 +39,6 @@ class ControlClient:
             ) from None
         self._file = self._socket.makefile("rb")
         self._last = 0
-
-    def __enter__(self) -> "ControlClient":
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()

@@ -6,7 +6,8 @@ The socket lies in a directory that only its owner may enter, so whoever reaches
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -69,8 +70,10 @@ class ControlServer:
         self, caller: "ControlConnection", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup
     ) -> None:
         """Start what is asked. What is refused is refused here: a caller that never reads is not read any further."""
+        reader = BufferedByteReceiveStream(stream)
         try:
-            async for line in read_lines(stream):
+            while True:
+                line = await reader.receive_until(b"\n", LINE_LIMIT)
                 try:
                     request = msgspec.json.decode(line, type=ControlRequest)
                 except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also bytes that are no text
@@ -83,24 +86,20 @@ class ControlServer:
                     await caller.fail(
                         request.id, TOO_MANY_REQUESTS, f"{MAX_OPEN_REQUESTS} requests are open: wait for an answer"
                     )
+        except (anyio.IncompleteRead, anyio.EndOfStream):
+            return
         except anyio.DelimiterNotFound:
             await caller.fail(None, INVALID_REQUEST, f"a request has {LINE_LIMIT >> 20} MB at the most")
 
     async def _serve(self, caller: "ControlConnection", request: ControlRequest) -> None:
         try:
-            await self._answer(caller, request)
-        finally:
-            caller.open -= 1
-
-    async def _answer(self, caller: "ControlConnection", request: ControlRequest) -> None:
-        verb = self.verbs.get(request.method)
-        if verb is None:
-            await caller.fail(
-                request.id, -32601, f"this gateway knows no `{request.method}`; is it of another version?"
-            )
-            return
-        try:
-            result = await verb(request.params, caller.notifier(request.id))
+            verb = self.verbs.get(request.method)
+            if verb is None:
+                await caller.fail(
+                    request.id, -32601, f"this gateway knows no `{request.method}`; is it of another version?"
+                )
+                return
+            result = await verb(request.params, partial(caller.notify, request.id))
             await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
             await caller.fail(request.id, int(error.exit), str(error))
@@ -111,6 +110,8 @@ class ControlServer:
             await caller.fail(
                 request.id, int(ExitCode.FAILED), f"{request.method} failed inside the gateway; see its log"
             )
+        finally:
+            caller.open -= 1
 
 
 class ControlConnection:
@@ -129,11 +130,8 @@ class ControlConnection:
     async def fail(self, request: int | None, code: int, message: str) -> None:
         await self.say({"id": request, "error": {"code": code, "message": message}})
 
-    def notifier(self, request: int) -> Notify:
-        async def notify(method: str, params: Any) -> None:
-            await self.say({"method": method, "params": params, "request": request})
-
-        return notify
+    async def notify(self, request: int, method: str, params: Any) -> None:
+        await self.say({"method": method, "params": params, "request": request})
 
 
 def as_verb(answer_params: AnswerParams) -> Verb:
@@ -152,12 +150,3 @@ def encode_message(message: dict[str, Any]) -> bytes:
     except UnicodeEncodeError:
         text = json.dumps(msgspec.to_builtins(message, enc_hook=str), ensure_ascii=False)
         return SURROGATES.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
-
-
-async def read_lines(stream: anyio.abc.SocketStream) -> AsyncIterator[bytes]:
-    reader = BufferedByteReceiveStream(stream)
-    while True:
-        try:
-            yield await reader.receive_until(b"\n", LINE_LIMIT)
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
-            return

@@ -1,11 +1,11 @@
 """A line of the log, and how it looks: as JSON in the file, in words on a terminal, with its weight in the journal."""
 
-import calendar
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,7 +52,8 @@ LineFormatter: TypeAlias = Callable[[LogLine], str]
 
 def as_json(line: LogLine) -> str:
     """One object; a program may rely on `time`, `level`, `logger` and `message`."""
-    fields = {"time": _format_time(line.time), "level": line.level, "logger": line.logger, "message": line.message}
+    stamp = datetime.fromtimestamp(round(line.time, 3), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    fields = {"time": stamp, "level": line.level, "logger": line.logger, "message": line.message}
     fields |= line.context
     if line.exception:
         fields["exception"] = line.exception
@@ -63,7 +64,7 @@ def from_json(text: str) -> LogLine | None:
     """The line that `as_json` wrote; None where somebody else, or half of it, was written."""
     try:
         fields: Any = json.loads(text)
-        moment = _parse_time(fields["time"])
+        moment = datetime.fromisoformat(fields["time"]).timestamp()
         context = {key: str(fields[key]) for key in CONTEXT_KEYS if key in fields}
         words = [str(fields[key]) for key in ("level", "logger", "message")]
         return LogLine(moment, words[0], words[1], words[2], context, str(fields.get("exception", "")))
@@ -98,12 +99,3 @@ def _format_text(line: LogLine, *, dim: bool = False) -> str:
     text = f"{line.logger.removeprefix('gateway.')}: {line.message}{'  ' if where else ''}{where}"
     # Each line of a traceback is set in, so that none can pass for a line of the log.
     return "\n    | ".join([text, *line.exception.rstrip("\n").split("\n")]) if line.exception else text
-
-
-def _format_time(moment: float) -> str:
-    whole, part = divmod(round(moment * 1000), 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{part:03d}Z"
-
-
-def _parse_time(stamp: str) -> float:
-    return calendar.timegm(time.strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) + float(f"0{stamp[19:-1]}")

@@ -79,9 +79,6 @@ class LogPipeline:
         self._thread = threading.Thread(target=self._carry, name="logs", daemon=True)
         self._level = level
         self._noisy = (*NOISY_LOGGERS, *noisy)
-        self._handlers: list[logging.Handler] = []
-        self._levels: dict[str, int] = {}
-        self._hooks = (sys.excepthook, threading.excepthook)
 
     @property
     def lost(self) -> int:
@@ -129,9 +126,9 @@ class LogPipeline:
 
     def _carry(self) -> None:
         reported = 0
-        while (line := self._intake.take()) is not None:
+        while (line := self._intake.waiting.get()) is not None:
             self._write(line)
-            reported = self._report_loss(reported) if self._intake.is_empty else reported
+            reported = self._report_loss(reported) if self._intake.waiting.empty() else reported
         self._report_loss(reported)
 
     def _report_loss(self, reported: int) -> int:
@@ -169,30 +166,23 @@ class LogQueueHandler(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lost = 0
-        self._waiting: queue.Queue[LogLine | None] = queue.Queue(MAX_QUEUED_LINES)
-
-    @property
-    def is_empty(self) -> bool:
-        return self._waiting.empty()
-
-    def take(self) -> LogLine | None:
-        return self._waiting.get()
+        self.waiting: queue.Queue[LogLine | None] = queue.Queue(MAX_QUEUED_LINES)
 
     def end(self) -> None:
         """Marks the end of the lines; where the queue is too full for that, `abandon` makes up for it."""
         with suppress(queue.Full):
-            self._waiting.put_nowait(None)
+            self.waiting.put_nowait(None)
 
     def abandon(self) -> None:
         """Gives up what still waits: there is no time to write it."""
         with suppress(queue.Empty):
             while True:
-                self.lost += self._waiting.get_nowait() is not None
+                self.lost += self.waiting.get_nowait() is not None
         self.end()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._waiting.put_nowait(_line_from(record))
+            self.waiting.put_nowait(_line_from(record))
         except queue.Full:
             self.lost += 1
 

@@ -31,7 +31,4 @@ def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if found[0] in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[found[0]]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return found[0].encode("unicode_escape").decode()
