@@ -106,10 +106,6 @@ def _sample_value_of(field: EventField) -> Any:
 
 EVENT_SPECS: Mapping[str, EventSpec] = MappingProxyType({spec.name: spec for spec in (*GATEWAY_EVENTS, *TURN_EVENTS)})
 
-_EVENT_FAMILIES: Mapping[str, EventSpec] = MappingProxyType(
-    {name.removesuffix(":*"): spec for name, spec in EVENT_SPECS.items() if name.endswith(":*")}
-)
-
 # Names that hooks in the wild subscribe to and that never fire in Hermes either, and what they are called here.
 _RENAMED_EVENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -127,7 +123,7 @@ _RENAMED_EVENTS: Mapping[str, str] = MappingProxyType(
 def get_event_spec(name: str) -> EventSpec | None:
     """What the catalogue says of an event; the members of a family share its entry."""
     domain, colon, _ = name.partition(":")
-    return EVENT_SPECS.get(name) or (_EVENT_FAMILIES.get(domain) if colon else None)
+    return EVENT_SPECS.get(name) or (EVENT_SPECS.get(f"{domain}:*") if colon else None)
 
 
 def make_sample(name: str) -> dict[str, Any]:

@@ -41,32 +41,27 @@ class EventSpec:
         return (*self.fields, *(field for field in shared if field.name not in own))
 
 
-def make_field(name: str, kind: str, doc: str) -> EventField:
-    """A field that hooks may only read."""
-    return EventField(name, kind, doc)
-
-
 def make_writable_field(name: str, kind: str, doc: str, live: bool = False) -> EventField:
     """A field that hooks may change."""
     return EventField(name, kind, doc, True, live)
 
 
 COMMON_FIELDS = (
-    make_field("id", "string", "the same when a resumed turn repeats the event"),
-    make_field("time", "number", "seconds since 1970"),
-    make_field("cause", "string?", "the id of the event during whose handling this one came about"),
-    make_field("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
+    EventField("id", "string", "the same when a resumed turn repeats the event"),
+    EventField("time", "number", "seconds since 1970"),
+    EventField("cause", "string?", "the id of the event during whose handling this one came about"),
+    EventField("resumed", "boolean", "true when the turn was interrupted and the event may have been seen before"),
 )
 
-PLATFORM = make_field("platform", "string", "the chat network, as the configuration calls it; or terminal")
-USER = make_field("user_id", "string?", "the person, by the network's own id")
-CHAT = make_field("chat_id", "string", "the chat, by the network's own id")
-THREAD = make_field("thread_id", "string", "the thread or topic, or empty")
-CHAT_TYPE = make_field("chat_type", "string", "dm, group, forum, channel or thread")
-SESSION = make_field("session_id", "string", "the conversation as it is now; a reset begins another")
-SESSION_KEY = make_field("session_key", "string", "the conversation's lasting key")
-REASON = make_field("reason", "string", "why, in words")
-HOP = make_field("hop", "integer", "how many times the model was called in this turn before")
+PLATFORM = EventField("platform", "string", "the chat network, as the configuration calls it; or terminal")
+USER = EventField("user_id", "string?", "the person, by the network's own id")
+CHAT = EventField("chat_id", "string", "the chat, by the network's own id")
+THREAD = EventField("thread_id", "string", "the thread or topic, or empty")
+CHAT_TYPE = EventField("chat_type", "string", "dm, group, forum, channel or thread")
+SESSION = EventField("session_id", "string", "the conversation as it is now; a reset begins another")
+SESSION_KEY = EventField("session_key", "string", "the conversation's lasting key")
+REASON = EventField("reason", "string", "why, in words")
+HOP = EventField("hop", "integer", "how many times the model was called in this turn before")
 MESSAGES = make_writable_field(
     "messages", "object[]", "the conversation as the model is shown it: role, content, tool calls"
 )
@@ -78,22 +73,22 @@ DENY = frozenset({"deny"})
 RETRY = frozenset({"retry"})
 
 TURN_FIELDS = (
-    make_field("turn_id", "string", "the turn, the same when it is resumed"),
+    EventField("turn_id", "string", "the turn, the same when it is resumed"),
     PLATFORM,
     USER,
-    make_field("user_name", "string", "how the person is called there"),
-    make_field("scope", "string", "what the person may do: owner, admin or user"),
+    EventField("user_name", "string", "how the person is called there"),
+    EventField("scope", "string", "what the person may do: owner, admin or user"),
     CHAT,
     THREAD,
     CHAT_TYPE,
     SESSION,
     SESSION_KEY,
-    make_field("agent", "string", "the agent's name"),
+    EventField("agent", "string", "the agent's name"),
 )
 
 
 def make_error_field(what: str) -> EventField:
-    """The field `make_error_field` of an event that comes after something."""
+    """The field `error` of an event that comes after something."""
     return make_writable_field(
         "error", "object?", f"why {what} failed, or null; null consumes it, another value replaces it"
     )

@@ -11,14 +11,14 @@ from gateway.events.fields import (
     SESSION_KEY,
     THREAD,
     USER,
+    EventField,
     EventSpec,
-    make_field,
     make_writable_field,
 )
 
-_HOOK = (make_field("hook", "string", "the hook's folder, or the key it was registered with"), REASON)
+_HOOK = (EventField("hook", "string", "the hook's folder, or the key it was registered with"), REASON)
 _SESSION = (PLATFORM, USER, SESSION, SESSION_KEY)
-_ENDED = (*_SESSION, REASON, make_field("new_session_id", "string?", "the conversation that took its place"))
+_ENDED = (*_SESSION, REASON, EventField("new_session_id", "string?", "the conversation that took its place"))
 _SEND = (
     PLATFORM,
     CHAT,
@@ -30,8 +30,8 @@ _REACTION = (
     PLATFORM,
     USER,
     CHAT,
-    make_field("message_id", "string", "the message reacted to"),
-    make_field("reaction", "string", "the emoji or its name"),
+    EventField("message_id", "string", "the message reacted to"),
+    EventField("reaction", "string", "the emoji or its name"),
 )
 _ACCESS = (PLATFORM, USER, CHAT, REASON)
 
@@ -39,7 +39,7 @@ GATEWAY_EVENTS = (
     EventSpec(
         "gateway:startup",
         "The gateway is up and its platforms are being served.",
-        (make_field("platforms", "string[]", "the platforms that are connected"),),
+        (EventField("platforms", "string[]", "the platforms that are connected"),),
     ),
     EventSpec("gateway:shutdown", "The gateway begins to stop.", (REASON,)),
     EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, REASON)),
@@ -53,14 +53,14 @@ GATEWAY_EVENTS = (
         (
             PLATFORM,
             USER,
-            make_field("user_name", "string", "how the person is called there"),
+            EventField("user_name", "string", "how the person is called there"),
             CHAT,
             CHAT_TYPE,
             THREAD,
-            make_field("message_id", "string", "the network's own id"),
+            EventField("message_id", "string", "the network's own id"),
             SESSION_KEY,
             make_writable_field("text", "string", "what was written"),
-            make_field(*_ATTACHMENTS),
+            EventField(*_ATTACHMENTS),
         ),
         END | DENY,
     ),
@@ -75,10 +75,10 @@ GATEWAY_EVENTS = (
         "The chat network took it.",
         (
             *_SEND,
-            make_field("text", "string", "what was said"),
-            make_field(*_ATTACHMENTS),
-            make_field("message_ids", "string[]", "the network's ids, one for each part"),
-            make_field("attempts", "integer", "how many tries it took"),
+            EventField("text", "string", "what was said"),
+            EventField(*_ATTACHMENTS),
+            EventField("message_ids", "string[]", "the network's ids, one for each part"),
+            EventField("attempts", "integer", "how many tries it took"),
         ),
     ),
     EventSpec(
@@ -86,10 +86,10 @@ GATEWAY_EVENTS = (
         "It could not be delivered, for good.",
         (
             *_SEND,
-            make_field("text", "string", "what should have been said"),
-            make_field(*_ATTACHMENTS),
-            make_field("attempts", "integer", "how many times it was tried"),
-            make_field("error", "string", "why it failed"),
+            EventField("text", "string", "what should have been said"),
+            EventField(*_ATTACHMENTS),
+            EventField("attempts", "integer", "how many times it was tried"),
+            EventField("error", "string", "why it failed"),
         ),
     ),
     EventSpec("reaction:added", "A person put a reaction on a message.", _REACTION),
@@ -104,9 +104,9 @@ GATEWAY_EVENTS = (
         "An overlong conversation was summarised.",
         (
             *_SESSION,
-            make_field("old_session_id", "string", "the conversation before, empty when it is the same"),
-            make_field("in_place", "boolean", "whether the session id stayed"),
-            make_field("compression_count", "integer", "how many times by now"),
+            EventField("old_session_id", "string", "the conversation before, empty when it is the same"),
+            EventField("in_place", "boolean", "whether the session id stayed"),
+            EventField("compression_count", "integer", "how many times by now"),
         ),
     ),
     EventSpec(
@@ -118,9 +118,9 @@ GATEWAY_EVENTS = (
             make_writable_field(
                 "command", "string", "the command's own name; another one runs instead, if the person may use it"
             ),
-            make_field("raw_command", "string", "as typed, aliases included"),
+            EventField("raw_command", "string", "as typed, aliases included"),
             make_writable_field("args", "string", "what stands behind the command"),
-            make_field("raw_args", "string", "as typed"),
+            EventField("raw_args", "string", "as typed"),
             SESSION,
             SESSION_KEY,
             make_writable_field(
@@ -133,8 +133,8 @@ GATEWAY_EVENTS = (
         "schedule:*",
         "A hook's own `schedule:` line is due. The hook's name stands after the colon.",
         (
-            make_field("due", "number", "when it was due, in seconds since 1970"),
-            make_field("late_by", "number", "how many seconds ago that was"),
+            EventField("due", "number", "when it was due, in seconds since 1970"),
+            EventField("late_by", "number", "how many seconds ago that was"),
         ),
     ),
 )

@@ -107,10 +107,10 @@ class PlaceSender:
             await delivery.send()
         except (Conflict, EngineError):
             raise  # no fault of the network: `run` begins anew from the journal
-        except (AdapterError, ReplyWithheld) as error:
-            return error
-        except Exception as error:  # an SDK's own fault, which says nothing about the network
-            log.exception("sending to %s failed", self._place)
+        except Exception as error:
+            if not isinstance(error, AdapterError | ReplyWithheld):
+                # An SDK's own fault, which says nothing about the network.
+                log.exception("sending to %s failed", self._place)
             return error
         return None
 
@@ -151,7 +151,7 @@ class PlaceSender:
         await self._journal.write_failure(
             reply.id, error, attempts=attempts, strikes=at.strikes + strike, retry_at=retry_at, is_final=True
         )
-        self._platform.report_failed(DeliveryReport(outbound, reply, at.ids, attempts, error))
+        self._platform.report(self._platform.callbacks.failed, DeliveryReport(outbound, reply, at.ids, attempts, error))
 
     async def _rest(self, seconds: float) -> None:
         self._platform.pausing += 1
@@ -195,7 +195,8 @@ class ReplyDelivery:
         if self._journal.position.upto < self._journal.position.out:
             await self._journal.write_nothing_to_send(reply.id)
         await self._tidy(reply, count, self._shown)
-        self._platform.report_sent(DeliveryReport(self.outbound, reply, ids, attempts))
+        self._platform.arrived_at = self._platform.clock()
+        self._platform.report(self._platform.callbacks.sent, DeliveryReport(self.outbound, reply, ids, attempts))
 
     async def _send_part(self, reply: Reply, part: int, shown: MessageIds, *, is_last: bool) -> tuple[str, ...]:
         """Send one part, from intent to success; once the call has begun, a shutdown lets it end.

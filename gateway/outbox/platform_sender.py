@@ -128,21 +128,13 @@ class PlatformSender:
             return (*shown.message_ids, found) if found else shown.message_ids
         return shown.message_ids
 
-    def report_sent(self, delivery: DeliveryReport) -> None:
-        self.arrived_at = self.clock()
-        _call_listener(self.callbacks.sent, delivery)
-
-    def report_failed(self, delivery: DeliveryReport) -> None:
-        _call_listener(self.callbacks.failed, delivery)
+    def report(self, listener: DeliveryListener, delivery: DeliveryReport) -> None:
+        try:
+            listener(delivery)
+        except Exception:  # whoever listens cannot undo a delivery
+            log.exception("a listener failed on the delivery of %s", delivery.reply.id)
 
 
 def consumer_name_of(platform: str) -> str:
     """Returns the name of the durable consumer of what is owed to this platform."""
     return f"out-{records.platform_token_of(platform)}"
-
-
-def _call_listener(listener: DeliveryListener, delivery: DeliveryReport) -> None:
-    try:
-        listener(delivery)
-    except Exception:  # whoever listens cannot undo a delivery
-        log.exception("a listener failed on the delivery of %s", delivery.reply.id)

@@ -111,9 +111,8 @@ class GatewayProcess:
 
     def kill(self) -> None:
         """End it at once, as a crash would."""
-        if self.process and self.process.poll() is None:
-            self.process.kill()
         if self.process:
+            self.process.kill()
             self.process.communicate()
 
     def _is_ready(self) -> bool:
