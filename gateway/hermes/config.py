@@ -42,7 +42,7 @@ class ShellEntry:
 
 @dataclass(frozen=True, slots=True)
 class OutboundEntry:
-    """One of `hooks.outbound`: a URL that is told of events."""
+    """One of `hooks.outbound`: a URL that gets events."""
 
     url: str
     events: tuple[str, ...]

@@ -219,7 +219,7 @@ class ShellHookSource(ConfigSource):
 
 @dataclass(frozen=True)
 class WebhookSource(ConfigSource):
-    """`hooks.outbound`: URLs, each told of some events."""
+    """`hooks.outbound`: URLs, each for some events."""
 
     def entries(self) -> Mapping[str, OutboundEntry]:
         return _name_entries(self.config.read().outbound)

@@ -71,7 +71,7 @@ class HookCalls:
         return answer
 
     async def observe(self, name: str, event: Event) -> None:
-        """Raises HookFailed when it could not be told, or failed."""
+        """Raises HookFailed when it could not be reached, or failed."""
         if name in self._intercepted:
             return
         if self.breaker.admits():

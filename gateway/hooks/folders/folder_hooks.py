@@ -261,7 +261,7 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
 
 
 def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
-    """`owed`: how many events the journal still holds for it; `dead`: how many it could not be told of."""
+    """`owed`: how many events the journal still holds for it; `dead`: how many could not be delivered to it."""
     latest, current, record, breaker = hook.latest, hook.current, hook.calls.record, hook.calls.breaker
     assert latest
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)

@@ -102,7 +102,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
 async def notify_handlers(
     wire: Wire, targets: Sequence[HandlerTarget], name: str, event: Event, timeout: float
 ) -> None:
-    """Raises HookFailed when one of them failed; the others are told even so."""
+    """Raises HookFailed when one of them failed; the others get the event even so."""
     failures = []
     for target in targets:
         if not target.applies(event):

@@ -5,19 +5,18 @@ says so. While the hook cannot answer at all, what it guards is denied (`on_erro
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import anyio
-import msgspec
 
 from gateway.errors import HookError
 from gateway.events import Event, OnError
 from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.folders.durable import DurableConsumer
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.manifest import Guard, Manifest, ObserveMode
+from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
@@ -29,33 +28,12 @@ from gateway.hooks.wires.wire import HookFailed
 DecideCall = Callable[[Event], Awaitable[Any]]
 ObserveCall = Callable[[str, Event], Awaitable[None]]
 
+# What runs goes on running when the version that was to follow it is one of these.
+_KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
+# Nobody wants what happens to be kept for a hook that is one of these.
+_KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
 
-class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is subscribed to, and how."""
-
-    intercepts: tuple[str, ...] = ()
-    observes: tuple[str, ...] = ()
-    when: Mapping[str, Any] = {}
-    order: float = 0
-    on_error: OnError = "skip"
-    guards: tuple[str, ...] = ()  # of `intercepts`: these deny, whatever `on_error` says
-    mode: ObserveMode = "queued"
-    max: int = 1
-
-
-def subscription_spec_of(manifest: Manifest, is_durable: bool) -> SubscriptionSpec:
-    """What a durable hook observes comes to it from the journal."""
-    observes = () if is_durable else manifest.events
-    return SubscriptionSpec(
-        intercepts=manifest.intercepts,
-        observes=tuple(name for name in observes if name not in manifest.intercepts),
-        when=manifest.when,
-        order=manifest.order,
-        on_error=manifest.on_error,
-        guards=manifest.guards,
-        mode=manifest.mode,
-        max=manifest.max,
-    )
+log = logging.getLogger("gateway.hooks")
 
 
 class FolderSubscription:
@@ -66,7 +44,7 @@ class FolderSubscription:
         self._name = name
         self._decide = decide
         self._observe = observe
-        self._spec: SubscriptionSpec | None = None
+        self._terms: tuple[object, ...] = ()  # of the manifest: what of it `_current` was made from
         self._current = Subscription()
         self._lost = 0
 
@@ -78,21 +56,24 @@ class FolderSubscription:
     def dropped(self) -> int:
         return self._lost + sum(hook.dropped for hook in self._current.hooks)
 
-    def update(self, spec: SubscriptionSpec) -> None:
-        """From the next event on this holds; what waits in the mailbox stays there."""
-        if spec == self._spec:
+    def update(self, manifest: Manifest, is_durable: bool) -> None:
+        """From the next event on this manifest holds; what waits in the mailbox stays there.
+
+        What a durable hook observes comes to it from the journal.
+        """
+        when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
+        observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
+        terms = (manifest.intercepts, manifest.on_error, manifest.guards, observes, when, order, mode, limit)
+        if terms == self._terms:
             return
         parts = [
-            self._intercept(msgspec.structs.replace(spec, intercepts=names, on_error=on_error), self._decide)
-            for names, on_error in _split_by_failure(spec)
+            self._registry.on(names, self._decide, order=order, when=when, on_error=on_error, key=self._name)
+            for names, on_error in _split_by_failure(manifest)
         ]
-        if spec.observes:
-            parts.append(
-                self._registry.watch(
-                    spec.observes, self._observe, when=spec.when, mode=spec.mode, max=spec.max, key=self._name
-                )
-            )
-        before, self._current, self._spec = self._current, Subscription.join(parts), spec
+        if observes:
+            watched = self._registry.watch(observes, self._observe, when=when, mode=mode, max=limit, key=self._name)
+            parts.append(watched)
+        before, self._current, self._terms = self._current, Subscription.join(parts), terms
         self._current.replace(before)
         self._count_lost(before)
 
@@ -102,41 +83,29 @@ class FolderSubscription:
         async def deny(event: Event) -> None:  # noqa: ARG001 - whatever it is
             raise HookError(f"{self._name} guards this and cannot answer: {reason}")
 
-        spec = SubscriptionSpec(intercepts=guard.intercepts, when=guard.when, order=guard.order, on_error="deny")
-        self._end_with(self._intercept(spec, deny))
+        on = self._registry.on
+        denied = on(guard.intercepts, deny, order=guard.order, when=guard.when, on_error="deny", key=self._name)
+        self._end_with(denied)
 
     def end(self) -> None:
-        """Nothing is told any more; what waits is lost, and counted."""
+        """No event comes to it any more; what waits is lost, and counted."""
         self._end_with(Subscription())
 
     def _end_with(self, subscription: Subscription) -> None:
-        before, self._current, self._spec = self._current, subscription, None
+        before, self._current, self._terms = self._current, subscription, ()
         before.remove()
         self._count_lost(before)
-
-    def _intercept(self, spec: SubscriptionSpec, decide: DecideCall) -> Subscription:
-        return self._registry.on(
-            spec.intercepts, decide, order=spec.order, when=spec.when, on_error=spec.on_error, key=self._name
-        )
 
     def _count_lost(self, before: Subscription) -> None:
         self._lost += sum(hook.dropped for hook in before.hooks)
 
 
-def _split_by_failure(spec: SubscriptionSpec) -> Iterator[tuple[tuple[str, ...], OnError]]:
+def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnError]]:
     """What it intercepts, apart by what its failure means."""
-    if others := tuple(name for name in spec.intercepts if name not in spec.guards):
-        yield others, spec.on_error
-    if guarded := tuple(name for name in spec.intercepts if name in spec.guards):
+    if others := tuple(name for name in manifest.intercepts if name not in manifest.guards):
+        yield others, manifest.on_error
+    if guarded := tuple(name for name in manifest.intercepts if name in manifest.guards):
         yield guarded, "deny"
-
-
-# What runs goes on running when the version that was to follow it is one of these.
-_KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
-# Nobody wants what happens to be kept for a hook that is one of these.
-_KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
-
-log = logging.getLogger("gateway.hooks")
 
 
 class FolderHook:
@@ -258,7 +227,7 @@ class FolderHook:
         assert version.manifest
         self.current = version
         self.calls.use(version)
-        self.subscription.update(subscription_spec_of(version.manifest, self.queue.follow(version.manifest)))
+        self.subscription.update(version.manifest, self.queue.follow(version.manifest))
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version

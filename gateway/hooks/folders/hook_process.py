@@ -199,7 +199,7 @@ class HookProcess:
         self._lose(wire)
 
     def _lose(self, wire: Wire) -> None:
-        """It died. Told twice it counts once."""
+        """It died; however often that is noticed, it counts once."""
         if wire is not self.wire or self._is_over:
             return
         self.wire = None

@@ -1,4 +1,4 @@
-"""A hook told of one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`)."""
+"""A hook tried with one event on purpose: in a process made for that (`hooks test`), or as it runs (`hooks fire`)."""
 
 import tempfile
 import time

@@ -1,6 +1,6 @@
-"""Tells which hook folders were touched, a moment after it happened, when a burst of writes is over.
+"""Notices which hook folders were touched, a moment after it happened, when a burst of writes is over.
 
-It tells too much rather than too little: whoever is told looks at the contents, and finds them changed or not. A source
+It reports too much rather than too little: its caller looks at the contents, and finds them changed or not. A source
 that does not exist yet, or was removed, is waited for. Where the system has no more watches to give, the folders are
 looked at several times a second instead, and `trouble` says so.
 """
@@ -31,15 +31,17 @@ TouchedFolders = frozenset[Path]
 
 
 class FolderWatcher:
-    """`run` until cancelled; `told` gets the paths of the folders that were touched, or have come or gone.
+    """`run` until cancelled; `notify` gets the paths of the folders that were touched, or have come or gone.
 
     Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
     """
 
-    def __init__(self, sources: Sequence[Source], told: Callable[[TouchedFolders], None], polls: bool = False) -> None:
+    def __init__(
+        self, sources: Sequence[Source], notify: Callable[[TouchedFolders], None], polls: bool = False
+    ) -> None:
         self._sources = tuple(sources)
         self._paths = tuple(dict.fromkeys(source.path for source in sources))
-        self._told = told
+        self._notify = notify
         self._dirty: set[Path] = set()
         self._woken = anyio.Event()
         self.polls = polls
@@ -48,7 +50,7 @@ class FolderWatcher:
 
     async def run(self) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._tell)
+            tasks.start_soon(self._report_bursts)
             while not self.polls:
                 await self._watch()
             await self._poll()
@@ -142,7 +144,7 @@ class FolderWatcher:
         if self._dirty:
             self._woken.set()
 
-    async def _tell(self) -> None:
+    async def _report_bursts(self) -> None:
         while True:
             await self._woken.wait()
             with anyio.move_on_after(BURST_LIMIT):
@@ -150,7 +152,7 @@ class FolderWatcher:
                     await anyio.sleep(rest)
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, set()
-            self._told(frozenset(dirty))
+            self._notify(frozenset(dirty))
 
 
 def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
