@@ -66,7 +66,7 @@ class Alerts:
 
     async def _tell(self, about: str, text: str) -> None:
         for network in self._platforms:
-            home = network.settings.home_channel
+            home = network.home_channel
             if network.name != about and home and network.presence.facts.up:
                 await self._outbox.post(Reply(uuid.uuid4().hex, Address(network.name, home), text))
 

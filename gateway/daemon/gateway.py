@@ -140,6 +140,8 @@ class Gateway:
         self.tool_servers.update(mcp_specs_from(settings, self.home))
         self.agents = self._build_agents(configuration)
         self.access.rules = access_rules_from(settings.access, settings.platforms)
+        for platform in self.platforms:
+            platform.home_channel = getattr(settings.platforms, platform.name).home_channel
         self.configuration = configuration
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
 

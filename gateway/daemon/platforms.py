@@ -24,12 +24,13 @@ class PlatformPart:
         self.name = name
         self.part = Part(name, self._serve)
         self.presence = Presence(name, context.registry, self.part.up)
-        self.settings = settings
+        self.home_channel = settings.home_channel
+        self._settings = settings
         self._context = context
 
     async def _serve(self, _part: Part) -> None:
         module = await to_thread.run_sync(load_part, self.name, "adapter")
-        adapter: Adapter = module.ADAPTER(self.settings, self._context)
+        adapter: Adapter = module.ADAPTER(self._settings, self._context)
         try:
             await adapter.serve(self.presence)
         except Exception as error:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ LoadConfiguration: TypeAlias = Callable[[], Configuration]
 
 RELOADABLE = {"model", "models", "agents", "routes", "tools", "mcp_servers", "access", "sessions.busy", "logs.level"}
 RELOADABLE |= {f"hooks.{name}" for name in ("dirs", "enabled", "disabled", "env", "trust", "each")}
+RELOADABLE |= {"journal.retention", *(f"platforms.*.{name}" for name in ("home_channel*", "allowed_roles"))}
 
 
 class ConfigurationReloader:
@@ -55,7 +57,12 @@ class ConfigurationReloader:
 
 def list_restart_needed(before: Settings, after: Settings) -> list[str]:
     """The settings that differ, and for which it must be started again."""
-    return [name for name in list_differences(before, after) if not RELOADABLE & {name, name.partition(".")[0]}]
+    return [name for name in list_differences(before, after) if not is_reloadable(name)]
+
+
+def is_reloadable(name: str) -> bool:
+    """Whether a change of this setting counts at once: it, or all of its section."""
+    return any(fnmatchcase(name, known) or name.startswith(f"{known}.") for known in RELOADABLE)
 
 
 def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A network that stays down is told in the home channels of those that work, once, and so is its return."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 
 from gateway import records
 from gateway.adapters.shared.adapter import Presence
-from gateway.config.platform_settings import PlatformSettings
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.platforms import PAUSED_REASON
 from gateway.hooks import HookRegistry
@@ -25,7 +24,7 @@ class Served:
 
     name: str
     presence: Presence
-    settings: PlatformSettings = field(default_factory=lambda: PlatformSettings(home_channel="home"))
+    home_channel: str = "home"
 
 
 @dataclass

@@ -75,7 +75,7 @@ class DiscordHistory:
 
     async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
         """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""
-        if self._settings.allowed_roles and not isinstance(message.author, discord.Member):
+        if self._access.rules.roles.get(PLATFORM) and not isinstance(message.author, discord.Member):
             try:
                 message.author = await guild.fetch_member(message.author.id)
             except discord.HTTPException as error:

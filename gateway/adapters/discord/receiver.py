@@ -157,7 +157,7 @@ class DiscordReceiver:
     async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
         """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
         member = event.member
-        if member is None and event.guild_id and self._settings.allowed_roles:
+        if member is None and event.guild_id and self._context.access.rules.roles.get(PLATFORM):
             guild = self._client.get_guild(event.guild_id)
             try:
                 member = await guild.fetch_member(event.user_id) if guild else None
