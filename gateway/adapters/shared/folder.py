@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gateway.adapters import ADAPTERS
-from gateway.commands import CommandTable
 from gateway.config.platform_settings import PlatformSpec
 from gateway.config.schema import SettingsSchema
+
+if TYPE_CHECKING:  # the table of commands stands above the journal, which no setting needs
+    from gateway.commands import CommandTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class PlatformSetup:
     summary: str
     before: str
     questions: tuple[SetupQuestion, ...]
-    manifest: Callable[[CommandTable], dict[str, Any]] | None = None
+    manifest: "Callable[[CommandTable], dict[str, Any]] | None" = None
 
 
 def make_access_questions(network: str, ids: str, example: str, pattern: str) -> tuple[SetupQuestion, SetupQuestion]:

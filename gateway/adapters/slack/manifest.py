@@ -4,9 +4,10 @@ Slack has commands of its own whose names nobody else may have, and takes fifty 
 they would meet, and whoever types `!name` in a message needs no entry at all.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gateway.commands import Command, CommandTable
+if TYPE_CHECKING:
+    from gateway.commands import Command, CommandTable
 
 SCOPES: Final = (
     "app_mentions:read",
@@ -41,7 +42,7 @@ PREFIX: Final = "gateway-"
 MOST: Final = 50
 
 
-def build_manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[str, Any]:
+def build_manifest(table: "CommandTable", name: str = "Hermes Gateway") -> dict[str, Any]:
     """To be pasted at https://api.slack.com/apps, Create New App, From a manifest."""
     return {
         "display_information": {"name": name, "description": "An agent in your workspace"},
@@ -61,7 +62,7 @@ def build_manifest(table: CommandTable, name: str = "Hermes Gateway") -> dict[st
     }
 
 
-def build_command(command: Command) -> dict[str, Any]:
+def build_command(command: "Command") -> dict[str, Any]:
     about: dict[str, Any] = {
         "command": f"/{slack_name_of(command.name)}",
         "description": command.summary[:200] or command.name,
