@@ -7,14 +7,17 @@ token begins with an `epoch` that the engine counts up at each opening.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 from weakref import WeakSet
 
-from gateway.engine.interface import Clock, ConsumerSpec, Record, RequestHandler, StopServing
+import anyio
+
+from gateway.engine.interface import Clock, ConsumerSpec, Delivery, Record, RequestHandler, StopServing
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 
@@ -86,13 +89,34 @@ class LiveLease:
             del self.leases[self.key]
 
 
-class DeliverySource(Protocol):
-    """The consumer that a delivery came from."""
+class LiveConsumer(ABC):
+    """A durable consumer as its users see it: it sleeps until something may be there, and never polls."""
 
-    spec: ConsumerSpec
+    def __init__(self, spec: ConsumerSpec) -> None:
+        self.spec = spec
+        self.signal = Signal()
 
+    async def fetch(self, n: int, wait: float) -> list[Delivery]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        while True:
+            event = self.signal.event
+            taken, pause = await self.take(n)
+            left = until - loop.time()
+            if taken or left <= 0 < pause:
+                return taken
+            if pause > 0:
+                with anyio.move_on_after(min(left, pause)):
+                    await event.wait()
+
+    @abstractmethod
+    async def take(self, n: int) -> tuple[list[Delivery], float]:
+        """Takes what there is; beside it, for how long it makes no sense to look again unless the signal comes."""
+
+    @abstractmethod
     async def acknowledge(self, seq: int) -> None: ...
 
+    @abstractmethod
     async def postpone(self, delivery: "LiveDelivery", delay: float) -> None: ...
 
 
@@ -102,7 +126,7 @@ class LiveDelivery:
 
     record: Record
     attempt: int
-    consumer: DeliverySource
+    consumer: LiveConsumer
 
     async def ack(self) -> None:
         await self.consumer.acknowledge(self.record.seq)
@@ -116,6 +140,8 @@ class LiveDelivery:
 
 class LiveMessages:
     """The part of an engine that leaves no record."""
+
+    _consumers: Mapping[str, LiveConsumer]
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -140,6 +166,8 @@ class LiveMessages:
             tail.end()
         for task in self._answering:
             task.cancel()
+        for consumer in self._consumers.values():
+            consumer.signal.notify()
 
     async def publish(self, subject: str, data: bytes) -> None:
         self._check_open()

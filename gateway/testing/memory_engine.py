@@ -1,15 +1,13 @@
 """The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
 
-import asyncio
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 
-import anyio
-
 from gateway.engine.interface import Clock, ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
-from gateway.engine.live_messages import LiveDelivery, LiveMessages, Signal
+from gateway.engine.live_messages import LiveConsumer, LiveDelivery, LiveMessages
 from gateway.engine.subjects import (
     SubjectMatcher,
     check_consumer_spec,
@@ -130,11 +128,6 @@ class MemoryEngine(LiveMessages):
         self._expire()
         return EngineHealth(True, "well", len(self._log), sum(len(record.data) for record in self._log.values()))
 
-    async def close(self) -> None:
-        await super().close()
-        for consumer in self._consumers.values():
-            consumer.signal.notify()
-
 
 @dataclass(slots=True)
 class PendingRecord:
@@ -145,9 +138,9 @@ class PendingRecord:
     due: float
 
 
-class MemoryConsumer:
+class MemoryConsumer(LiveConsumer):
     def __init__(self, engine: MemoryEngine, spec: ConsumerSpec, reached: int, clock: Clock) -> None:
-        self.signal = Signal()
+        super().__init__(spec)
         self.owed: dict[int, PendingRecord] = {}
         self.is_forgotten = False
         self._engine = engine
@@ -160,19 +153,7 @@ class MemoryConsumer:
         self.matches = compile_patterns(spec.patterns)
         self.signal.notify()
 
-    async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        until = asyncio.get_running_loop().time() + wait
-        while True:
-            event = self.signal.event
-            taken = self._take(n)
-            left = until - asyncio.get_running_loop().time()
-            if taken or left <= 0:
-                return taken
-            due = min((owed.due for owed in self.owed.values()), default=float("inf"))
-            with anyio.move_on_after(min(left, due - self._clock.steady())):
-                await event.wait()
-
-    def _take(self, n: int) -> list[Delivery]:
+    async def take(self, n: int) -> tuple[list[Delivery], float]:
         waiting = self._engine.waiting(self.reached, self.matches)
         if self.is_forgotten:
             raise EngineError(f"the consumer {self.spec.name!r} was forgotten; make it again")
@@ -188,7 +169,8 @@ class MemoryConsumer:
         for owed in due:
             owed.attempt += 1
             owed.due = now + self.spec.ack_wait
-        return [LiveDelivery(owed.record, owed.attempt, self) for owed in due]
+        again = min((owed.due for owed in self.owed.values() if owed.due > now), default=math.inf)
+        return [LiveDelivery(owed.record, owed.attempt, self) for owed in due], again - now
 
     async def acknowledge(self, seq: int) -> None:
         self.owed.pop(seq, None)

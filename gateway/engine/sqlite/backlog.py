@@ -24,6 +24,7 @@ Everything here runs on the writer's thread.
 """
 
 import json
+import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class FetchedBatch:
     """
 
     records: list[tuple[Record, int]]
-    due: float | None
+    due: float
     is_full: bool
     has_more: bool
 
@@ -120,7 +121,9 @@ class Backlog:
         fresh, has_more = self._take_new(tx, spec, min(n - len(again), free))
         query = "SELECT min(due) FROM pending WHERE consumer = ? AND due > ?"
         (due,) = tx.db.execute(query, (spec.name, tx.steady)).fetchone()
-        return FetchedBatch(again + fresh, due, is_full=len(fresh) >= free, has_more=has_more)
+        return FetchedBatch(
+            again + fresh, math.inf if due is None else due, is_full=len(fresh) >= free, has_more=has_more
+        )
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Record, int]], bool]:
         """Hands out records for the first time; true beside them where one should look further."""

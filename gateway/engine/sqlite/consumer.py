@@ -1,4 +1,4 @@
-"""A durable consumer as its users on the loop see it: it sleeps until something may be there, and never polls.
+"""A durable consumer's side on the loop.
 
 A fetch wakes up for four reasons: an append or a postponement that concerns the consumer (`signal`), a pending record
 that falls due, room after an acknowledgement where as many were out as may be, or the end of its wait. The signal's
@@ -11,13 +11,12 @@ attempt is taken back as well.
 """
 
 import asyncio
+import math
 from contextlib import suppress
 from functools import partial
 
-import anyio
-
 from gateway.engine.interface import Clock, ConsumerSpec, Delivery
-from gateway.engine.live_messages import LiveDelivery, Signal
+from gateway.engine.live_messages import LiveConsumer, LiveDelivery
 from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
@@ -25,60 +24,41 @@ from gateway.engine.sqlite.log_table import Transaction
 from gateway.errors import EngineError
 
 RETRY_SECONDS = 1.0
-EMPTY_BATCH = FetchedBatch([], None, is_full=False, has_more=False)
 
 
-class SqliteConsumer:
+class SqliteConsumer(LiveConsumer):
     """All who fetch under one name share this one object."""
 
     def __init__(
         self, spec: ConsumerSpec, backlog: Backlog, thread: JobThread[Transaction], condition: FaultState, clock: Clock
     ) -> None:
-        self.spec = spec
+        super().__init__(spec)
         self._backlog = backlog
         self._thread = thread
         self._condition = condition
         self._clock = clock
-        self.signal = Signal()
-        self._due: float | None = None
+        self._due = math.inf
         self._is_full = False
 
-    async def fetch(self, n: int, wait: float) -> list[Delivery]:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait
-        while True:
-            event = self.signal.event
-            taken, pause = await self._try_to_take(n)
-            left = until - loop.time()
-            if taken.records or (left <= 0 and not taken.has_more):
-                return [LiveDelivery(record, attempt, self) for record, attempt in taken.records]
-            if not taken.has_more:
-                with anyio.move_on_after(min(left, pause)):
-                    await event.wait()
-
-    async def _try_to_take(self, n: int) -> tuple[FetchedBatch, float]:
-        """Takes what there is; beside it, for how long it makes no sense to look again unless the signal comes."""
+    async def take(self, n: int) -> tuple[list[Delivery], float]:
+        submitted = self._thread.submit(lambda tx: self._backlog.take(tx, self.spec, n))
         try:
-            taken = await self._take(n)
+            batch = await asyncio.shield(submitted)
+        except asyncio.CancelledError:
+            submitted.add_done_callback(self._give_back)
+            raise
         except EngineError:
             if self._thread.is_closed or not self._condition.fault:
                 raise
-            return EMPTY_BATCH, RETRY_SECONDS
-        self._is_full = taken.is_full
-        earlier = taken.due is not None and (self._due is None or taken.due < self._due)
-        self._due = taken.due
+            return [], RETRY_SECONDS
+        self._is_full = batch.is_full
+        earlier = batch.due < self._due
+        self._due = batch.due
         if earlier:
             # The others who wait do not know yet when to wake up.
             self.signal.notify()
-        return taken, float("inf") if taken.due is None else taken.due - self._clock.steady()
-
-    async def _take(self, n: int) -> FetchedBatch:
-        taken = self._thread.submit(lambda tx: self._backlog.take(tx, self.spec, n))
-        try:
-            return await asyncio.shield(taken)
-        except asyncio.CancelledError:
-            taken.add_done_callback(self._give_back)
-            raise
+        pause = 0.0 if batch.has_more else batch.due - self._clock.steady()
+        return [LiveDelivery(record, attempt, self) for record, attempt in batch.records], pause
 
     def _give_back(self, taken: "asyncio.Future[FetchedBatch]") -> None:
         if not taken.cancelled() and taken.exception() is None and taken.result().records:

@@ -135,8 +135,6 @@ class SqliteEngine(LiveMessages):
             await self._reading.stop()
             await self._writing.stop()
             await super().close()
-            for consumer in self._consumers.values():
-                consumer.signal.notify()
 
     def _announce(self, done: list[Transaction]) -> None:
         """Follows the transactions that stand, on the loop, before their callers go on."""

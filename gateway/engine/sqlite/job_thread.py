@@ -145,10 +145,8 @@ class JobThread(Generic[ResourceT]):
 
     def _await_jobs(self) -> list[ThreadJob[ResourceT, Any]]:
         while True:
-            try:
+            with suppress(Empty):
                 return self._queue.get(timeout=self._handler.rest())
-            except Empty:
-                continue
 
     def _do(self, jobs: list[ThreadJob[ResourceT, Any]]) -> None:
         try:

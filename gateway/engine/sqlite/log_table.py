@@ -179,11 +179,9 @@ def remove(tx: Transaction, seqs: Iterable[int]) -> None:
 def scan(
     db: sqlite3.Connection, after: int, matches: SubjectMatcher, wanted: int, limit: int
 ) -> tuple[list[int], int, bool]:
-    """Look for what matches, through at most `limit` rows: what it is, the last row seen, whether that was the end."""
+    """Look for what matches through at most `limit` rows: what it is, the last row seen, whether that was the end."""
     found: list[int] = []
     seen = after
-    if wanted <= 0:
-        return found, seen, False
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
     for count, (seen, subject) in enumerate(rows, start=1):
         if matches(subject):

@@ -20,7 +20,8 @@ Records whose time is over are removed first in each transaction, so that a mess
 operations that follow, but at most EXPIRE_LIMIT at a time, so that no caller waits behind a large removal. The rest
 goes with the next transactions or in the pauses, and every question leaves it out besides (see `log_table`).
 
-A full disk fails the callers, and `health` says so until there is room again, which the thread looks for by itself.
+Between its jobs the thread writes down how far consumers are, gives space back, and sees a disk recover: a full one
+fails the callers, and `health` says so until there is room again.
 """
 
 import sqlite3
@@ -33,13 +34,24 @@ from typing import Any
 from gateway.engine.interface import Clock
 from gateway.engine.sqlite import journal_file, log_table
 from gateway.engine.sqlite.backlog import Backlog
-from gateway.engine.sqlite.faults import FaultState, describe_error, get_file_identity, make_damage_error
+from gateway.engine.sqlite.faults import (
+    FaultState,
+    describe_error,
+    get_file_identity,
+    get_free_bytes,
+    make_damage_error,
+)
 from gateway.engine.sqlite.job_thread import ThreadJob
 from gateway.engine.sqlite.log_table import Transaction
-from gateway.engine.sqlite.maintenance import Maintenance
+from gateway.engine.sqlite.schema import read_pragma
 from gateway.errors import EngineError
 
 EXPIRE_LIMIT = 500
+SWEEP_SECONDS = 60.0
+SHRINK_PAGES = 256
+PROBE_SECONDS = 1.0
+# So much must be free again before a full journal is called well: not to flutter with every small record.
+MIN_FREE_BYTES = 1 << 20
 
 
 class JournalWriter:
@@ -88,7 +100,7 @@ class JournalWriter:
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db)
         self._identity = get_file_identity(self._path)
-        self._upkeep = Maintenance(self._db, self._path, self._clock, self._condition)
+        self._sweep_at = self._probe_at = self._clock.steady()
 
     def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
         self.busy_since = self._clock.steady()
@@ -145,11 +157,9 @@ class JournalWriter:
         job.error = None  # of an earlier try, in a batch that was rolled back
         try:
             job.value = job.work(tx)
-        except sqlite3.Error:
-            raise
         except Exception as error:
             # A job may raise whatever it likes; what matters is whether it has written.
-            if self._db.total_changes != before:
+            if isinstance(error, sqlite3.Error) or self._db.total_changes != before:
                 raise
             job.error = error
 
@@ -158,7 +168,38 @@ class JournalWriter:
             job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> float:
-        return self._upkeep.attend(self._tidy, self._alone)
+        """Do a small piece of what is due, and say for how long nothing else will be."""
+        now = self._clock.steady()
+        if self._condition.is_damaged:
+            return SWEEP_SECONDS
+        if self._condition.fault:
+            if now >= self._probe_at:
+                self._probe_at = now + PROBE_SECONDS
+                self._probe()
+            return PROBE_SECONDS
+        if now >= self._sweep_at:
+            has_more = self._alone(self._tidy) or self._shrink()
+            self._sweep_at = now if has_more else now + SWEEP_SECONDS
+        return max(0.0, self._sweep_at - now)
+
+    def _probe(self) -> None:
+        """Recovers where there is room again and a write succeeds."""
+        with suppress(sqlite3.Error, OSError):
+            if get_free_bytes(self._db, self._path) >= MIN_FREE_BYTES and self._alone(_write_probe):
+                self._condition.recover()
+
+    def _shrink(self) -> bool:
+        """Gives some of a file that is empty to a quarter back to the file system; true where there is more."""
+        try:
+            free = read_pragma(self._db, "freelist_count")
+            if free < SHRINK_PAGES or free * 4 < read_pragma(self._db, "page_count"):
+                return False
+            # As a script: the pragma frees a page a step, and a cursor makes one step where it expects no rows.
+            self._db.executescript(f"PRAGMA incremental_vacuum({SHRINK_PAGES})")
+        except sqlite3.Error as error:
+            self._condition.record_error(error)
+            return False
+        return True
 
     def _tidy(self, tx: Transaction) -> bool:
         """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
@@ -176,6 +217,11 @@ class JournalWriter:
         self._closing.close()
 
 
+def _write_probe(tx: Transaction) -> bool:
+    tx.db.execute("UPDATE counter SET value = value + 1 WHERE name = 'probe'")
+    return True
+
+
 class JournalReader:
     """Does the jobs of the reading thread: it sees what is committed, and never waits for the writer (WAL)."""
 
@@ -190,10 +236,8 @@ class JournalReader:
         for job in jobs:
             try:
                 job.value = job.work(self._db)
-            except sqlite3.Error as error:
-                job.error = self._condition.record_error(error)
             except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
-                job.error = error
+                job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> None:
         return None
