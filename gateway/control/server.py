@@ -136,11 +136,7 @@ class ControlConnection:
 
 def as_verb(answer_params: AnswerParams) -> Verb:
     """A verb that answers once, and notifies its caller of nothing before."""
-
-    async def answer(params: dict[str, Any], _notify: Notify) -> Any:
-        return await answer_params(params)
-
-    return answer
+    return lambda params, _notify: answer_params(params)
 
 
 def encode_message(message: dict[str, Any]) -> bytes:

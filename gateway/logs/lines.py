@@ -11,23 +11,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 CONTEXT_KEYS = ("session", "turn", "hook", "platform")
 
-_EMPTY_CONTEXT: Mapping[str, str] = MappingProxyType({})
-_context: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", default=_EMPTY_CONTEXT)
+log_context: ContextVar[Mapping[str, str]] = ContextVar("gateway_log_context", default=MappingProxyType({}))
 
 
 @contextmanager
 def bind_context(*, session: str = "", turn: str = "", hook: str = "", platform: str = "") -> Iterator[None]:
     """Lines that are written inside carry these; what is empty stays as it was outside."""
     given = {"session": session, "turn": turn, "hook": hook, "platform": platform}
-    mark = _context.set({**_context.get(), **{key: value for key, value in given.items() if value}})
+    mark = log_context.set({**log_context.get(), **{key: value for key, value in given.items() if value}})
     try:
         yield
     finally:
-        _context.reset(mark)
-
-
-def get_context() -> Mapping[str, str]:
-    return _context.get()
+        log_context.reset(mark)
 
 
 LEVELS = ("debug", "info", "warning", "error", "critical")

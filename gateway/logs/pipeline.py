@@ -25,7 +25,7 @@ from gateway.logs.lines import (
     format_for_journald,
     format_for_pipe,
     format_for_terminal,
-    get_context,
+    log_context,
 )
 from gateway.logs.redaction import Redactor
 from gateway.logs.sinks import Sink
@@ -188,7 +188,7 @@ class LogQueueHandler(logging.Handler):
 
 
 def _line_from(record: logging.LogRecord) -> LogLine:
-    context = dict(get_context())
+    context = dict(log_context.get())
     context |= {key: str(record.__dict__[key]) for key in CONTEXT_KEYS if key in record.__dict__}
     return LogLine(
         record.created, record.levelname.lower(), record.name, _message_of(record), context, _exception_of(record)

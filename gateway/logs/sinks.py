@@ -40,7 +40,11 @@ class StreamSink:
             self._write(f"{self._look(line)}\n".encode(errors="backslashreplace"))
         except OSError:
             self.lost += 1
-            self._forsake()
+            # The reader is gone for good. Other writers to this stream must not stumble over that either.
+            with suppress(OSError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._descriptor)
+                os.close(nowhere)
 
     def close(self) -> None:
         """The stream belongs to the process, and stays open."""
@@ -53,13 +57,6 @@ class StreamSink:
                 return
             os.write(self._descriptor, data[start : start + CHUNK_BYTES])
         self._patience = WRITE_TIMEOUT
-
-    def _forsake(self) -> None:
-        # The reader is gone for good. Other writers to this stream must not stumble over that either.
-        with suppress(OSError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._descriptor)
-            os.close(nowhere)
 
 
 class FileSink:
