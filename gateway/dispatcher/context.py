@@ -101,7 +101,7 @@ class DispatcherContext:
         facts = self.reports.about()
         platform, _, rest = to.partition(":")
         chat, _, thread = rest.partition(":")
-        served = {one.name for one in facts.networks if one.served} | self.outbox.platforms
+        served = {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
         if platform not in served and to != HOME:
             why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
             raise AdapterError(

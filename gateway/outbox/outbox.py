@@ -37,7 +37,7 @@ DRAIN_POLL_SECONDS = 0.02
 
 
 class Outbox:
-    """Delivers replies. `serve_platform` serves one platform until it is cancelled."""
+    """Delivers replies. `serve_platform` serves one platform until it is cancelled, and it stands in `platforms`."""
 
     def __init__(
         self,
@@ -53,23 +53,18 @@ class Outbox:
         self._settings = settings or OutboxSettings()
         self._callbacks = DeliveryCallbacks(prepare, on_sent, on_failed)
         self._clock = clock
-        self._platforms: dict[str, PlatformSender] = {}
-
-    @property
-    def platforms(self) -> set[str]:
-        """The platforms that are served now."""
-        return set(self._platforms)
+        self.platforms: dict[str, PlatformSender] = {}
 
     async def serve_platform(
         self, transport: Transport, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Serve a platform until cancelled; calls that have begun are let end, within the shutdown's limit."""
         sender = PlatformSender(self._engine, transport, self._settings, self._callbacks, self._clock, PlaceSender)
-        self._platforms[transport.platform] = sender
+        self.platforms[transport.platform] = sender
         try:
             await sender.serve(task_status=task_status)
         finally:
-            self._platforms.pop(transport.platform, None)
+            self.platforms.pop(transport.platform, None)
 
     async def post(self, reply: Reply, session_key: str = "", turn_id: str = "") -> int:
         """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
@@ -81,17 +76,17 @@ class Outbox:
 
         Nobody need close it: the delivery of the reply does.
         """
-        sender = self._platforms.get(reply.address.platform)
+        sender = self.platforms.get(reply.address.platform)
         return sender.stream(reply) if sender else None
 
     async def depths(self) -> dict[str, int]:
         """Counts the deliveries that wait, for each platform that is served."""
-        return {platform: await sender.depth() for platform, sender in list(self._platforms.items())}
+        return {platform: await sender.depth() for platform, sender in list(self.platforms.items())}
 
     async def drain(self, limit: float) -> bool:
         """Waits until all is sent that can be sent now, at most `limit` seconds; false where that was too short."""
         with anyio.move_on_after(limit) as timer:
-            for sender in list(self._platforms.values()):
+            for sender in list(self.platforms.values()):
                 # The journal tells nobody that a consumer has become empty, so one looks.
                 while await sender.depth() > sender.pausing:  # noqa: ASYNC110
                     await anyio.sleep(DRAIN_POLL_SECONDS)

@@ -57,15 +57,15 @@ class PlatformSender:
         self._workers = KeyedWorkers(
             lambda record: records.place_of_reply_subject(record.subject), lambda place: make_worker(place, self)
         )
+        self._consumer_name = f"out-{records.platform_token_of(transport.platform)}"
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Deliver until cancelled; calls that have begun are let end, within the shutdown's limit."""
-        platform = self.transport.platform
         consumer = await self.engine.consumer(
             ConsumerSpec(
-                consumer_name_of(platform),
-                (records.reply_pattern_of_platform(platform),),
+                self._consumer_name,
+                (records.reply_pattern_of_platform(self.transport.platform),),
                 self.settings.ack_wait,
                 MAX_INFLIGHT,
             )
@@ -87,7 +87,7 @@ class PlatformSender:
 
     async def depth(self) -> int:
         """Counts the deliveries that wait: a place that has something to send counts as one, at least."""
-        return await self.engine.depth(consumer_name_of(self.transport.platform))
+        return await self.engine.depth(self._consumer_name)
 
     def next_pause(self, attempts: int, retry_after: float | None) -> float:
         """Returns the seconds before the next try: what the network says, else twice as long each time, with jitter."""
@@ -133,8 +133,3 @@ class PlatformSender:
             listener(delivery)
         except Exception:  # whoever listens cannot undo a delivery
             log.exception("a listener failed on the delivery of %s", delivery.reply.id)
-
-
-def consumer_name_of(platform: str) -> str:
-    """Returns the name of the durable consumer of what is owed to this platform."""
-    return f"out-{records.platform_token_of(platform)}"

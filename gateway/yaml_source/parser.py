@@ -122,12 +122,10 @@ class _TreeBuilder:
             self.findings.append(finding)
 
     def document(self, text: str) -> YamlNode | None:
-        documents = 0
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             match event:
                 case yaml.DocumentStartEvent():
-                    documents += 1
-                    if documents > 1:
+                    if self._root is not None:
                         self.found(Finding(self._place(event), "a second document begins", "keep one document a file"))
                         break
                 case yaml.ScalarEvent():
