@@ -36,11 +36,6 @@ class Deadline:
         """Does a cancellation that arrives now come from this deadline alone, and from nobody since it was seen?"""
         return 0 < self.cancels >= self.task.cancelling() - self.before
 
-    @property
-    def is_task_cancelled(self) -> bool:
-        """Has anybody asked the task to end, at whatever time?"""
-        return self.task.cancelling() > 0
-
     def enforce(self, now: float) -> None:
         """Cancel, when it is time."""
         if now >= self.due:

@@ -4,9 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from inspect import iscoroutinefunction
 from time import monotonic
-from typing import Any, TypeAlias, get_args
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from gateway.errors import HookError, describe_error
 from gateway.events import OnError
@@ -45,6 +44,7 @@ class Hook:
     came. `failures` counts the calls that failed, `dropped` the events that an observer was too slow for.
     """
 
+    intercepts: ClassVar[bool] = True  # it is awaited, and may change and stop things; else it only observes
     fn: Handler
     names: tuple[str, ...]
     owner: Hashable = None
@@ -76,19 +76,9 @@ class Hook:
         return self.key
 
     @property
-    def intercepts(self) -> bool:
-        """Is it awaited, and may it change and stop things? Else it only observes."""
-        return True
-
-    @property
     def queued(self) -> int:
         """How many events wait for it: none, where it is awaited."""
         return 0
-
-    @property
-    def is_async(self) -> bool:
-        """Does a call surely return a coroutine? Any other answer has to be looked at before it is awaited."""
-        return iscoroutinefunction(self.call)
 
     def applies(self, name: str, fields: Mapping[str, Any]) -> bool:
         """Is the hook to be called for this event? For one about itself (`hook:failed`) it never is."""

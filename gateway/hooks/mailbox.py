@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -52,11 +52,8 @@ def enqueue_event(mailboxes: "Iterable[Mailbox]", event: QueuedEvent) -> None:
 class Observer(Hook):
     """A hook that observes: its events wait in a mailbox."""
 
+    intercepts: ClassVar[bool] = False
     mailbox: "Mailbox" = field(init=False, repr=False)
-
-    @property
-    def intercepts(self) -> bool:
-        return False
 
     @property
     def queued(self) -> int:

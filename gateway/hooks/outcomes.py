@@ -60,7 +60,7 @@ class OutcomeCollector:
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
                 return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(rest, late)
-            if deadline.is_task_cancelled:
+            if deadline.task.cancelling():  # somebody has asked the task to end, at whatever time
                 raise error
         elif not isinstance(error, Exception | SystemExit):
             raise error

@@ -29,25 +29,21 @@ def has_whole_segments(pattern: str) -> bool:
 
 @dataclass(slots=True)
 class _PatternNode(Generic[Item]):
-    """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows."""
+    """What is subscribed below one prefix: `here` ends here, `rest` takes whatever follows; the child `*` is any."""
 
     here: list[Item] = field(default_factory=list)
     rest: list[Item] = field(default_factory=list)
-    any: "_PatternNode[Item] | None" = None
     children: "dict[str, _PatternNode[Item]]" = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.here or self.rest or self.any or self.children)
+        return not (self.here or self.rest or self.children)
 
     def add(self, segments: list[str], item: Item) -> None:
         if segments == ["*"]:
             self.rest.append(item)
         elif not segments:
             self.here.append(item)
-        elif segments[0] == "*":
-            self.any = self.any or _PatternNode()
-            self.any.add(segments[1:], item)
         else:
             self.children.setdefault(segments[0], _PatternNode()).add(segments[1:], item)
 
@@ -57,9 +53,6 @@ class _PatternNode(Generic[Item]):
             self.rest.remove(item)
         elif not segments:
             self.here.remove(item)
-        elif segments[0] == "*" and self.any:
-            self.any.discard(segments[1:], item)
-            self.any = None if self.any.is_empty else self.any
         else:
             self.children[segments[0]].discard(segments[1:], item)
             if self.children[segments[0]].is_empty:
@@ -105,21 +98,11 @@ class Patterns(Generic[Item]):
         globs: list[Item] = []
         nodes = [self._tree]
         for segment in name.split(":"):
-            following = []
             for node in nodes:
-                if node.rest:
-                    globs += node.rest
-                child = node.children.get(segment)
-                if child is not None:
-                    following.append(child)
-                if node.any is not None:
-                    following.append(node.any)
-            if not following:
-                break
-            nodes = following
-        else:
-            for node in nodes:
-                globs += node.here
+                globs += node.rest
+            nodes = [node.children[key] for node in nodes for key in {segment, "*"} & node.children.keys()]
+        for node in nodes:
+            globs += node.here
         if self._globs:
             globs += self._match_globs(name)
         return self._exact.get(name, []), globs

@@ -108,7 +108,8 @@ class Remote:
             HookError: the URL leads where it must not.
         """
         host = urlsplit(spec.url).hostname or ""
-        if not spec.is_local and _is_ip_address(host) and not is_public(host):
+        is_ip_address = ":" in host or host.replace(".", "").isdigit()
+        if not spec.is_local and is_ip_address and not is_public(host):
             raise HookError(f"{spec.name}: the url leads to {host}, which is not on the public internet")
         remote = cls(spec, clock, ids)
         http = await anyio.to_thread.run_sync(_load_aiohttp)
@@ -123,8 +124,6 @@ class Remote:
         return remote
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
-        if self.gone:
-            raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         sent, odd = _to_sendable(fields)
         method = sherma.find_method(name, sent) if self._spec.dialect == "sherma" else None
         if name in NEVER_SENT or (self._spec.dialect == "sherma" and method is None):
@@ -214,10 +213,6 @@ class Remote:
         return HookFailed(f"{self._spec.name} at {self._spec.url}: {what}", kind=kind)
 
 
-def _is_ip_address(host: str) -> bool:
-    return ":" in host or host.replace(".", "").isdigit()
-
-
 def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields as plain data, and those that had to be dumped: these can be read there, and not be sent back."""
     if isinstance(fields, bytes):
@@ -231,10 +226,8 @@ def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozen
         outcome = outcome_from(result)
         return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
     differs = {name: value for name, value in result.items() if name in sent and sent[name] != value}
-    writable = None if meta.writable is None else frozenset(meta.writable) - odd
-    changed = {name: value for name, value in differs.items() if name not in odd}
-    if writable is not None:
-        changed = {name: value for name, value in changed.items() if name in writable}
+    writable = (sent.keys() if meta.writable is None else frozenset(meta.writable)) - odd
+    changed = {name: value for name, value in differs.items() if name in writable}
     return HookAnswer(changed=changed, refused=tuple(sorted(differs.keys() - changed.keys())))
 
 

@@ -35,7 +35,9 @@ from gateway.events import (
     outcome_to_dict,
 )
 from gateway.events.catalogue import get_event_spec
+from gateway.hooks.patterns import EventSelector
 from gateway.hooks.wires import sherma
+from gateway.hooks.wires.field_encoding import JSON_ERRORS
 from gateway.hooks.wires.signing import BadSignature, Verifier, key_of
 
 __all__ = ["HookServer"]
@@ -82,7 +84,7 @@ class HookServer:
         secret: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._handlers = tuple(_collect_handlers(handlers))
+        self._handlers = tuple((name, EventSelector([name]), call) for name, call in _collect_handlers(handlers))
         self._verifier = Verifier(key_of(secret), clock) if secret else None
         if not self._handlers:
             raise ValueError("a hook server needs a handler: HookServer({'tool:before': guard})")
@@ -109,7 +111,7 @@ class HookServer:
         """JSON-RPC in, JSON-RPC out; None when nothing but notifications came in."""
         try:
             asked = msgspec.json.decode(body)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        except JSON_ERRORS:
             return _encode_error(None, JsonRpcError(NOT_JSON, "the body is no JSON"))
         if not isinstance(asked, list):
             return await self._one(asked)
@@ -124,22 +126,13 @@ class HookServer:
         number = request.get("id") if isinstance(request, dict) else None
         wants_answer = not isinstance(request, dict) or "id" in request
         try:
-            result = await self._call_method(request)
+            answer = _encode_result(number, await self._call_method(request))
         except JsonRpcError as fault:
-            return _encode_error(number, fault) if wants_answer else None
+            answer = _encode_error(number, fault)
         except Exception as error:  # a handler is foreign code: its caller is told, the server goes on
             log.exception("the handler of %s failed", str(request.get("method"))[:100])
-            return (
-                _encode_error(number, JsonRpcError(RAISED, str(error) or type(error).__name__))
-                if wants_answer
-                else None
-            )
-        if not wants_answer:
-            return None
-        try:
-            return msgspec.json.encode({"jsonrpc": "2.0", "result": result, "id": number})
-        except (TypeError, ValueError, RecursionError, OverflowError) as error:
-            return _encode_error(number, JsonRpcError(RAISED, f"the handler's answer is no JSON: {error}"))
+            answer = _encode_error(number, JsonRpcError(RAISED, str(error) or type(error).__name__))
+        return answer if wants_answer else None
 
     async def _call_method(self, request: Any) -> Any:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
@@ -148,11 +141,9 @@ class HookServer:
         if not isinstance(params, dict):
             raise JsonRpcError(NO_PARAMS, "params are an object: the event's fields")
         answers = meta.get("answers", {}) if isinstance(meta, dict) else {}
-        if any(known == name for known, _ in self._handlers):
-            return await self._run(name, params, answers)
-        if name in sherma.METHOD_NAMES or not name:
+        if (name in sherma.METHOD_NAMES or not name) and all(known != name for known, _, _ in self._handlers):
             return await self._call_sherma(name, params)
-        if not any(_matches(pattern, name) for pattern, _ in self._handlers) and get_event_spec(name) is None:
+        if not any(name in selector for _, selector, _ in self._handlers) and get_event_spec(name) is None:
             raise JsonRpcError(NO_METHOD, f"there is no handler for {name[:200]}")
         return await self._run(name, params, answers)
 
@@ -172,8 +163,8 @@ class HookServer:
         writable = found.writable if found else None
         bags = Bags(answers=answers if isinstance(answers, dict) else {})
         event = Event(name, msgspec.json.decode(msgspec.json.encode(params)), writable, bags, hook=name)
-        chain = [handler for pattern, handler in self._handlers if pattern == name]
-        chain += [handler for pattern, handler in self._handlers if pattern != name and _matches(pattern, name)]
+        chain = [handler for pattern, _, handler in self._handlers if pattern == name]
+        chain += [handler for pattern, selector, handler in self._handlers if pattern != name and name in selector]
         try:
             for handler in chain:
                 answer = handler(event)
@@ -228,14 +219,11 @@ def _collect_handlers(handlers: Mapping[str, Handler] | object) -> Iterator[tupl
             yield name, named
 
 
-def _matches(pattern: str, name: str) -> bool:
-    """A last `*` stands for all the rest, another for one segment."""
-    if pattern == "*":
-        return True
-    wanted, given = pattern.split(":"), name.split(":")
-    if wanted[-1] == "*":
-        wanted, given = wanted[:-1], given[: len(wanted) - 1]
-    return len(wanted) == len(given) and all(want in ("*", have) for want, have in zip(wanted, given, strict=True))
+def _encode_result(number: Any, result: Any) -> bytes:
+    try:
+        return msgspec.json.encode({"jsonrpc": "2.0", "result": result, "id": number})
+    except JSON_ERRORS as error:
+        raise JsonRpcError(RAISED, f"the handler's answer is no JSON: {error}") from None
 
 
 def _encode_error(number: Any, fault: JsonRpcError) -> bytes:

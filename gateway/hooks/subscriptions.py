@@ -1,6 +1,7 @@
 """Which hooks an event has: found once for each name, and remembered until a hook is added or removed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import iscoroutinefunction
 from threading import RLock
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -30,7 +31,9 @@ class EventPlan:
         interceptors = [hook for hook in hooks if hook.intercepts]
         observers = [hook for hook in hooks if isinstance(hook, Observer)]
         self.hooks: tuple[Hook, ...] = (*interceptors, *observers)
-        self.calls: tuple[PlannedCall, ...] = tuple((hook, hook.call, hook.is_async) for hook in interceptors)
+        self.calls: tuple[PlannedCall, ...] = tuple(
+            (hook, hook.call, iscoroutinefunction(hook.call)) for hook in interceptors
+        )
         self.mailboxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in observers)
         self.writable = known.writable if known else None
         self.honoured = known.outcomes if known else None

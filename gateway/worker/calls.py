@@ -4,9 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,25 +16,24 @@ from gateway.worker.context import HandlerCall, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
 from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.loader import Handlers
-from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta
+from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta, WorkerSpec
 
 _decode_meta = msgspec.json.Decoder(CallMeta).decode
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerHook:
-    """What is the same in all calls of one hook."""
-
-    name: str
-    folder: Path
-    options: Mapping[str, Any]
-    handlers: Handlers
-    ends: WorkerDescriptors
-
-
 class HandlerCalls:
-    def __init__(self, hook: WorkerHook, link: WorkerLink, requests: GatewayRequests, memory: TurnMemory) -> None:
-        self._hook = hook
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        handlers: Handlers,
+        ends: WorkerDescriptors,
+        link: WorkerLink,
+        requests: GatewayRequests,
+        memory: TurnMemory,
+    ) -> None:
+        self._spec = spec
+        self._handlers = handlers
+        self._ends = ends
         self._link = link
         self._requests = requests
         self._gateway = HookCapabilities(requests)
@@ -47,13 +44,13 @@ class HandlerCalls:
         """Never raises: whatever is wrong with a call is its answer."""
         try:
             call = HandlerCall(
-                message.method or "", message.params, _decode_meta(message.meta), self._hook.name, self._memory
+                message.method or "", message.params, _decode_meta(message.meta), self._spec.name, self._memory
             )
-            function = self._hook.handlers.bind(call.meta.target, call.context)
+            function = self._handlers.bind(call.meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)
             return
-        call.equip(self._hook.options, self._gateway)
+        call.equip(self._spec.options, self._gateway)
         context = contextvars.copy_context()
         context.run(session_variables.set, call.meta.session)
         context.run(self._requests.during.set, call.meta.event)
@@ -87,10 +84,10 @@ class HandlerCalls:
         self._link.send({"jsonrpc": "2.0", "id": number} | answer)
 
     def _fail(self, number: int | str | None, error: BaseException) -> None:
-        repair_output(self._hook.ends.log)
+        repair_output(self._ends.log)
         try:
             with self._link.signal_guard:
-                self._send(number, {"error": {"code": RAISED} | describe_error(error, self._hook.folder)})
+                self._send(number, {"error": {"code": RAISED} | describe_error(error, self._spec.folder)})
         except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
             os._exit(CANNOT_ANSWER)
 
@@ -104,7 +101,7 @@ class HandlerCalls:
         if task is not None:
             where = describe_await(task.get_coro())
             if where:
-                os.write(self._hook.ends.dump, f"Waiting (most recent call last):\n{where}".encode())
+                os.write(self._ends.dump, f"Waiting (most recent call last):\n{where}".encode())
             task.cancel()
 
     async def finish(self) -> None:

@@ -87,15 +87,12 @@ class GatewayRequests:
 
     def wait(self, future: "Future[Any]") -> Any:
         while self._link.in_loop_thread() and not future.done():
-            self._answer_all()
+            with self._link.signal_guard:
+                for message in self._link.take_responses():
+                    self.answer(message)
             if not future.done():
                 self._link.wait(POLL_MS)
         return future.result()
-
-    def _answer_all(self) -> None:
-        with self._link.signal_guard:
-            for message in self._link.take_responses():
-                self.answer(message)
 
     def answer(self, message: WireMessage) -> None:
         future = self._open.pop(message.id, None) if isinstance(message.id, int) else None

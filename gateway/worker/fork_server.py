@@ -34,7 +34,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from typing import Any
 import msgspec
 
 from gateway.worker import kernel, worker
-from gateway.worker.calls import HandlerCalls, WorkerHook
+from gateway.worker.calls import HandlerCalls
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.confine import (
     DUMP_SIGNAL,
@@ -58,12 +58,15 @@ from gateway.worker.context import TurnMemory
 from gateway.worker.link import WorkerLink
 from gateway.worker.loader import Handlers
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
-from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings
-from gateway.worker.worker import TimedSelector
+from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings, WorkerSpec
+from gateway.worker.worker import AddModules, TimedSelector
 
 ROUNDS = 10  # a function is rewritten after eight calls, and once more while it finds out what it is called with
 FIELDS = {"tool": "shell", "args": {"command": "ls"}}
 META = {"decides": True, "writable": ["args"], "turn": "t", "event": "e"}
+SPEC = WorkerSpec(
+    name="rehearsal", handler="/", env={}, options={}, path=(), modules={}, memory=None, plugin=None, label=""
+)
 EVENT = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tool:before", "params": FIELDS, "meta": META}).encode()
 
 
@@ -79,26 +82,21 @@ def _run_sample_call() -> None:
         loop = asyncio.SelectorEventLoop(TimedSelector())
         link = WorkerLink(workers.detach())
         with link.wire_guard.socket:
-            hook = WorkerHook("rehearsal", Path("/"), {}, Handlers(_sample_handler, {}), WorkerDescriptors(-1, -1, -1))
-            calls = HandlerCalls(hook, link, GatewayRequests(link), TurnMemory())
+            handlers, ends = Handlers(_sample_handler, {}), WorkerDescriptors(-1, -1, -1)
+            calls = HandlerCalls(SPEC, handlers, ends, link, GatewayRequests(link), TurnMemory())
             daemons.sendall(EVENT + b"\n")
             loop.run_until_complete(_answer_call(link, calls))
         loop.close()
 
 
 async def _answer_call(link: WorkerLink, calls: HandlerCalls) -> None:
-    while not link.arrived:
-        link.wait(-1)
-    for message in link.take():
-        calls.begin(message)
+    calls.begin(link.receive_first())
     await calls.finish()
 
 
 def _sample_handler(_event: str, _context: object) -> None:
     """As most hooks answer: with nothing."""
 
-
-AddModules = Callable[[Mapping[str, Path | None]], None]
 
 RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
 STOPPING_POLL_MS = 50  # ms between two looks at what is still there
@@ -110,7 +108,7 @@ class ForkRequests:
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._text = bytearray()
+        self._text = b""
         self._descriptors: deque[int] = deque()
 
     def read(self) -> list[dict[str, Any]] | None:
@@ -122,9 +120,7 @@ class ForkRequests:
         if not data:
             return None
         self._descriptors += descriptors
-        self._text += data
-        *lines, rest = bytes(self._text).split(b"\n")
-        self._text = bytearray(rest)
+        *lines, self._text = (self._text + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def take_descriptors(self) -> WorkerDescriptors:
@@ -143,8 +139,7 @@ class WorkerProcesses:
         number = next((number for number, known in self.pids.items() if known == pid), None)
         if number is not None:
             del self.pids[number]
-            with suppress(OSError):
-                os.killpg(pid, signal.SIGKILL)
+            kernel.kill_group(pid)
         return number
 
     def has_orphans(self) -> bool:

@@ -14,7 +14,6 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PROC = Path("/proc")
 
-
 _prctl_call = getattr(ctypes.CDLL(None), "prctl", None)
 
 
@@ -43,24 +42,22 @@ def drop_privileges(user: int) -> None:
 def write_proc_file(name: str, text: str) -> None:
     """Of this process, where the kernel knows such a fact and allows it."""
     with suppress(OSError):
-        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
+        Path(f"/proc/self/{name}").write_text(text)
 
 
-def send_signal(pid: int, number: int) -> bool:
-    """Was there somebody to get it?"""
-    try:
+def send_signal(pid: int, number: int) -> None:
+    """Without effect where the process is gone."""
+    with suppress(OSError):
         os.kill(pid, number)
-    except OSError:
-        return False
-    return True
+
+
+def kill_group(pid: int) -> None:
+    """Kill the processes of this group that are still there."""
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def kill_with_group(pid: int) -> None:
     """Kill this process, which may have left its group, and those in the group that bears its number."""
-    with suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
+    kill_group(pid)
     send_signal(pid, signal.SIGKILL)

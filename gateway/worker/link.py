@@ -39,12 +39,6 @@ class WireGuard:
         if self._look() != self._identity:
             os._exit(LOST_WIRE)
 
-    def detach(self) -> None:
-        """In a copy: what it writes must not reach the daemon."""
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, self.descriptor, inheritable=False)
-        os.close(nothing)
-
     def poll(self, what: int, timeout: int) -> bool:
         """Could one read or write within so many ms?"""
         poll = select.poll()
@@ -59,6 +53,13 @@ class WireGuard:
         return found.st_dev, found.st_ino
 
 
+def replace_by_nothing(descriptor: int) -> None:
+    """In a copy of the worker: what it writes there must not reach the daemon."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, descriptor, inheritable=False)
+    os.close(nothing)
+
+
 class WireMessage(msgspec.Struct):
     """One line of the daemon: a call, a notice, or the response to a request of ours."""
 
@@ -70,18 +71,20 @@ class WireMessage(msgspec.Struct):
     error: dict[str, Any] | None = None
 
 
+_PLAIN_FORMS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int),
+    (float, float),
+    (dict, dict),
+    (os.PathLike, os.fspath),
+)
+
+
 def to_plain(value: Any) -> Any:
     """What JSON has no form for but handlers use all the same: subclasses of str and numbers, and paths."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, dict):
-        return dict(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    for kind, convert in _PLAIN_FORMS:
+        if isinstance(value, kind):
+            return convert(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
@@ -158,37 +161,36 @@ class WorkerLink:
     def _make_room(self) -> None:
         if self.in_loop_thread():
             self.read()
-            self._tell()
-
-    def _tell(self) -> None:
-        if self.arrived:
-            self.left()
+            if self.arrived:
+                self.left()
 
     def read(self) -> None:
         """Move what has arrived to `arrived`; in the loop's thread alone."""
         with self.signal_guard:
-            self._receive()
-
-    def _receive(self) -> None:
-        try:
-            data = self.wire_guard.socket.recv(CHUNK)
-            if not data:
-                self._lost()
-            self._rest += data
-            if b"\n" in data:
-                *lines, rest = bytes(self._rest).split(b"\n")
-                self._rest = bytearray(rest)
-                self.arrived += map(_decode, lines)
-        except BlockingIOError:
-            pass
-        except OSError:
-            os._exit(BROKEN_WIRE)
+            try:
+                data = self.wire_guard.socket.recv(CHUNK)
+                if not data:
+                    self._lost()
+                self._rest += data
+                if b"\n" in data:
+                    *lines, rest = bytes(self._rest).split(b"\n")
+                    self._rest = bytearray(rest)
+                    self.arrived += map(_decode, lines)
+            except BlockingIOError:
+                pass
+            except OSError:
+                os._exit(BROKEN_WIRE)
 
     def wait(self, timeout: int) -> None:
         """Until something has been read, or so many ms are over."""
         if self.wire_guard.poll(select.POLLIN, timeout):
-            self.read()
-            self._tell()
+            self._make_room()
+
+    def receive_first(self) -> WireMessage:
+        """The first message on the wire."""
+        while not self.arrived:
+            self.wait(-1)
+        return self.arrived.pop(0)
 
     def take(self) -> list[WireMessage]:
         taken, self.arrived = self.arrived, []

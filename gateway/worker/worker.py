@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gateway.worker.calls import HandlerCalls, WorkerHook
+from gateway.worker.calls import HandlerCalls
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.confine import (
     RELEASE_SIGNAL,
@@ -35,7 +35,7 @@ from gateway.worker.confine import (
 )
 from gateway.worker.context import TurnMemory
 from gateway.worker.error_report import describe_error
-from gateway.worker.link import WireMessage, WorkerLink
+from gateway.worker.link import WireMessage, WorkerLink, replace_by_nothing
 from gateway.worker.loader import Handlers, load_handler
 from gateway.worker.protocol import IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
 
@@ -106,11 +106,9 @@ class Worker:
 
     def _in_fork(self) -> None:
         """A handler's own fork keeps neither the wire nor the loop's selector."""
-        self._link.wire_guard.detach()
+        replace_by_nothing(self._link.wire_guard.descriptor)
         if hasattr(self._watch, "fileno"):
-            nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, self._watch.fileno(), inheritable=False)
-            os.close(nothing)
+            replace_by_nothing(self._watch.fileno())
         signal.set_wakeup_fd(-1)
         signal.signal(RELEASE_SIGNAL, signal.SIG_DFL)
 
@@ -138,8 +136,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._report("$broken", error)
             os._exit(IMPORT_FAILED)
-        hook = WorkerHook(self._spec.name, self._spec.folder, self._spec.options, handlers, self._ends)
-        self._calls = HandlerCalls(hook, self._link, self._requests, self._memory)
+        self._calls = HandlerCalls(self._spec, handlers, self._ends, self._link, self._requests, self._memory)
         self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
         self._read()
 
@@ -197,19 +194,12 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
         loop = asyncio.SelectorEventLoop(watch)
     asyncio.set_event_loop(loop)
     link = WorkerLink(ends.wire)
-    spec = receive_spec(link)
+    spec = _decode_spec(link.receive_first().params)["spec"]
     set_surroundings(spec)
     add_modules({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]
     Worker(spec, loop, watch, link, ends).run()
-
-
-def receive_spec(link: WorkerLink) -> WorkerSpec:
-    """The first line on the wire."""
-    while not link.arrived:
-        link.wait(-1)
-    return _decode_spec(link.arrived.pop(0).params)["spec"]
 
 
 def main(start: dict[str, Any], add_modules: AddModules) -> NoReturn:

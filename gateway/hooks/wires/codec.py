@@ -14,7 +14,7 @@ import msgspec
 from gateway.errors import HookError
 from gateway.events import Question
 from gateway.hooks.wires.wire import NO_CHANGE, BagDelta, HookAnswer
-from gateway.worker.protocol import MAX_LINE_BYTES, MAX_LINE_VALUES, RAISED, CallMeta, has_too_many_values
+from gateway.worker.protocol import MAX_LINE_BYTES, MAX_LINE_VALUES, CallMeta, has_too_many_values
 
 LINES_PER_TICK = 64
 BYTES_PER_TICK = 200_000
@@ -31,7 +31,6 @@ class BadMessage(HookError):
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):
     """The `error` of a response; `data` is ours: a traceback, and whether the process is still sound."""
 
-    code: int | float = RAISED
     message: str = ""
     data: Any = None
 
@@ -42,7 +41,6 @@ class RpcMessage(msgspec.Struct, omit_defaults=True):
     `during` belongs to requests of a hook; what follows `error` are answers that say more than a result can.
     """
 
-    jsonrpc: str = ""
     id: JsonId = None
     method: str | None = None
     params: dict[str, Any] | list[Any] | None = None

@@ -35,10 +35,11 @@ async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") 
     """
     fields, fixed = encode_event(event.name, event)
     known = event.bags.answers
+    writable = frozenset(event) if event.writable is None else event.writable
     meta = msgspec.structs.replace(
         _build_meta(event, target),
         decides=True,
-        writable=None if event.writable is None and not fixed else tuple(_writable_fields_of(event) - fixed),
+        writable=None if event.writable is None and not fixed else tuple(writable - fixed),
         answers=None if known is None else dict(known),
     )
     while True:
@@ -85,10 +86,6 @@ def _build_meta(event: Event, target: str) -> CallMeta:
         session_bag=_json_part_of(event.session),
         session=session,
     )
-
-
-def _writable_fields_of(event: Event) -> frozenset[str]:
-    return frozenset(event) if event.writable is None else event.writable
 
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from gateway.events.catalogue import EVENT_SPECS, get_event_spec
 JSON_ERRORS = (msgspec.MsgspecError, TypeError, ValueError, RecursionError, OverflowError)
 MAX_TEXT = 10_000  # characters of an object that is shown as text
 
+# The fields of each event that hold objects of our own process.
 _LIVE_FIELDS: Mapping[str, frozenset[str]] = {
     name: live for name, known in EVENT_SPECS.items() if (live := frozenset(f.name for f in known.fields if f.live))
 }
-_NO_FIELDS: frozenset[str] = frozenset()
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -28,11 +28,6 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 }
 
 _encode = msgspec.json.Encoder().encode
-
-
-def live_fields_of(name: str) -> frozenset[str]:
-    """The fields of this event that hold objects of our own process."""
-    return _LIVE_FIELDS.get(name, _NO_FIELDS)
 
 
 def check_changes(name: str, changed: Mapping[str, Any]) -> str:
@@ -56,7 +51,7 @@ def _is_of_type(value: Any, kind: str) -> bool:
 
 def encode_event(name: str, fields: Mapping[str, Any]) -> tuple[bytes, frozenset[str]]:
     """The fields as one JSON object, and which of them cannot be changed from there."""
-    live = live_fields_of(name)
+    live = _LIVE_FIELDS.get(name, frozenset())
     try:
         return _encode({field: value for field, value in fields.items() if field not in live}), live
     except JSON_ERRORS:

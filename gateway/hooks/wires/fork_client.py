@@ -35,9 +35,10 @@ import msgspec
 
 from gateway.backoff import Attempts, Backoff
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, kill_group, read_memory
+from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, read_memory
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import ForkServerSettings, WorkerSpec
 
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
@@ -55,25 +56,15 @@ class ForkServerProcess:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._workers: dict[int, ProcessHandle] = {}
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
         self._text = b""
-        self._begun = self._loop.time()
+        self.begun = self._loop.time()
         self.is_open = True
         self._is_closing = False  # it was told all that it will be told
         self.trouble = ""
         self._socket, self._process = _start_process(settings)
+        self.pid = self._process.pid
         self._loop.add_reader(self._socket, self._read)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def age(self) -> float:
-        return self._loop.time() - self._begun
-
-    def next_number(self) -> int:
-        return next(self._numbers)
 
     def add_worker(self, number: int, process: ProcessHandle, descriptors: Sequence[int]) -> None:
         self._workers[number] = process
@@ -201,7 +192,7 @@ class ForkServerClient:
             await self._up.wait()
         if not self._up.is_set():
             raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
-        server, number, output = self._server, self._server.next_number(), HookOutput(log)
+        server, number, output = self._server, next(self._server.numbers), HookOutput(log)
         worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
         reads, writes = os.pipe()
@@ -230,7 +221,7 @@ class ForkServerClient:
 
     async def _restart(self, ended: ForkServerProcess) -> None:
         await ended.wait_gone()
-        lived = ended.age
+        lived = anyio.current_time() - ended.begun
         while not self._up.is_set() and not self._is_closing:
             await anyio.sleep(self._attempts.pause(lived))
             lived = 0.0

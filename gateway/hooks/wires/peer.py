@@ -8,8 +8,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from anyio.abc import TaskGroup
 
@@ -19,12 +18,6 @@ from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.worker.protocol import RAISED, REQUEST_PREFIX
 
 REST_FACTOR = 4  # times as long as it worked for one hook, the loop is free of it
-
-
-class PausableReader(Protocol):
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
 
 
 class MessageReader:
@@ -41,7 +34,7 @@ class MessageReader:
         self._is_paused = self._is_scheduled = False
         self.is_closed = False
 
-    def attach(self, reader: PausableReader) -> None:
+    def attach(self, reader: asyncio.ReadTransport) -> None:
         self._reader = reader
 
     def received(self, data: bytes | memoryview) -> None:
@@ -88,22 +81,11 @@ MAX_UNREAD_BYTES = 64 << 20  # bytes that we keep for somebody who does not read
 CONTROL_PREFIX = "$"  # begins the methods of the wire itself, which are no events
 
 
-class WireWriter(Protocol):
-    def write(self, data: bytes) -> None: ...
-
-    def get_write_buffer_size(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PendingCall:
-    """A call that is not answered. `over` is told once, even when nobody waits for the answer any more."""
-
-    future: "asyncio.Future[RpcMessage]"
-    over: Callable[[int], None]
-
-
 class Peer:
-    """`noticed` gets the messages of the wire itself; `lost` is told why the wire cannot be used any more."""
+    """`noticed` gets the messages of the wire itself; `lost` is told why the wire cannot be used any more.
+
+    The `over` of a call is told once, even when nobody waits for the answer any more.
+    """
 
     def __init__(
         self,
@@ -119,12 +101,12 @@ class Peer:
         self._requests: deque[tuple[str, RpcMessage]] = deque()
         self._wakeup = asyncio.Event()
         self._numbers = itertools.count(1)
-        self._pending: dict[int, PendingCall] = {}
+        self._pending: dict[int, tuple[asyncio.Future[RpcMessage], Callable[[int], None]]] = {}
         self._served = 0
         self._is_choked = False
         tasks.start_soon(self._start_requests)
 
-    def attach(self, reader: PausableReader, writer: WireWriter) -> None:
+    def attach(self, reader: asyncio.ReadTransport, writer: asyncio.WriteTransport) -> None:
         self._reader.attach(reader)
         self._writer = writer
 
@@ -147,14 +129,17 @@ class Peer:
 
     # Called by the owner.
 
-    def call(self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]) -> tuple[int, PendingCall]:
+    def call(
+        self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]
+    ) -> tuple[int, asyncio.Future[RpcMessage]]:
         """Begin a call. Raises HookFailed when the other end has long stopped reading."""
         if self._writer.get_write_buffer_size() > MAX_UNREAD_BYTES:
             raise HookFailed(f"it does not read: {MAX_UNREAD_BYTES >> 20} MB wait for it", kind="refused")
         number = next(self._numbers)
-        pending = self._pending[number] = PendingCall(asyncio.get_running_loop().create_future(), over)
+        future = asyncio.get_running_loop().create_future()
+        self._pending[number] = future, over
         self._write(codec.encode_request(number, method, params, meta))
-        return number, pending
+        return number, future
 
     def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._write(codec.encode_notice(method, params))
@@ -164,10 +149,10 @@ class Peer:
         self.hang_up()
         self._wakeup.set()
         pending, self._pending = self._pending, {}
-        for number, call in pending.items():
-            call.over(number)
-            if not call.future.done():
-                call.future.set_exception(failure())
+        for number, (future, over) in pending.items():
+            over(number)
+            if not future.done():
+                future.set_exception(failure())
 
     def _is_full(self) -> bool:
         return self._is_choked or self._served >= MAX_OPEN_REQUESTS
@@ -192,10 +177,10 @@ class Peer:
     def _end_call(self, message: RpcMessage) -> None:
         number = message.id
         if isinstance(number, int) and number in self._pending:
-            call = self._pending.pop(number)
-            call.over(number)
-            if not call.future.done():
-                call.future.set_result(message)
+            future, over = self._pending.pop(number)
+            over(number)
+            if not future.done():
+                future.set_result(message)
 
     def _answer(self, message: RpcMessage, line: bytes) -> None:
         if message.id is not None:

@@ -5,7 +5,6 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -181,12 +180,6 @@ class ProcessHandle:
         if how == -signal.SIGKILL and self._why:
             return self._why
         return "stopped" if how == 0 and self.is_stopping else EXIT_REASONS.get(how) or describe_exit(how)
-
-
-def kill_group(pid: int) -> None:
-    """Kill the processes of this group that are still there."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def describe_exit(status: int) -> str:

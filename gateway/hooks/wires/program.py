@@ -22,9 +22,10 @@ from gateway.hooks.wires.codec import RpcMessage, encode_fields
 from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
-from gateway.hooks.wires.process_handle import describe_exit, kill_group
+from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.timeouts import CallTimeout
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
 
 RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
@@ -160,12 +161,12 @@ class LastingProgram:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self._failure()
-        number, pending = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
+        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
         running = self._running[number] = CallTimeout(
             self, partial(self._peer.tell, "$cancel", {"id": number}), timeout
         )
         try:
-            message = await pending.future
+            message = await answered
         except asyncio.CancelledError:
             running.abandon()
             raise
@@ -246,7 +247,6 @@ def _read_answer(name: str, message: RpcMessage, meta: CallMeta) -> HookAnswer:
     return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
 
 
-PIPE_CLOSE_DELAY = 0.2  # seconds that what a program left in the background may still hold its stdout
 MAX_STDERR_BYTES = 64 << 10  # bytes of its stderr
 
 
@@ -284,7 +284,7 @@ class ProgramRun(asyncio.SubprocessProtocol):
                 self.kill()
 
     def process_exited(self) -> None:
-        asyncio.get_running_loop().call_later(PIPE_CLOSE_DELAY, self._hang_up)
+        asyncio.get_running_loop().call_later(OUTPUT_DELAY, self._hang_up)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         kill_group(self._transport.get_pid())

@@ -76,10 +76,7 @@ class CallTimeout:
             self._holder.free()
             self._next(HELD_AFTER, self._free)
         else:
-            self._kill()
-
-    def _kill(self) -> None:
-        self._holder.kill(f"{self.why} and did not let go")
+            self._holder.kill(f"{self.why} and did not let go")
 
 
 class ActiveCalls:

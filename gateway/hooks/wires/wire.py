@@ -48,7 +48,6 @@ class HookAnswer(msgspec.Struct, frozen=True):
     result: Any = None  # what the handler returned or raised as its outcome, as plain data
     changed: dict[str, Any] = {}  # writable fields that have another value now
     ask: Question | None = None  # the handler needs a person's answer first; nothing else of this answer counts
-    added: dict[str, Any] = {}  # keys that are no fields, from a hook without a memory
     refused: tuple[str, ...] = ()  # read-only fields that the handler changed: warned about, not applied
     turn_bag: BagDelta = NO_CHANGE
     session_bag: BagDelta = NO_CHANGE

@@ -37,7 +37,7 @@ from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle, WorkerFacts, read_memory
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
-from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerSpec
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
@@ -81,15 +81,12 @@ class WorkerHandle:
     ) -> None:
         self.spec = spec
         self.process = ProcessHandle(control, output, self._ended)
+        self.gone = self.process.gone
         self._peer = Peer(serve, tasks, self._noticed, self.process.kill)
         self._calls = ActiveCalls()
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
         self.is_worn = False  # it ran out of memory once: another one should take its place
-
-    @property
-    def gone(self) -> Disconnection:
-        return self.process.gone
 
     @property
     def loaded(self) -> LoadedHandlers:
@@ -124,11 +121,11 @@ class WorkerHandle:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self.process.failure()
-        number, pending = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
+        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
         running = CallTimeout(self.process, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
         self._calls.join(number, running)
         try:
-            message = await pending.future
+            message = await answered
         except asyncio.CancelledError:
             running.abandon()
             raise
@@ -161,9 +158,9 @@ class WorkerHandle:
         """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
         if self.gone:
             return
-        _, pending = self._peer.call("$kept", b"{}", b"{}", lambda _: None)
+        _, answered = self._peer.call("$kept", b"{}", b"{}", lambda _: None)
         with anyio.move_on_after(HANDOVER_TIMEOUT), suppress(HookFailed):
-            kept = await pending.future
+            kept = await answered
             if isinstance(kept.result, dict):
                 successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
 

@@ -1,5 +1,6 @@
 """The gateway's end of a wire reads no faster than it can act, and keeps no more than it must."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,15 +19,15 @@ from tests.spine import until
 
 
 @dataclass
-class Line:
+class Line(asyncio.Transport):
     """Both transports: it notes what is written, and whether it is read."""
 
     written: list[dict[str, Any]] = field(default_factory=list)
     is_read: bool = True
     waiting: int = 0
 
-    def write(self, data: bytes) -> None:
-        self.written += [msgspec.json.decode(line) for line in data.splitlines()]
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += [msgspec.json.decode(line) for line in bytes(data).splitlines()]
 
     def get_write_buffer_size(self) -> int:
         return self.waiting
@@ -91,8 +92,8 @@ async def test_a_call_gets_its_own_answer(peer: Peer, line: Line) -> None:
     one, first = peer.call("x", b'{"a":1}', b"{}", over.append)
     two, second = peer.call("x", b"{}", b'{"turn":"t"}', over.append)
     peer.received(codec.encode_response(two, "second") + codec.encode_response(one, "first"))
-    assert (await first.future).result == "first"
-    assert (await second.future).result == "second"
+    assert (await first).result == "first"
+    assert (await second).result == "second"
     assert over == [two, one]
     assert line.written[1]["meta"] == {"turn": "t"}
 
@@ -178,7 +179,7 @@ async def test_at_the_end_whoever_waits_is_told_why(peer: Peer) -> None:
     number, pending = peer.call("x", b"{}", b"{}", over.append)
     peer.close(lambda: HookFailed("gone", kind="died"))
     with pytest.raises(HookFailed, match="gone"):
-        await pending.future
+        await pending
     assert over == [number]
 
 
