@@ -24,12 +24,12 @@ import msgspec
 
 from gateway.addresses import is_public
 from gateway.errors import HookError
-from gateway.events import Event, Question, outcome_from
+from gateway.events import Event, outcome_from
 from gateway.hooks.wires import sherma
 from gateway.hooks.wires.event_calls import intercept
 from gateway.hooks.wires.field_encoding import JSON_ERRORS, to_plain
 from gateway.hooks.wires.signing import sign
-from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire
+from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of
 from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
 
 __all__ = ["Remote", "RemoteSpec", "interceptor"]
@@ -223,8 +223,7 @@ def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], fro
 
 def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozenset[str], meta: CallMeta) -> HookAnswer:
     if "decision" in result:
-        outcome = outcome_from(result)
-        return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
+        return answer_of(result)
     differs = {name: value for name, value in result.items() if name in sent and sent[name] != value}
     writable = (sent.keys() if meta.writable is None else frozenset(meta.writable)) - odd
     changed = {name: value for name, value in differs.items() if name in writable}

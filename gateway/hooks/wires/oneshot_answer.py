@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.events import DECISIONS, Question, outcome_from
+from gateway.events import DECISIONS
 from gateway.hooks.wires.process_handle import describe_exit
-from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.hooks.wires.wire import HookAnswer, HookFailed, answer_of
 
 BLOCKING_EXIT = 2
 MAX_SHOWN = 2000
@@ -63,9 +63,7 @@ def parse_answer(name: str, code: int, stdout: bytes, stderr: str, is_guard: boo
     if code != 0:
         raise HookFailed(f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
     text = stdout.strip()
-    if not text:
-        return HookAnswer()
-    if not text.startswith(b"{") and not is_guard:
+    if not text or not (is_guard or text.startswith(b"{")):
         return HookAnswer()
     try:
         said = msgspec.json.decode(text)
@@ -74,16 +72,7 @@ def parse_answer(name: str, code: int, stdout: bytes, stderr: str, is_guard: boo
         raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
     if not isinstance(said, dict):
         raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
-    return _parse_object(name, said)
-
-
-def _parse_object(name: str, said: dict[str, Any]) -> HookAnswer:
-    result = _to_decision(name, said)
-    try:
-        outcome = outcome_from(result)
-    except (TypeError, ValueError) as error:
-        raise HookFailed(str(error), kind="garbled") from None
-    return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result or None)
+    return answer_of(_to_decision(name, said) or None)
 
 
 def _to_decision(name: str, said: dict[str, Any]) -> dict[str, Any]:

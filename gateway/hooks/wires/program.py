@@ -17,14 +17,13 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
-from gateway.events import Question, outcome_from
 from gateway.hooks.wires.codec import RpcMessage, encode_fields
 from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.timeouts import CallTimeout
-from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
+from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of
 from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
 
@@ -237,14 +236,8 @@ class LastingProgram:
 def _read_answer(name: str, message: RpcMessage, meta: CallMeta) -> HookAnswer:
     if message.error is not None:
         raise HookFailed(f"{name} says: {message.error.message[:2000]}", kind="raised")
-    result = message.result
-    try:
-        outcome = outcome_from(result)
-    except (TypeError, ValueError) as error:
-        raise HookFailed(f"{name}: {error}", kind="garbled") from None
-    if not meta.decides:
-        return HookAnswer()
-    return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
+    answer = answer_of(message.result, f"{name}: ")
+    return answer if meta.decides else HookAnswer()
 
 
 MAX_STDERR_BYTES = 64 << 10  # bytes of its stderr

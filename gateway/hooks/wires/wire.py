@@ -12,7 +12,7 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import Question
+from gateway.events import Question, outcome_from
 from gateway.worker.protocol import CallMeta
 
 # verb ("send", "store.get"), its parameters, and the id of the event during which the hook asks ("" when none).
@@ -60,6 +60,15 @@ class HookFailed(HookError):
         super().__init__(message)
         self.kind: FailureKind = kind
         self.traceback = traceback
+
+
+def answer_of(result: Any, who: str = "") -> HookAnswer:
+    """The answer in a result as plain data. Raises HookFailed when that means nothing; `who` begins its text."""
+    try:
+        outcome = outcome_from(result)
+    except (TypeError, ValueError) as error:
+        raise HookFailed(f"{who}{error}", kind="garbled") from None
+    return HookAnswer(ask=outcome) if isinstance(outcome, Question) else HookAnswer(result=result)
 
 
 class Disconnection:
