@@ -37,7 +37,7 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Button, Message, Reply
 from gateway.outbox import Stream
-from gateway.sessions import Session, apply_record, session_switch_of
+from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
@@ -73,7 +73,7 @@ class Dispatcher:
         fields = message_events.build_turn_fields(turn, message, level, agent.name)
         answers = {asked: answer if answer is not None else False for asked, answer in turn.answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
-        if turn.turnover:
+        if turn.begins_session:
             self._emit_session_switch(turn.session, view)
         try:
             result = await self._answer(turn, level, view)
@@ -161,11 +161,10 @@ class Dispatcher:
         return self._context.outbox.stream(make_reply(turn, message, ""))
 
     def _emit_session_switch(self, session: Session, view: HookScope) -> None:
-        change = session_switch_of(session)
-        if change.ended:
-            view.emit("session:end", **message_events.build_ended_fields(change))
-            view.emit("session:reset", **message_events.build_ended_fields(change))
-        view.emit("session:start", **message_events.build_turnover_fields(change))
+        if session.replaced_id:
+            view.emit("session:end", **message_events.build_ended_fields(session))
+            view.emit("session:reset", **message_events.build_ended_fields(session))
+        view.emit("session:start", **message_events.build_started_fields(session))
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

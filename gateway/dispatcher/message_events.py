@@ -16,7 +16,7 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn, TurnStatus
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
-from gateway.sessions import Session, SessionSwitch
+from gateway.sessions import Session
 
 REFUSED = "This was refused."
 
@@ -54,22 +54,22 @@ def build_received_fields(message: Message) -> dict[str, Any]:
     }
 
 
-def build_turnover_fields(change: SessionSwitch) -> dict[str, Any]:
+def build_started_fields(session: Session) -> dict[str, Any]:
     """The fields of `session:start`."""
     return {
-        "platform": change.platform,
-        "user_id": change.user_id,
-        "session_id": change.started,
-        "session_key": change.session_key,
+        "platform": session.platform,
+        "user_id": session.user_id,
+        "session_id": session.session_id,
+        "session_key": session.key,
     }
 
 
-def build_ended_fields(change: SessionSwitch) -> dict[str, Any]:
-    """The fields of `session:end` and `session:reset`."""
-    return build_turnover_fields(change) | {
-        "session_id": change.ended,
-        "new_session_id": change.started,
-        "reason": change.reason,
+def build_ended_fields(session: Session) -> dict[str, Any]:
+    """The fields of `session:end` and `session:reset`, of the session whose place this one took."""
+    return build_started_fields(session) | {
+        "session_id": session.replaced_id,
+        "new_session_id": session.session_id,
+        "reason": session.reason,
     }
 
 

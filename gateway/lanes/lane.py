@@ -40,7 +40,7 @@ from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob
 from gateway.logs.lines import bind_context
 from gateway.messages import Message, Reply
-from gateway.sessions import OpenTurn, Session, get_reset_reason, session_switch_of
+from gateway.sessions import OpenTurn, Session, get_reset_reason
 from gateway.sessions.transitions import begin_session
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
@@ -298,7 +298,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         steps=session.turn.steps,
         answers=session.turn.answers,
         asked=session.turn.asked,
-        turnover=session_switch_of(session) if begins else None,
+        begins_session=begins,
         scope=claim.soft,
         writer=claim,
     )

@@ -8,7 +8,7 @@ import anyio
 
 from gateway import records
 from gateway.messages import Message, Reply
-from gateway.sessions import Session, SessionSwitch
+from gateway.sessions import Session
 from gateway.transcript import Entry, Usage
 
 TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
@@ -52,7 +52,7 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
     prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first
-    run. `turnover` is there when a session begins with this turn.
+    run. `begins_session`: it is the first one of its session.
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
@@ -66,7 +66,7 @@ class LaneTurn:
     steps: tuple[records.Step, ...]
     answers: Mapping[str, Any]
     asked: Mapping[str, str]
-    turnover: SessionSwitch | None
+    begins_session: bool
     scope: anyio.CancelScope
     writer: TurnWriter
 

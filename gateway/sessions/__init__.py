@@ -6,7 +6,7 @@ What only some need is imported from its module: `transitions`, `removal`, `expo
 from gateway.sessions.keys import KeyRules, make_session_id, platform_of, session_key_of
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import OpenTurn, Session, apply_record, fold_record
-from gateway.sessions.transitions import ResetPolicy, SessionSwitch, get_reset_reason, session_switch_of
+from gateway.sessions.transitions import ResetPolicy, get_reset_reason
 
 __all__ = [
     "KeyRules",
@@ -14,12 +14,10 @@ __all__ = [
     "ResetPolicy",
     "Session",
     "SessionRepository",
-    "SessionSwitch",
     "apply_record",
     "fold_record",
     "get_reset_reason",
     "make_session_id",
     "platform_of",
     "session_key_of",
-    "session_switch_of",
 ]

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -53,7 +52,7 @@ def _render_entry(entry: Entry) -> list[str]:
     if entry.content:
         lines += ["", entry.content]
     for call in entry.tool_calls:
-        lines += ["", f"calls `{call.name}`", "", *_fence(_format_args(call.args), "json")]
+        lines += ["", f"calls `{call.name}`", "", *_fence(json.dumps(call.args, ensure_ascii=False, indent=2), "json")]
     return lines
 
 
@@ -62,10 +61,6 @@ def _fence(text: str, language: str = "") -> list[str]:
     longest = max((len(line) - len(line.lstrip("`")) for line in lines), default=0)
     ticks = "`" * max(3, longest + 1)
     return [ticks + language, text, ticks]
-
-
-def _format_args(args: dict[str, Any]) -> str:
-    return json.dumps(args, ensure_ascii=False, indent=2)
 
 
 def _format_time(at: float) -> str:

@@ -1,7 +1,6 @@
 """Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like."""
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -31,15 +30,10 @@ def session_key_of(message: Message, rules: KeyRules) -> str:
     if message.session:
         return f"agent:{rules.agent}:{at.platform}:dm:{message.session}"
     place = [part for part in (at.chat_id, at.thread_id) if part]
-    if at.chat_type != "dm" and message.user_id and _is_private(at.thread_id, rules):
+    is_private = rules.per_user_in_groups and (rules.per_user_in_threads or not at.thread_id)
+    if at.chat_type != "dm" and message.user_id and is_private:
         place.append(message.user_id)
     return ":".join(["agent", rules.agent, at.platform, at.chat_type, *place])
-
-
-def _is_private(thread_id: str, rules: KeyRules) -> bool:
-    if thread_id and not rules.per_user_in_threads:
-        return False
-    return rules.per_user_in_groups
 
 
 def platform_of(key: str) -> str:
@@ -48,10 +42,7 @@ def platform_of(key: str) -> str:
     return parts[2] if len(parts) > 3 and parts[0] == "agent" else ""
 
 
-def _suffix() -> str:
-    return "".join(secrets.choice(ALPHABET) for _ in range(6))
-
-
-def make_session_id(now: float, suffix: Callable[[], str] = _suffix) -> str:
+def make_session_id(now: float) -> str:
     """An id that sorts by its time and is read by people: `20260101_120000_abc123` (UTC)."""
-    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{suffix()}"
+    suffix = "".join(secrets.choice(ALPHABET) for _ in range(6))
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{suffix}"

@@ -5,15 +5,14 @@ records before it are purged. So a crash in between loses nothing, and what it l
 `purge_forgotten`, which every reader of the chain may do again: it is the same every time.
 """
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterable
 
 import anyio
 import msgspec
 from msgspec.structs import replace
 
 from gateway import records
-from gateway.engine.interface import Engine
+from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict, EngineTooNew, SessionError
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
@@ -44,7 +43,8 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         stay = [old for name, old in past.items() if gone and name not in gone]
         remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
-            remains.append(_make_empty_session(before, sessions.now()))
+            # A new session in the place of the current one that goes: it names nothing of it.
+            remains.append(replace(begin_session(before, sessions.now(), "forgotten"), previous=""))
         end = records.TurnEnded(upto=upto, status="forgotten")
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
             await purge_forgotten(engine, records.token_of(key), seq, upto)
@@ -95,22 +95,25 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
     Their files go too, and the events that hooks are owed of them.
     """
-    await _unlink_files(engine, conv, upto)
+    await _remove_files(engine, conv, upto)
     await _purge_chain(engine, conv, seq)
     await engine.purge(records.session_subject_of_token("in", conv), upto)
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
     await engine.purge(records.reply_pattern_of_token(conv), seq)
     await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
     for pattern in COPY_SUBJECTS:
-        await _purge_copies(engine, pattern, conv, seq)
+        async for record in _read_until(engine, pattern, seq):
+            if _is_about(record.data, conv):
+                await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
-async def _purge_copies(engine: Engine, pattern: str, conv: str, upto: int) -> None:
+async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:
     after = 0
     while page := await engine.read(pattern, after, PAGE):
         for record in page:
-            if record.seq <= upto and _is_about(record.data, conv):
-                await engine.purge(record.subject, record.seq, after=record.seq - 1)
+            if record.seq > upto:
+                return
+            yield record
         after = page[-1].seq
 
 
@@ -125,29 +128,14 @@ def _is_about(data: bytes, conv: str) -> bool:
     return isinstance(kept, records.EmittedEvent) and records.token_of(str(kept.fields.get("session_key", ""))) == conv
 
 
-async def _unlink_files(engine: Engine, conv: str, upto: int) -> None:
-    after = 0
-    while page := await engine.read(records.session_subject_of_token("in", conv), after, PAGE):
-        kept = [records.decode(record.data) for record in page if record.seq <= upto]
-        files = [
-            one.path for found in kept if isinstance(found, records.InboundMessage) for one in found.message.attachments
-        ]
-        if files:
-            await anyio.to_thread.run_sync(_unlink, files)
-        after = page[-1].seq
-
-
-def _unlink(files: Iterable[str]) -> None:
-    for file in files:
-        Path(file).unlink(missing_ok=True)
+async def _remove_files(engine: Engine, conv: str, upto: int) -> None:
+    async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
+        kept = records.decode(record.data)
+        for file in kept.message.attachments if isinstance(kept, records.InboundMessage) else ():
+            await anyio.Path(file.path).unlink(missing_ok=True)
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:
     """A session that stays, written anew."""
     opened = open_from(old, old, old.session_id, "kept")
     return replace(opened, previous="", began=old.began, at=old.last_active)
-
-
-def _make_empty_session(before: Session, now: float) -> records.SessionOpened:
-    """A new session in the place of the current one that goes: it names nothing of it."""
-    return replace(begin_session(before, now, "forgotten"), previous="")

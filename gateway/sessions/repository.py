@@ -9,6 +9,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -53,7 +54,7 @@ class SessionRepository:
         summary_every: int = SUMMARY_EVERY,
     ) -> None:
         self._engine = engine
-        self._clock = clock
+        self.now = clock
         self._budget = budget
         self._idle = idle
         self._summary_every = summary_every
@@ -63,13 +64,11 @@ class SessionRepository:
     async def open(self, key: str) -> Session:
         """The session as the journal has it now; one that was never written has the sequence 0."""
         held = self._held.get(key)
-        start, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
-        session = await self._read_on(start)
+        session, summarised = (held.session, held.summarised) if held else await self._from_summary(key)
+        async for newer in self._states(session):
+            session = newer
         await self._keep(session, summarised)
         return session
-
-    def now(self) -> float:
-        return self._clock()
 
     def known(self) -> list[Session]:
         """The sessions that are in memory, as they were last seen."""
@@ -86,7 +85,7 @@ class SessionRepository:
         Raises:
             Conflict: the chain has gone on meanwhile, and nothing was written.
         """
-        now = self._clock()
+        now = self.now()
         kept = tuple(one if one.at else msgspec.structs.replace(one, at=now) for one in kept)
         subject = records.session_subject_of("turn", session.key)
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
@@ -123,16 +122,13 @@ class SessionRepository:
         record = await self._engine.last(records.session_subject_of("sum", key))
         if record is None:
             return Session(key), 0
-        if (session := _session_from_summary(record.data)) is None:
-            log.info("the summary of session %s is of another version; its whole chain is read", key)
-            return Session(key), 0
-        return session, session.records
-
-    async def _read_on(self, session: Session) -> Session:
-        newest = session
-        async for newer in self._states(session):
-            newest = newer
-        return newest
+        with suppress(msgspec.MsgspecError, EngineTooNew):
+            kept = records.decode(record.data)
+            if isinstance(kept, records.SessionSnapshot) and kept.shape == STATE_VERSION:
+                session = msgspec.json.decode(kept.state, type=Session)
+                return session, session.records
+        log.info("the summary of session %s is of another version; its whole chain is read", key)
+        return Session(key), 0
 
     async def _keep(self, session: Session, summarised: int) -> None:
         if session.records - summarised >= max(self._summary_every, len(session.entries) // 2):
@@ -142,7 +138,7 @@ class SessionRepository:
     async def _summarise(self, session: Session, summarised: int) -> int:
         subject = records.session_subject_of("sum", session.key)
         summary = records.SessionSnapshot(
-            upto=session.seq, shape=STATE_VERSION, state=msgspec.Raw(msgspec.json.encode(session)), at=self._clock()
+            upto=session.seq, shape=STATE_VERSION, state=msgspec.Raw(msgspec.json.encode(session)), at=self.now()
         )
         try:
             (seq,) = await self._engine.append(NewRecord(subject, records.encode(summary)))
@@ -153,7 +149,7 @@ class SessionRepository:
         return session.records
 
     def _remember(self, session: Session, summarised: int) -> None:
-        now = self._clock()
+        now = self.now()
         held = self._held.pop(session.key, None)
         if held:
             self._weight -= held.weight
@@ -161,22 +157,9 @@ class SessionRepository:
                 session, summarised = held.session, held.summarised
         self._held[session.key] = kept = CachedSession(session, summarised, now)
         self._weight += kept.weight
-        self._evict(now)
-
-    def _evict(self, now: float) -> None:
         while len(self._held) > 1:
             key, oldest = next(iter(self._held.items()))
             if self._weight <= self._budget and now - oldest.used <= self._idle:
                 return
             del self._held[key]
             self._weight -= oldest.weight
-
-
-def _session_from_summary(data: bytes) -> Session | None:
-    try:
-        kept = records.decode(data)
-        if isinstance(kept, records.SessionSnapshot) and kept.shape == STATE_VERSION:
-            return msgspec.json.decode(kept.state, type=Session)
-    except (msgspec.MsgspecError, EngineTooNew):
-        return None
-    return None

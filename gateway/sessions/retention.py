@@ -7,10 +7,11 @@ files that came with messages end with them.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import anyio
@@ -31,6 +32,7 @@ FORGET_BATCH = 50  # sessions that are forgotten before the journal is asked aga
 LONG_CHAIN = 5000  # records
 MAX_COMPACT_WEIGHT = 8_000_000  # characters: what is too much to be written anew in one append
 FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on sessions go, and down to where
+KEY_OF = attrgetter("session_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +116,13 @@ class Retention:
 
     async def _forget_silent(self, age: float) -> int:
         """Forget some of the longest silent sessions. Returns how many of them could be."""
-        rows = await self._search.list_silent(self._clock() - age, FORGET_BATCH)
-        return sum([await self._forget(key, list(found)) for key, found in _by_key(rows)])
+        rows = sorted(await self._search.list_silent(self._clock() - age, FORGET_BATCH), key=KEY_OF)
+        return sum([await self._forget(key, list(found)) for key, found in groupby(rows, KEY_OF)])
 
     async def _forget(self, key: str, rows: list[SessionInfo]) -> int:
-        session = await self._sessions.open(key)
-        if session.turn is not None:
-            return 0
         try:
             gone = await forget_sessions(self._engine, self._sessions, key, *(row.session_id for row in rows))
-        except SessionError:  # a turn began in this moment
+        except SessionError:  # a turn is under way
             return 0
         return len(rows) * gone
 
@@ -138,7 +137,3 @@ def _remove_old_files(folder: Path, before: float) -> None:
         with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
             if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
                 path.unlink()
-
-
-def _by_key(rows: list[SessionInfo]) -> Iterable[tuple[str, Iterable[SessionInfo]]]:
-    return groupby(sorted(rows, key=lambda row: row.session_key), lambda row: row.session_key)

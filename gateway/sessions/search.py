@@ -152,7 +152,7 @@ class SessionSearch:
     async def close(self) -> None:
         async with self._one_at_a_time:
             if self._index:
-                await anyio.to_thread.run_sync(self._index.close)
+                await anyio.to_thread.run_sync(self._index.db.close)
                 self._index = None
 
     async def _keep_up(self) -> None:
@@ -201,24 +201,19 @@ class SessionSearch:
 
 
 def _find_hits(db: sqlite3.Connection, wanted: SearchTerms, key: str, limit: int) -> list[SearchHit]:
-    conditions, values = [], list[Any]()
-    if wanted.words:
-        conditions.append("entry.id IN (SELECT rowid FROM words WHERE words MATCH ?)")
-        values.append(wanted.words)
-    if wanted.grams:
-        conditions.append("entry.id IN (SELECT rowid FROM grams WHERE grams MATCH ?)")
-        values.append(wanted.grams)
-    for term in wanted.short:
-        conditions.append("entry.grams AND instr(entry.content, ?) > 0")
-        values.append(term)
-    if key:
-        conditions.append("session.key = ?")
-        values.append(key)
+    possible = [
+        ("entry.id IN (SELECT rowid FROM words WHERE words MATCH ?)", wanted.words),
+        ("entry.id IN (SELECT rowid FROM grams WHERE grams MATCH ?)", wanted.grams),
+        *(("entry.grams AND instr(entry.content, ?) > 0", term) for term in wanted.short),
+        ("session.key = ?", key),
+    ]
+    used = [(condition, value) for condition, value in possible if value]
+    where = " AND ".join(condition for condition, _ in used) or "0"
     found = db.execute(
         "SELECT session.id, key, title, role, entry.at, content FROM entry"  # noqa: S608 - the conditions are ours
         " JOIN session ON session.conv = entry.conv AND session.id = entry.session"
-        f" WHERE {' AND '.join(conditions or ['0'])} ORDER BY entry.at DESC, entry.id DESC LIMIT ?",
-        (*values, limit),
+        f" WHERE {where} ORDER BY entry.at DESC, entry.id DESC LIMIT ?",
+        (*(value for _, value in used), limit),
     )
     return [
         SearchHit(session_id, session_key, title, role, at, make_snippet(content, wanted.plain))

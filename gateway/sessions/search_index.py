@@ -93,15 +93,12 @@ class SearchIndex:
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
         if forgotten:
-            self._wipe()
+            # Off the file as well: from the old words of the index, and from SQLite's log.
+            with self.db:
+                for table in ("words", "grams"):
+                    self.db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608 - our own names
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return forgotten
-
-    def _wipe(self) -> None:
-        """Wipe what was forgotten from the file as well: from the old words of the index, and from SQLite's log."""
-        with self.db:
-            for table in ("words", "grams"):
-                self.db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608 - our own names
-        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
         """Begin again with nothing."""
@@ -109,21 +106,14 @@ class SearchIndex:
         _remove_files(self.path)
         self.db = _open_or_rebuild(self.path)
 
-    def close(self) -> None:
-        self.db.close()
-
 
 def _open_or_rebuild(path: Path) -> sqlite3.Connection:
     try:
         return _open_database(path)
-    except (sqlite3.DatabaseError, _SchemaMismatch) as error:
+    except sqlite3.DatabaseError as error:
         log.warning("the search index %s is built anew: %s", path, error)
         _remove_files(path)
         return _open_database(path)
-
-
-class _SchemaMismatch(Exception):
-    """The file was made by another version."""
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
@@ -131,7 +121,7 @@ def _open_database(path: Path) -> sqlite3.Connection:
     try:
         (shape,) = db.execute("PRAGMA user_version").fetchone()
         if shape not in (0, SCHEMA_VERSION):
-            raise _SchemaMismatch(f"its shape is {shape}, ours {SCHEMA_VERSION}")
+            raise sqlite3.DatabaseError(f"its shape is {shape}, ours {SCHEMA_VERSION}")
         for pragma in PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not shape:

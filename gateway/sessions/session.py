@@ -80,6 +80,11 @@ class Session(msgspec.Struct, frozen=True):
         return str(self.settings.get("model") or "")
 
     @property
+    def replaced_id(self) -> str:
+        """The session whose place this one took; empty for the first one under its key."""
+        return self.previous[-1] if self.previous else ""
+
+    @property
     def is_waiting(self) -> bool:
         return self.turn is not None and self.turn.is_waiting
 
@@ -147,18 +152,6 @@ def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Sessi
     return apply
 
 
-def _add_step(turn: OpenTurn, kept: records.Step) -> OpenTurn:
-    return replace(turn, steps=(*turn.steps, kept))
-
-
-def _add_interim_reply(turn: OpenTurn, kept: records.InterimReply) -> OpenTurn:
-    return replace(turn, said=(*turn.said, kept.reply_id))
-
-
-def _release(turn: OpenTurn, _kept: records.ClaimReleased) -> OpenTurn:
-    return replace(turn, by="", attempt=turn.attempt - 1)
-
-
 def _wait_for_answers(turn: OpenTurn, kept: records.QuestionsAsked) -> OpenTurn:
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
     asked = {**turn.asked, **kept.questions}
@@ -202,15 +195,17 @@ def _apply_undone(state: Session, kept: records.TurnsUndone, at: float) -> Sessi
     return replace(state, turns=rest, entries=entries, last_active=at, weight=estimate_weight(entries))
 
 
+_add_step = _change_turn(lambda turn, kept: replace(turn, steps=(*turn.steps, kept)))
+
 CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyType(
     {
         records.SessionOpened: _apply_opened,
         records.Claim: _apply_claim,
-        records.LlmStep: _change_turn(_add_step),
-        records.ToolStarted: _change_turn(_add_step),
-        records.ToolFinished: _change_turn(_add_step),
-        records.InterimReply: _change_turn(_add_interim_reply),
-        records.ClaimReleased: _change_turn(_release),
+        records.LlmStep: _add_step,
+        records.ToolStarted: _add_step,
+        records.ToolFinished: _add_step,
+        records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
+        records.ClaimReleased: _change_turn(lambda turn, _kept: replace(turn, by="", attempt=turn.attempt - 1)),
         records.QuestionsAsked: _change_turn(_wait_for_answers),
         records.QuestionAnswered: _apply_answered,
         records.TurnEnded: _apply_done,

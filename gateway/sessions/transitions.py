@@ -1,13 +1,13 @@
 """Changes of a session, as pure functions: from its state they make the record that brings the change about.
 
-Inside a lane that record goes into the chain with the end of the turn. `session_switch_of` reads from the state
-afterwards which session ended and which began: the facts of the events.
+Inside a lane that record goes into the chain with the end of the turn. The state afterwards says which session ended
+(`Session.replaced_id`) and which began: the facts of the events.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from gateway import records
 from gateway.errors import SessionError
@@ -18,24 +18,6 @@ from gateway.sessions.session import Session
 TITLE_LENGTH = 120
 
 ResetMode: TypeAlias = Literal["none", "idle", "daily", "both"]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSwitch:
-    """One session took the place of another ("" for the first one under its key)."""
-
-    session_key: str
-    ended: str
-    started: str
-    reason: str
-    platform: str
-    user_id: str
-
-
-def session_switch_of(session: Session) -> SessionSwitch:
-    """The switch by which the session in this state began."""
-    ended = session.previous[-1] if session.previous else ""
-    return SessionSwitch(session.key, ended, session.session_id, session.reason, session.platform, session.user_id)
 
 
 def begin_session(
@@ -96,19 +78,14 @@ def find_last_request(session: Session) -> str:
     raise SessionError("there is no message to try again in this session")
 
 
-def change_setting(name: str, value: Any) -> records.SettingChanged:
-    """A setting of the session; None puts the default back."""
-    return records.SettingChanged(name=name, value=value)
-
-
 def change_title(text: str) -> records.SettingChanged:
     """The session's title, on one line; an empty one takes it away."""
-    return change_setting("title", " ".join(text.split())[:TITLE_LENGTH] or None)
+    return records.SettingChanged(name="title", value=" ".join(text.split())[:TITLE_LENGTH] or None)
 
 
 def change_model(name: str) -> records.SettingChanged:
     """The session's own model; `default` or nothing goes back to the configured one."""
-    return change_setting("model", name if name not in ("", "default") else None)
+    return records.SettingChanged(name="model", value=name if name not in ("", "default") else None)
 
 
 def open_from(session: Session, source: Session, session_id: str, reason: str) -> records.SessionOpened:

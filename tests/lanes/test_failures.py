@@ -35,7 +35,7 @@ async def test_a_failed_turn_runs_again_from_its_steps(engine: Engine) -> None:
     assert await replies(engine) == ["step 1 step 2 try"]
     assert len({turn.turn_id for turn in desk.work.runs}) == 1
     assert [turn.resumed for turn in desk.work.runs] == [False, True, True]
-    assert [turn.turnover is not None for turn in desk.work.runs] == [True] * 3, "its events are repeated too"
+    assert [turn.begins_session for turn in desk.work.runs] == [True] * 3, "its events are repeated too"
 
 
 async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) -> None:

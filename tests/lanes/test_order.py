@@ -198,7 +198,7 @@ async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engin
         after = await desk.answered(await desk.say("/new"))
         assert after.session_id != before.session_id
         assert (after.entries, after.previous, after.turn) == ((), (before.session_id,), None)
-        assert work.runs[1].turnover is None, "the one who changes it knows it"
+        assert not work.runs[1].begins_session, "the one who changes it knows it"
 
 
 async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) -> None:
@@ -222,9 +222,8 @@ async def test_a_session_that_was_idle_too_long_begins_anew_and_the_turn_is_told
         other = await desk.answered(await desk.say("c"))
     assert first.session_id == same.session_id != other.session_id
     assert [entry.content for entry in other.entries] == ["c", "re c"]
-    told = [turn.turnover for turn in desk.work.runs]
-    assert told[1] is None
-    assert [(one.reason, one.ended, one.started) for one in told if one] == [
+    begun = [turn.session for turn in desk.work.runs if turn.begins_session]
+    assert [(one.reason, one.replaced_id, one.session_id) for one in begun] == [
         ("first", "", first.session_id),
         ("idle", first.session_id, other.session_id),
     ]

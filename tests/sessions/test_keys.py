@@ -40,7 +40,7 @@ def test_a_group_may_share_one_session_and_a_thread_may_have_one_a_person() -> N
 
 
 def test_session_ids_sort_by_their_time_and_are_hardly_ever_the_same() -> None:
-    assert make_session_id(1767225600, lambda: "abc") == "20260101_000000_abc"
+    assert make_session_id(1767225600).startswith("20260101_000000_")
     ids = {make_session_id(0.0) for _ in range(100)}
     assert len(ids) > 95
     assert all(re.fullmatch(r"19700101_000000_[a-z0-9]{6}", one) for one in ids)

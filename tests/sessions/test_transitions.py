@@ -4,7 +4,7 @@ import pytest
 
 from gateway import records
 from gateway.errors import SessionError
-from gateway.sessions import Session, apply_record, session_switch_of, transitions
+from gateway.sessions import Session, apply_record, transitions
 from gateway.transcript import Entry, Usage
 from tests.spine import message
 
@@ -30,13 +30,12 @@ def test_a_new_session_forgets_all_but_the_settings_that_are_to_stay() -> None:
     old = after(spoken("a"), transitions.change_title("old"), transitions.change_model("big"))
     new = after(old, transitions.begin_session(old, 60.0, "new", keep=("model",)))
     assert (new.entries, new.bag, new.usage, new.title, new.model) == ((), {}, Usage(), "", "big")
-    change = session_switch_of(new)
-    assert (change.ended, change.started, change.reason) == (old.session_id, new.session_id, "new")
-    assert (change.platform, change.user_id) == ("net", "ann")
+    assert (new.replaced_id, new.reason) == (old.session_id, "new")
+    assert (new.platform, new.user_id) == ("net", "ann")
 
 
 def test_the_first_session_ends_no_other() -> None:
-    assert session_switch_of(spoken()).ended == ""
+    assert spoken().replaced_id == ""
 
 
 def test_an_earlier_session_goes_on_where_it_was() -> None:
