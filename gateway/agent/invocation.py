@@ -17,9 +17,9 @@ from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.loop import run_loop
 from gateway.agent.operation import Operation, OperationResult, apologise, run_operation
 from gateway.agent.ports import TurnResult
-from gateway.agent.tool_call import STOPPED_TEXT, make_failed_result
+from gateway.agent.tool_call import STOPPED_TEXT, make_result
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnEnding, TurnState, build_replay
-from gateway.agent.turn_tools import make_turn_tools
+from gateway.agent.turn_tools import make_agent_tools, make_skill_tools
 from gateway.errors import GatewayError
 from gateway.events import Deny, End, Pause, Retry
 from gateway.transcript import Entry, as_message, entry_from
@@ -32,24 +32,18 @@ INTERRUPTED = "[The person stopped this answer here.]"
 TOO_SLOW = "I stopped because this took longer than {:g} seconds."
 
 
-async def invoke(state: TurnState, message: Entry | None) -> TurnResult:
-    """Answer the message; None goes on from what is there."""
-    return await run_operation(Invocation(state, message))
-
-
 @dataclass(slots=True)
 class Invocation(Operation[TurnResult]):
-    """An agent answers. `text` are the person's words, which interceptors of `agent:start` may change."""
+    """An agent answers the message; None goes on from what is there.
+
+    `text` are the person's words, which interceptors of `agent:start` may change.
+    """
 
     message: Entry | None
     text: str = ""
     before = "agent:start"
     after = "agent:end"
-
-    @property
-    def is_over(self) -> bool:
-        """The turn has an ending whenever it comes to `agent:end`; a Retry there begins it anew."""
-        return False
+    ends_with_turn = False  # it has an ending whenever it comes to `agent:end`; a Retry there begins it anew
 
     def begin(self) -> None:
         self.state.finish, self.state.base = None, len(self.state.entries)
@@ -134,7 +128,7 @@ async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: En
         prefix=f"{call_id}.",
     )
     try:
-        return await invoke(inner, message)
+        return await run_operation(Invocation(inner, message))
     finally:
         if inner.streams:
             state.partial = inner.partial
@@ -171,7 +165,7 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
         if message is not None:
             await state.add(message)
         with anyio.move_on_after(state.limits.seconds or None) as clock:
-            await run_loop(state, make_turn_tools(state, run_subagent))
+            await run_loop(state, (*make_skill_tools(state), *make_agent_tools(state, run_subagent)))
         if clock.cancelled_caught:
             state.exit_deadline = None
             text = TOO_SLOW.format(state.limits.seconds)
@@ -217,8 +211,8 @@ async def _add_last_word(state: TurnState) -> None:
 
 async def _close_interrupted(state: TurnState) -> None:
     """Close the transcript of an interrupted run, so that the model sees it at the next turn."""
-    closing = [*_make_missing_results(state), Entry("assistant", f"{state.partial}\n\n{INTERRUPTED}".strip())]
-    for entry in closing:
+    last = Entry("assistant", f"{state.partial}\n\n{INTERRUPTED}".strip())
+    for entry in (*_make_missing_results(state), last):
         with anyio.move_on_after(state.grace(), shield=True), suppress(Exception, Pause):
             await state.add(entry)
 
@@ -228,7 +222,10 @@ def _make_missing_results(state: TurnState) -> list[Entry]:
     entries = state.new_entries
     have = {entry.call_id for entry in entries if entry.role == "tool"}
     return [
-        make_failed_result(call, STOPPED_TEXT) for entry in entries for call in entry.tool_calls if call.id not in have
+        make_result(call, STOPPED_TEXT, error=True)
+        for entry in entries
+        for call in entry.tool_calls
+        if call.id not in have
     ]
 
 

@@ -50,10 +50,6 @@ def _check_kind(value: Any, schema: Mapping[str, Any], place: str) -> None:
         raise ValueError(f"{value!r} at {place} is not one of {', '.join(map(repr, schema['enum']))}")
     if "const" in schema and value != schema["const"]:
         raise ValueError(f"expected {schema['const']!r} at {place}")
-    _check_limits(value, schema, place)
-
-
-def _check_limits(value: Any, schema: Mapping[str, Any], place: str) -> None:
     if TYPES["number"](value):
         low, high = schema.get("minimum"), schema.get("maximum")
         if (low is not None and value < low) or (high is not None and value > high):

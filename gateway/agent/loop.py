@@ -28,7 +28,8 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
-    state.context_text = await _read_context_files(state.agent.context_files)
+    if paths := state.agent.context_files:
+        state.context_text = await anyio.to_thread.run_sync(_read_files, paths)
     further, state.missing = await gather_tools(state.agent.sources)
     tools = (*state.agent.tools, *further, *turn_tools)
     first = state.hop
@@ -128,9 +129,11 @@ def _is_stuck(entries: Sequence[Entry]) -> bool:
 def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
     entries = (*state.view, *state.new_entries)
     agent = state.agent
-    parts = [agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note]
-    parts += state.missing
-    parts += [entry.content for entry in entries if entry.role == "system"]
+    parts = [
+        *(agent.instructions, state.context_text, render_skills_prompt(agent.skills), state.handoff_note),
+        *state.missing,
+        *(entry.content for entry in entries if entry.role == "system"),
+    ]
     return ModelRequest(
         messages=_add_context(state, tuple(entry for entry in entries if entry.role != "system")),
         system="\n".join(part for part in parts if part),
@@ -142,10 +145,8 @@ def _build_request(state: TurnState, tools: Sequence[Tool]) -> ModelRequest:
 
 def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Put the texts of hooks behind the person's message, for the model alone: the prompt before it stays cached."""
-    if not state.context:
-        return messages
     place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), None)
-    if place is None:
+    if place is None or not state.context:
         return messages
     text = "\n\n".join([messages[place].content, *state.context])
     return (*messages[:place], Entry("user", text), *messages[place + 1 :])
@@ -156,7 +157,7 @@ def _make_call_ids_unique(state: TurnState, answer: ModelResponse) -> tuple[Tool
     used = {call.id for entry in state.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []
     for number, call in enumerate(answer.tool_calls):
-        id_ = call.id if not state.prefix else f"{state.prefix}{call.id}"
+        id_ = f"{state.prefix}{call.id}"
         if not call.id or id_ in used:
             id_ = f"{state.prefix}call_{state.hop}_{number}"
         used.add(id_)
@@ -164,12 +165,8 @@ def _make_call_ids_unique(state: TurnState, answer: ModelResponse) -> tuple[Tool
     return tuple(calls)
 
 
-async def _read_context_files(paths: Sequence[Path]) -> str:
-    """The text of the files that are there, each under its name."""
-    return await anyio.to_thread.run_sync(_read_files, paths) if paths else ""
-
-
 def _read_files(paths: Sequence[Path]) -> str:
+    """The text of the files that are there, each under its name."""
     return "\n\n".join(text for text in map(_read_file, paths) if text)
 
 

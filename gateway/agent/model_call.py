@@ -135,7 +135,10 @@ async def _stream(state: TurnState, request: ModelRequest) -> ModelResponse:
     async with aclosing(state.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
         async for chunk in chunks:
             if chunk.text:
-                _pass_on(state, await _filter_chunk(state, chunk.text, index))
+                text = await _filter_chunk(state, chunk.text, index)
+                state.partial += text
+                if text and state.streams:
+                    state.ports.delta(text)
                 index += 1
             if state.finish is not None:  # a hook of `llm:chunk` ended the turn: closing the stream stops the model
                 break
@@ -155,14 +158,6 @@ async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
         return ""
     left = event.get("chunk")
     return "" if left is None else str(left)
-
-
-def _pass_on(state: TurnState, text: str) -> None:
-    if not text:
-        return
-    state.partial += text
-    if state.streams:
-        state.ports.delta(text)
 
 
 def _request_from(request: ModelRequest, event: Fields, default: str) -> ModelRequest:
@@ -248,8 +243,7 @@ def _keep_summary(state: TurnState, count: int, text: str) -> None:
         seen += state.view[place].role != "system"
         place += 1
     if state.summarized is not None:
-        had_summary = 1 if state.summarized else 0
-        state.summarized += place - had_summary
+        state.summarized += place - bool(state.summarized)  # the summary before it takes a place of the view
         times = int((state.ports.session.get(SUMMARY_KEY) or {}).get("times", 0)) + 1
         state.ports.session[SUMMARY_KEY] = {"upto": state.summarized, "text": text, "times": times}
         state.ports.emit("session:compress", old_session_id="", in_place=True, compression_count=times)

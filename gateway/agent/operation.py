@@ -34,7 +34,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import anyio
 
@@ -47,7 +47,6 @@ log = logging.getLogger(__name__)
 
 RETRIES = 5
 
-NodeType: TypeAlias = Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"]
 Value = TypeVar("Value")
 
 APOLOGIES: Mapping[str, str] = {
@@ -97,23 +96,20 @@ class Operation(ABC, Generic[Value]):
     """Something that a turn does between the events `before` and `after` (empty where none follows).
 
     result_field: the field of the event after it that holds its value. node_type: which part of the turn it is, where
-    it is one: then `node:before` and `node:after` stand around it.
+    it is one: then `node:before` and `node:after` stand around it. ends_with_turn: a Retry of it comes too late once it
+    is decided how the turn ends.
     """
 
     state: TurnState
     before: ClassVar[str]
     after: ClassVar[str]
     result_field: ClassVar[str] = "result"
-    node_type: ClassVar[NodeType | None] = None
+    node_type: ClassVar[Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"] | None] = None
+    ends_with_turn: ClassVar[bool] = True
 
     @property
     def node_name(self) -> str:
         return self.node_type or ""
-
-    @property
-    def is_over(self) -> bool:
-        """Is it decided how the turn ends, so that a Retry comes too late?"""
-        return self.state.finish is not None
 
     def begin(self) -> None:
         """Called before each try."""
@@ -126,9 +122,9 @@ class Operation(ABC, Generic[Value]):
     async def act(self, event: Fields | None) -> Any:
         """Do it. `event` are the fields as the hooks left them, None where nobody wanted them."""
 
-    @abstractmethod
-    def after_fields(self, result: OperationResult) -> dict[str, Any]:
+    def after_fields(self, _result: OperationResult) -> dict[str, Any]:
         """The fields of the event after it, beside `error`."""
+        return {}
 
     async def when_prevented(self, result: OperationResult) -> None:
         """Called in place of `act` when a hook gave the value, refused the operation, or failed."""
@@ -221,7 +217,7 @@ async def _run_tries(operation: Operation[Value]) -> Value:
         result = await _run_between_events(operation)
         operation.take(result)
         retry = result.after_outcome
-        if not isinstance(retry, Retry) or operation.is_over:
+        if not isinstance(retry, Retry) or (operation.ends_with_turn and operation.state.finish is not None):
             break
         if attempt == RETRIES:
             log.warning("%s asked for another try %d times in a row; the last one counts", operation.after, RETRIES)

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from gateway.agent.operation import Operation, OperationResult, run_operation
-from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_failed_result
+from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_result
 from gateway.agent.tools import Tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.agent.turn_tools import TRANSFER
@@ -32,7 +32,13 @@ class ToolBatch:
 async def call_tools(state: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
     """Run the calls. Each has one result, always; `add_results` puts them into the transcript."""
     if state.is_behind:
-        return ToolBatch(tuple(_get_known_result(state, call) for call in calls))
+        known = state.replay.finished
+        return ToolBatch(
+            tuple(
+                known[call.id].entry if call.id in known else make_result(call, WITHDRAWN_TEXT, error=True)
+                for call in calls
+            )
+        )
     return await run_operation(ToolBatchRun(state, calls, tools))
 
 
@@ -79,7 +85,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         return _batch_from(self.calls, left, ToolBatch(()))
 
     def denied(self, text: str) -> ToolBatch:
-        return ToolBatch(tuple(make_failed_result(call, text or ENDED_TEXT) for call in self.calls))
+        return ToolBatch(tuple(make_result(call, text or ENDED_TEXT, error=True) for call in self.calls))
 
     def _offered(self) -> tuple[Tool, ...]:
         offered = self.state.offered
@@ -106,7 +112,7 @@ class ToolBatchRun(Operation[ToolBatch]):
                 results[call.id] = known.entry
                 return
             if state.finish is not None:
-                results[call.id] = make_failed_result(call, ENDED_TEXT)
+                results[call.id] = make_result(call, ENDED_TEXT, error=True)
                 return
             try:
                 results[call.id], messages[call.id] = await call_tool(state, call, tools)
@@ -126,7 +132,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         if questions:
             raise Pause(tuple(questions))
         # A hook at `tools:before` may have taken calls away; each call of the model gets a result all the same.
-        found = (results.get(call.id) or make_failed_result(call, WITHDRAWN_TEXT) for call in self.calls)
+        found = (results.get(call.id) or make_result(call, WITHDRAWN_TEXT, error=True) for call in self.calls)
         ordered = tuple(replace(entry, call_id=call.id) for call, entry in zip(self.calls, found, strict=True))
         return ToolBatch(ordered, tuple(messages[call.id] for call in left if messages.get(call.id)))
 
@@ -153,16 +159,17 @@ def _batch_from(calls: tuple[ToolCall, ...], left: Any, batch: ToolBatch) -> Too
     for number, call in enumerate(calls):
         item = by_id.get(call.id, left[number] if number < len(left) and not by_id else None)
         results.append(
-            own.get(call.id, make_failed_result(call, WITHDRAWN_TEXT)) if item is None else _result_from(call, item)
+            own.get(call.id, make_result(call, WITHDRAWN_TEXT, error=True))
+            if item is None
+            else _result_from(call, item)
         )
     return ToolBatch(tuple(results), batch.messages)
 
 
 def _result_from(call: ToolCall, item: Any) -> Entry:
-    if isinstance(item, dict) and "content" in item:
-        name, error = str(item.get("name") or call.name), bool(item.get("error"))
-        return Entry("tool", as_text(item["content"]), call_id=call.id, name=name, error=error)
-    return Entry("tool", as_text(item), call_id=call.id, name=call.name)
+    fields = item if isinstance(item, dict) and "content" in item else {"content": item}
+    name, error = str(fields.get("name") or call.name), bool(fields.get("error"))
+    return Entry("tool", as_text(fields["content"]), call_id=call.id, name=name, error=error)
 
 
 async def add_results(state: TurnState, batch: ToolBatch) -> None:
@@ -176,8 +183,3 @@ async def add_results(state: TurnState, batch: ToolBatch) -> None:
             await state.record(ToolFinished(turn_id=state.ports.turn_id, call_id=added.call_id, entry=added))
     for message in batch.messages:
         await state.add(Entry("user", message))
-
-
-def _get_known_result(state: TurnState, call: ToolCall) -> Entry:
-    known = state.replay.finished.get(call.id)
-    return known.entry if known else make_failed_result(call, WITHDRAWN_TEXT)

@@ -74,9 +74,9 @@ class ToolCallRun(Operation[Entry]):
         try:
             value = await _run_tool(self, _resolve_tool(self, chosen))
         except Exception as error:
-            self.own_result = make_failed_result(self.asked, str(error) or type(error).__name__)
+            self.own_result = make_result(self.asked, str(error) or type(error).__name__, error=True)
             raise
-        self.own_result = self._make_entry(as_text(value))
+        self.own_result = make_result(self.asked, as_text(value))
         return value
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
@@ -94,13 +94,10 @@ class ToolCallRun(Operation[Entry]):
         left = result.left("result")
         denied = _denial_text_of(result)
         if left is not None:
-            return self._make_entry(as_text(left), error=result.error is not None)
+            return make_result(self.asked, as_text(left), error=result.error is not None)
         if result.error is None:
-            return self._make_entry(denied, error=bool(denied))
-        return self._make_entry(denied or str(result.error) or type(result.error).__name__, error=True)
-
-    def _make_entry(self, text: str, error: bool = False) -> Entry:
-        return Entry("tool", text, call_id=self.asked.id, name=self.asked.name, error=error)
+            return make_result(self.asked, denied, error=bool(denied))
+        return make_result(self.asked, denied or str(result.error) or type(result.error).__name__, error=True)
 
 
 async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
@@ -117,9 +114,9 @@ async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) 
     return entry, call.message
 
 
-def make_failed_result(asked: ToolCall, text: str) -> Entry:
-    """The result of a call that was not done."""
-    return Entry("tool", text, call_id=asked.id, name=asked.name, error=True)
+def make_result(asked: ToolCall, text: str, error: bool = False) -> Entry:
+    """The result of a call, or with `error` what became of one that was not done."""
+    return Entry("tool", text, call_id=asked.id, name=asked.name, error=error)
 
 
 def _denial_text_of(result: OperationResult) -> str:
@@ -184,8 +181,7 @@ def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None
     answer = _make_ask(call, can_last=True)(f"May I run {tool.name}: {subject or _shorten(args)}", "approve")
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
-        return
-    if not is_yes(answer):
+    elif not is_yes(answer):
         raise Refused(f"The person did not allow {tool.name} to run.")
 
 

@@ -99,20 +99,19 @@ def check_args(tool: Tool, args: Any) -> dict[str, Any]:
     Raises:
         ArgumentError: they do not fit; the text tells the model how they would.
     """
-    fault = None
-    if not isinstance(args, dict):
-        fault = f"the arguments must be an object, not {type(args).__name__}"
-    elif RAW_ARGS in args:
-        fault = f"the arguments are not a JSON object: {str(args[RAW_ARGS])[:200]}"
-    else:
-        try:
-            (tool.accept or _make_schema_check(tool))(args)
-        except ValueError as error:
-            fault = str(error)
-    if fault is None:
-        return dict(args)
-    parameters = tool.schema.get("properties") or {}
-    raise ArgumentError(f"{tool.name}: {fault}. Parameters: {describe_parameters(tool.schema)}", parameters)
+    try:
+        if not isinstance(args, dict):
+            raise ValueError(f"the arguments must be an object, not {type(args).__name__}")
+        if RAW_ARGS in args:
+            raise ValueError(f"the arguments are not a JSON object: {str(args[RAW_ARGS])[:200]}")
+        if tool.accept:
+            tool.accept(args)
+        else:
+            check_value(args, tool.schema)
+    except ValueError as error:
+        text = f"{tool.name}: {error}. Parameters: {describe_parameters(tool.schema)}"
+        raise ArgumentError(text, tool.schema.get("properties") or {}) from None
+    return dict(args)
 
 
 def describe_parameters(schema: Mapping[str, Any]) -> str:
@@ -181,10 +180,6 @@ def _parse_signature(function: Callable[..., Any], name: str) -> tuple[type[msgs
         default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
         fields.append((parameter.name, hints[parameter.name], *default))
     return msgspec.defstruct(name, fields, forbid_unknown_fields=True, kw_only=True), "context" in parameters
-
-
-def _make_schema_check(tool: Tool) -> Callable[[dict[str, Any]], None]:
-    return lambda args: check_value(args, tool.schema)
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:

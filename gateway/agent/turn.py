@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.agent.agent import Agent
-from gateway.agent.invocation import invoke
+from gateway.agent.invocation import Invocation
 from gateway.agent.model_call import apply_summary
 from gateway.agent.operation import Operation, OperationResult, run_operation
 from gateway.agent.ports import Ports, TurnResult
@@ -77,7 +77,7 @@ async def _run_rounds(
         try:
             if round_ == 0:
                 await _process_answers(state)
-            return await invoke(state, message)
+            return await run_operation(Invocation(state, message))
         except StepNotRecorded as refusal:
             raise refusal.error from None
         except Pause as pause:
@@ -127,9 +127,6 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
 
     async def act(self, event: Fields | None) -> None:
         """The turn waits outside of this: it is run again with the answer."""
-
-    def after_fields(self, _result: OperationResult) -> dict[str, Any]:
-        return {}
 
     def conclude(self, result: OperationResult) -> tuple[Question, Any]:
         if result.error is not None:

@@ -28,12 +28,8 @@ UNLOADED = "The skill {} is unloaded: its instructions no longer hold."
 SubagentRunner: TypeAlias = Callable[[TurnState, Agent, str, Entry | None, str], Awaitable[TurnResult]]
 
 
-def make_turn_tools(state: TurnState, run_subagent: SubagentRunner) -> tuple[Tool, ...]:
-    """The tools by which this run reaches its agent's skills and sub-agents."""
-    return (*_make_skill_tools(state), *_make_agent_tools(state, run_subagent))
-
-
-def _make_skill_tools(state: TurnState) -> tuple[Tool, ...]:
+def make_skill_tools(state: TurnState) -> tuple[Tool, ...]:
+    """The tools by which this run reaches its agent's skills."""
     if not state.agent.skills:
         return ()
 
@@ -51,7 +47,8 @@ def _make_skill_tools(state: TurnState) -> tuple[Tool, ...]:
     )
 
 
-def _make_agent_tools(state: TurnState, run_subagent: SubagentRunner) -> tuple[Tool, ...]:
+def make_agent_tools(state: TurnState, run_subagent: SubagentRunner) -> tuple[Tool, ...]:
+    """The tools by which this run reaches its agent's sub-agents."""
     if not state.agent.agents:
         return ()
     agent = _choice_schema(state.agent.agents)

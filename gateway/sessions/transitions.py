@@ -7,7 +7,7 @@ Inside a lane that record goes into the chain with the end of the turn. The stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from gateway import records
 from gateway.errors import SessionError
@@ -16,8 +16,6 @@ from gateway.sessions.keys import make_session_id
 from gateway.sessions.session import Session
 
 TITLE_LENGTH = 120
-
-ResetMode: TypeAlias = Literal["none", "idle", "daily", "both"]
 
 
 def begin_session(
@@ -112,7 +110,7 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
 class ResetPolicy:
     """`idle` minutes without a word, or the first message after the hour `at_hour` of a day; `none`: never."""
 
-    mode: ResetMode
+    mode: Literal["none", "idle", "daily", "both"]
     idle_minutes: int
     at_hour: int
     zone: tzinfo | None = None  # None: the machine's

@@ -59,8 +59,8 @@ class McpSpec:
 class McpConnection:
     """A server while it is connected; `ended` is set once it is not any more."""
 
-    def __init__(self, spec: McpSpec, client: Any) -> None:
-        self.ended = anyio.Event()
+    def __init__(self, spec: McpSpec, client: Any, ended: anyio.Event) -> None:
+        self.ended = ended
         self._spec = spec
         self._client = client
         self._tools: tuple[Tool, ...] | None = None
@@ -113,9 +113,11 @@ class McpConnection:
         async def call(args: dict[str, Any], _: ToolContext) -> str:
             return await self.call(own, args)
 
-        return Tool(
-            make_tool_name(self._spec.name, own), description_of(found), found.input_schema, call, is_repeatable(found)
-        )
+        # Cut, since a server could fill the model's window with it.
+        description = str(found.description or found.title or own)[:LONGEST_DESCRIPTION]
+        hints = found.annotations
+        is_repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+        return Tool(make_tool_name(self._spec.name, own), description, found.input_schema, call, is_repeatable)
 
 
 @asynccontextmanager
@@ -140,8 +142,7 @@ async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterato
         with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_TIMEOUT) as scope:
             async with client:
                 scope.deadline = inf
-                connection = McpConnection(spec, client)
-                connection.ended = ended
+                connection = McpConnection(spec, client, ended)
                 tasks.start_soon(_listen, client, connection)
                 try:
                     yield connection
@@ -249,17 +250,6 @@ def make_tool_name(server: str, tool: str) -> str:
         return name
     mark = hashlib.sha256(wanted.encode()).hexdigest()[:6]
     return f"{name[: LONGEST_NAME - 7]}_{mark}"
-
-
-def description_of(tool: Any) -> str:
-    """Cut, since a server could fill the model's window with it."""
-    return str(tool.description or tool.title or tool.name)[:LONGEST_DESCRIPTION]
-
-
-def is_repeatable(tool: Any) -> bool:
-    """Does its server say that doing it twice does no harm?"""
-    hints = tool.annotations
-    return bool(hints and (hints.read_only_hint or hints.idempotent_hint))
 
 
 def text_of(result: Any, limit: int) -> str:

@@ -7,7 +7,7 @@ start, and learns why when there are none.
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import anyio
 import anyio.abc
@@ -23,15 +23,13 @@ START_WAIT = 20.0  # how long a turn waits for a server that is being started
 BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pauses again
 
-ServerState: TypeAlias = Literal["idle", "starting", "up", "down"]
-
 
 class McpServer:
     """One server of tools. `state` and `reason` are for whoever shows it."""
 
     def __init__(self, spec: McpSpec, patience: float = START_WAIT) -> None:
         self.spec = spec
-        self.state: ServerState = "idle"
+        self.state: Literal["idle", "starting", "up", "down"] = "idle"
         self.reason = ""
         self.scope = anyio.CancelScope()
         self._patience = patience

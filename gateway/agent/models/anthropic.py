@@ -1,21 +1,20 @@
 """Models of Anthropic in their own language; the library is an extra, since it is large."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from gateway.agent.model import ModelRequest, ToolSpec
+from gateway.agent.model import ModelRequest
 from gateway.agent.models.provider import (
     HttpModel,
     PartialToolCall,
-    TokenPrice,
+    StreamedAnswer,
     decode_event,
 )
 from gateway.errors import ModelError
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.transcript import Entry, Usage
 
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
 OPTIONS = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
@@ -79,33 +78,17 @@ class MessageStreamEvent(msgspec.Struct):
 _decoder = msgspec.json.Decoder(MessageStreamEvent)
 
 
-def parse_event(data: bytes) -> MessageStreamEvent:
-    """One event of the stream. Raises ModelError when it is none, or says that the answer broke off."""
-    event = decode_event(_decoder, data)
-    if event.error is not None:
-        kind = ERROR_KINDS.get(event.error.type, "request")
-        raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
-    return event
-
-
-@dataclass(slots=True)
-class MessageAccumulator:
+class MessageAccumulator(StreamedAnswer):
     """An answer that is being put together from its events."""
 
-    price: TokenPrice = field(default_factory=TokenPrice)
-    stop: str = ""
-    is_over: bool = False
-    _read: int = 0
-    _written: int = 0
-    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
-
-    @property
-    def usage(self) -> Usage:
-        return self.price.usage_of(self._read, self._written)
+    __slots__ = ()
 
     def add(self, data: bytes) -> str:
-        """Take in the data of one event. Returns the text in it."""
-        event = parse_event(data)
+        """Take in the data of one event. Returns the text in it; raises ModelError when the answer broke off."""
+        event = decode_event(_decoder, data)
+        if event.error is not None:
+            kind = ERROR_KINDS.get(event.error.type, "request")
+            raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
         match event.type:
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)
@@ -125,15 +108,14 @@ class MessageAccumulator:
                 self.is_over = True
         return ""
 
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, complete, in their order."""
-        return tuple(call.complete() for _, call in sorted(self._calls.items()))
-
     def _count(self, usage: _MessageUsage) -> None:
         """Counts are of the whole answer so far; those of the cache are part of what was read."""
+        known = self.usage or Usage()
         read = usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens
-        self._read = max(self._read, sum(count or 0 for count in read))
-        self._written = max(self._written, usage.output_tokens or 0)
+        self.usage = self.price.usage_of(
+            max(known.input_tokens, sum(count or 0 for count in read)),
+            max(known.output_tokens, usage.output_tokens or 0),
+        )
 
 
 def _messages(entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:
@@ -161,10 +143,6 @@ def _blocks(entry: Entry) -> Iterable[dict[str, Any]]:
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.args}
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
-
-
 class AnthropicModel(HttpModel):
     """One model, at Anthropic's own endpoint or one that speaks its language."""
 
@@ -183,5 +161,8 @@ class AnthropicModel(HttpModel):
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]
         if request.tools:
-            body["tools"] = [_tool(spec) for spec in request.tools]
+            body["tools"] = [
+                {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
+                for spec in request.tools
+            ]
         return self.encode_body(request, body)

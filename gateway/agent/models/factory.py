@@ -15,7 +15,7 @@ import anyio
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.demo import DemoModel
-from gateway.agent.models.fallback import PATIENCE, FallbackModel, RetryPolicy
+from gateway.agent.models.fallback import FallbackModel, RetryPolicy
 from gateway.agent.models.openai import OpenAIModel
 from gateway.agent.models.provider import HttpModel, TokenPrice
 from gateway.agent.models.script import read_script
@@ -99,7 +99,10 @@ class LazyModel:
 
 
 def lazy_model(
-    specs: tuple[ModelSpec, ...], run: EventRunner, wants: Callable[[str], bool], patience: RetryPolicy = PATIENCE
+    specs: tuple[ModelSpec, ...],
+    run: EventRunner,
+    wants: Callable[[str], bool],
+    patience: RetryPolicy = RetryPolicy(),  # noqa: B008 - a frozen value
 ) -> Model:
     """The first of these models that answers; each is made when it is first needed, and tried again with patience."""
     return FallbackModel(tuple(LazyModel(spec, run, wants) for spec in specs), patience)

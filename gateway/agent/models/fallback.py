@@ -36,15 +36,12 @@ class RetryPolicy:
         return max(self.backoff.pause_after(failures), min(asked or 0.0, self.backoff.longest))
 
 
-PATIENCE = RetryPolicy()
-
-
 @dataclass(frozen=True, slots=True)
 class FallbackModel:
     """The first of these models that answers. Another name for the model holds for the first alone."""
 
     models: tuple[Model, ...]
-    patience: RetryPolicy = PATIENCE
+    patience: RetryPolicy = RetryPolicy()
 
     @property
     def name(self) -> str:
@@ -69,17 +66,10 @@ class FallbackModel:
                     failure = error
                 if failure.kind not in RETRYABLE_KINDS or failures == self.patience.tries:
                     break
-                await self._pause(model, failure, failures)
-            self._give_up(failure, number)
+                seconds = self.patience.pause_after(failures, failure.retry_after)
+                log.info("the model %s failed (%s: %s); again in %.1f s", model.name, failure.kind, failure, seconds)
+                await anyio.sleep(seconds)
+            for other in self.models[number + 1 : number + 2]:
+                log.warning("the model %s does not answer (%s); falling back to %s", model.name, failure, other.name)
         assert failure
         raise failure
-
-    async def _pause(self, model: Model, failure: ModelError, failures: int) -> None:
-        seconds = self.patience.pause_after(failures, failure.retry_after)
-        log.info("the model %s failed (%s: %s); again in %.1f s", model.name, failure.kind, failure, seconds)
-        await anyio.sleep(seconds)
-
-    def _give_up(self, failure: ModelError | None, number: int) -> None:
-        if number + 1 < len(self.models):
-            names = self.models[number].name, self.models[number + 1].name
-            log.warning("the model %s does not answer (%s); falling back to %s", names[0], failure, names[1])

@@ -1,20 +1,19 @@
 """Models behind any endpoint that speaks OpenAI's chat completions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from gateway.agent.model import ModelRequest, ToolSpec
+from gateway.agent.model import ModelRequest
 from gateway.agent.models.provider import (
     HttpModel,
     PartialToolCall,
-    TokenPrice,
+    StreamedAnswer,
     decode_event,
 )
 from gateway.errors import ModelError
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.transcript import Entry
 
 DONE_MARKER = b"[DONE]"
 OPTIONS = frozenset(
@@ -63,45 +62,28 @@ class CompletionChunk(msgspec.Struct):
 _decoder = msgspec.json.Decoder(CompletionChunk)
 
 
-def parse_chunk(data: bytes) -> CompletionChunk:
-    """One event of the stream. Raises ModelError when it is none."""
-    piece = decode_event(_decoder, data)
-    if piece.error:
-        raise ModelError(f"the model's endpoint broke off: {_error_text(piece.error)}", kind=_error_kind(piece.error))
-    return piece
-
-
-@dataclass(slots=True)
-class CompletionAccumulator:
+class CompletionAccumulator(StreamedAnswer):
     """An answer that is being put together from its pieces."""
 
-    price: TokenPrice = field(default_factory=TokenPrice)
-    usage: Usage | None = None
-    stop: str = ""
-    is_over: bool = False
-    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
+    __slots__ = ()
 
     def add(self, data: bytes) -> str:
-        """Take in the data of one event. Returns the text in it."""
+        """Take in the data of one event. Returns the text in it; raises ModelError when it is none, or an error."""
         if data == DONE_MARKER:
             self.is_over = True
             return ""
-        piece = parse_chunk(data)
+        piece = decode_event(_decoder, data)
+        if piece.error:
+            raise _error_from(piece.error)
         if piece.usage:
             self.usage = self.price.usage_of(piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0)
         text = ""
         for choice in (piece.choices or ())[:1]:
             self.stop = choice.finish_reason or self.stop
-            delta = choice.delta or choice.message
-            if delta is None:
-                continue
-            text = delta.content if isinstance(delta.content, str) else ""
-            self._grow(delta.tool_calls or ())
+            if delta := choice.delta or choice.message:
+                text = delta.content if isinstance(delta.content, str) else ""
+                self._grow(delta.tool_calls or ())
         return text
-
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, complete, in the order in which the model began them."""
-        return tuple(call.complete() for call in self._calls.values())
 
     def _grow(self, calls: Iterable[_ToolCallDelta]) -> None:
         for call in calls:
@@ -132,23 +114,17 @@ def _message(entry: Entry) -> dict[str, Any]:
     return {"role": entry.role, "content": entry.content or None, "tool_calls": calls}
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return {"type": "function", "function": function}
-
-
 def _encode_arguments(value: Any) -> str:
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _error_text(error: Any) -> str:
-    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
-
-
-def _error_kind(error: Any) -> str:
-    text = (f"{error.get('type')} {error.get('code')}" if isinstance(error, dict) else str(error)).lower()
+def _error_from(error: Any) -> ModelError:
+    text = what = str(error)
+    if isinstance(error, dict):
+        text, what = str(error.get("message") or error), f"{error.get('type')} {error.get('code')}"
     words = {"rate": "rate", "429": "rate", "overload": "overload", "context": "context", "quota": "quota"}
-    return next((kind for word, kind in words.items() if word in text), "overload")
+    kind = next((kind for word, kind in words.items() if word in what.lower()), "overload")
+    return ModelError(f"the model's endpoint broke off: {text}", kind=kind)
 
 
 class OpenAIModel(HttpModel):
@@ -167,5 +143,11 @@ class OpenAIModel(HttpModel):
         messages += map(_message, request.messages)
         body: dict[str, Any] = {"messages": messages, "stream_options": {"include_usage": True}}
         if request.tools:
-            body["tools"] = [_tool(spec) for spec in request.tools]
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": spec.name, "description": spec.description, "parameters": spec.schema},
+                }
+                for spec in request.tools
+            ]
         return self.encode_body(request, body)

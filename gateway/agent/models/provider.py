@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -60,24 +60,6 @@ class TokenPrice:
         return Usage(read, written, cost=(read * self.input + written * self.output) / 1_000_000)
 
 
-class StreamedAnswer(Protocol):
-    """An answer that is being put together from the events of a stream. `stop` is the provider's own word."""
-
-    stop: str
-    is_over: bool
-
-    @property
-    def usage(self) -> Usage | None: ...
-
-    def add(self, data: bytes) -> str:
-        """Take in the data of one event. Returns the text in it; raises ModelError when it is none, or an error."""
-        ...
-
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, complete, in their order."""
-        ...
-
-
 @dataclass(slots=True)
 class HttpModel(ABC):
     """One model behind an endpoint. `stall` is how long nothing may come; `extra` stands in every request's body.
@@ -97,7 +79,7 @@ class HttpModel(ABC):
     _client: Any = field(default=None, init=False, repr=False)
     _response: Any = field(default=None, init=False, repr=False)
 
-    answer_type: ClassVar[type[Any]]  # a `StreamedAnswer`, made from the price
+    answer_type: ClassVar[type["StreamedAnswer"]]
     library: ClassVar[str]
     client_name: ClassVar[str]  # of the class in the library
     default_url: ClassVar[str]
@@ -118,7 +100,7 @@ class HttpModel(ABC):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
-        answer: StreamedAnswer = self.answer_type(self.price)
+        answer = self.answer_type(self.price)
         response = await self._post(self.encode_request(request))
         events = _read_events(response)
         try:
@@ -212,6 +194,25 @@ class PartialToolCall:
             except msgspec.DecodeError:
                 args = None
         return ToolCall(self.id, self.name, args if isinstance(args, dict) else {RAW_ARGS: self.text})
+
+
+@dataclass(slots=True)
+class StreamedAnswer(ABC):
+    """An answer that is being put together from the events of a stream. `stop` is the provider's own word."""
+
+    price: TokenPrice = field(default_factory=TokenPrice)
+    usage: Usage | None = None
+    stop: str = ""
+    is_over: bool = False
+    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
+
+    @abstractmethod
+    def add(self, data: bytes) -> str:
+        """Take in the data of one event. Returns the text in it; raises ModelError when it is none, or an error."""
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, complete, in the order in which the model began them."""
+        return tuple(call.complete() for call in self._calls.values())
 
 
 def decode_event(decoder: "msgspec.json.Decoder[Decoded]", data: bytes) -> Decoded:

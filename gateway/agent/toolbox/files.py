@@ -52,7 +52,7 @@ def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]
     async def list_files(path: str = ".") -> str:
         """List a directory: directories end with a slash, files have their size in bytes."""
         items = await anyio.to_thread.run_sync(workspace.list, path)
-        lines = [f"{item.name}/" if item.is_folder else f"{item.name} ({item.size})" for item in items[:MOST_ITEMS]]
+        lines = [f"{name}/" if is_folder else f"{name} ({size})" for name, is_folder, size in items[:MOST_ITEMS]]
         if len(items) > MOST_ITEMS:
             lines.append(f"[{len(items) - MOST_ITEMS} more]")
         return "\n".join(lines) or "It is empty."

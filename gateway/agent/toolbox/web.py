@@ -78,10 +78,10 @@ async def fetch_page(web: WebOptions, url: str) -> str:
         with anyio.fail_after(web.timeout):
             page = yarl.URL(url)
             for _ in range(MAX_REDIRECTS + 1):
-                answer = await _get(web, aiohttp, page, await resolve_allowed(web, page))
-                if isinstance(answer, str):
-                    return answer
-                page = page.join(yarl.URL(answer.location))
+                text, location = await _get(web, aiohttp, page, await resolve_allowed(web, page))
+                if not location:
+                    return text
+                page = page.join(yarl.URL(location))
     except TimeoutError:
         raise AgentError(f"{_shorten_url(url)} took longer than {web.timeout:g} seconds") from None
     except ValueError as error:
@@ -112,13 +112,8 @@ async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
     return addresses
 
 
-@dataclass(frozen=True, slots=True)
-class _Redirect:
-    location: str
-
-
-async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]) -> "str | _Redirect":
-    """One request, to these addresses and no other."""
+async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]) -> tuple[str, str]:
+    """One request, to these addresses and no other. Returns the text, or where it is to be had instead."""
     connector = aiohttp.TCPConnector(resolver=_FixedResolver(addresses), use_dns_cache=False, limit=1)
     headers = {"User-Agent": "hermes-gateway", "Accept": "text/html, text/*, application/json;q=0.9, */*;q=0.1"}
     # trust_env stays off: a proxy from the environment would resolve the name anew.
@@ -126,8 +121,8 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
         aiohttp.ClientSession(connector=connector, headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        if response.status in REDIRECT_CODES and "location" in response.headers:
-            return _Redirect(response.headers["location"])
+        if response.status in REDIRECT_CODES and (location := response.headers.get("location")):
+            return "", location
         kind = response.content_type
         if not kind.startswith(TEXT_TYPES) and not kind.endswith(("+json", "+xml")):
             raise AgentError(f"{_shorten_url(url)} is {kind}, which is no text")
@@ -136,7 +131,7 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
         if response.status >= 400:
             raise AgentError(f"{_shorten_url(url)} answered {response.status}: {text[:500]}")
         cut = f"\n[cut after {web.output_limit} characters]" if len(text) > web.output_limit else ""
-        return text[: web.output_limit] + cut
+        return text[: web.output_limit] + cut, ""
 
 
 async def _read_bounded(response: Any, largest: int) -> bytes:
@@ -155,14 +150,13 @@ class _FixedResolver:
         self._addresses = addresses
 
     async def resolve(self, name: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
-        return [_make_resolver_record(name, one, port) for one in self._addresses if family in (0, _family(one))]
+        return [
+            {"hostname": name, "host": one, "port": port, "family": _family(one), "proto": 0, "flags": 0}
+            for one in self._addresses
+            if family in (0, _family(one))
+        ]
 
     async def close(self) -> None: ...
-
-
-def _make_resolver_record(name: str, address: str, port: int) -> dict[str, Any]:
-    family = _family(address)
-    return {"hostname": name, "host": address, "port": port, "family": family, "proto": 0, "flags": 0}
 
 
 def _family(address: str) -> int:

@@ -22,15 +22,6 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryEntry:
-    """One entry of a directory."""
-
-    name: str
-    is_folder: bool
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Workspace:
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached."""
 
@@ -70,19 +61,19 @@ class Workspace:
             _replace_file(folder, name, content, mode)
             return is_new
 
-    def list(self, path: str) -> list[DirectoryEntry]:
-        """The entries of a directory, sorted by name."""
+    def list(self, path: str) -> list[tuple[str, bool, int]]:
+        """The entries of a directory, sorted: name, whether it is a directory, size."""
         with self._folder(self._find_root(path), path) as folder:
-            return sorted(self._items(folder), key=lambda item: item.name)
+            return sorted(self._items(folder))
 
-    def _items(self, folder: int) -> Iterator[DirectoryEntry]:
+    def _items(self, folder: int) -> Iterator[tuple[str, bool, int]]:
         taken = self._taken()
         with os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     known = entry.stat(follow_symlinks=False)
                     if (known.st_dev, known.st_ino) not in taken:
-                        yield DirectoryEntry(entry.name, stat.S_ISDIR(known.st_mode), known.st_size)
+                        yield entry.name, stat.S_ISDIR(known.st_mode), known.st_size
 
     def _find_root(self, path: str) -> tuple[Path, tuple[str, ...]]:
         """The root that a path is under when all its links are followed, and the way from there."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
-from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel, parse_chunk
+from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel
 from gateway.agent.models.provider import SseDecoder, TokenPrice
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall
@@ -96,7 +96,7 @@ def test_a_whole_answer_is_read_where_a_server_does_not_stream():
 )
 def test_what_is_no_piece_is_an_error_of_its_kind(data, kind):
     with pytest.raises(ModelError) as caught:
-        parse_chunk(data)
+        CompletionAccumulator().add(data)
     assert caught.value.kind == kind
 
 
