@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.access import AccessControl, AccessRules
-from gateway.access.access_control import MOST_PEOPLE
+from gateway.access.message_rate import MOST_PEOPLE
 from gateway.messages import Address, ChatType, Message
 
 RULES = AccessRules(
@@ -65,9 +65,9 @@ def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
     now = [0.0]
     access = AccessControl(RULES, clock=lambda: now[0])
     person, other = message("net", "2"), message("net", "4")
-    assert [access.is_warning_due(one) for one in (person, person, other)] == [True, False, True]
+    assert [access.message_rate.is_warning_due(one) for one in (person, person, other)] == [True, False, True]
     now[0] = 61.0
-    assert access.is_warning_due(person)
+    assert access.message_rate.is_warning_due(person)
 
 
 def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
@@ -76,10 +76,10 @@ def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
     for number in range(MOST_PEOPLE + 1):
         crowd = message("net", str(number))
         assert access.is_too_fast(crowd, "user")
-        assert access.is_warning_due(crowd)
+        assert access.message_rate.is_warning_due(crowd)
     now[0] = 61.0
     access.is_too_fast(message("net", "late"), "user")
-    assert len(access._paces) == 1
+    assert len(access.message_rate._paces) == 1
 
 
 def test_a_role_lets_speak_in_groups_alone() -> None:

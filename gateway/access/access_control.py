@@ -3,20 +3,17 @@
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
 
-import math
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from gateway.access.message_rate import MessageRate
 from gateway.access.pairing import Pairings
 from gateway.messages import Message
 
 AccessLevel: TypeAlias = Literal["owner", "admin", "user"]
 
-MINUTE = 60.0
-MOST_PEOPLE = 10_000  # whose pace is remembered before those who have been silent are forgotten
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 
 
@@ -36,18 +33,6 @@ class AccessRules:
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
 
 
-@dataclass(slots=True)
-class Pace:
-    """When somebody's messages of the last minute came, and when they were last told that there were too many."""
-
-    came: deque[float] = field(default_factory=deque)
-    warned: float = -math.inf
-
-    @property
-    def last(self) -> float:
-        return max(self.warned, self.came[-1] if self.came else -math.inf)
-
-
 class AccessControl:
     """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
 
@@ -56,8 +41,7 @@ class AccessControl:
     ) -> None:
         self.rules = rules
         self.pairings = pairings
-        self._clock = clock
-        self._paces: dict[tuple[str, str], Pace] = {}
+        self.message_rate = MessageRate(clock)
 
     def is_too_fast(self, message: Message, level: AccessLevel) -> bool:
         """Returns True when this person has used up the messages of the last minute; each call counts as one.
@@ -66,27 +50,7 @@ class AccessControl:
         """
         if level == "owner":
             return False
-        now = self._clock()
-        if len(self._paces) > MOST_PEOPLE:
-            self._paces = {person: pace for person, pace in self._paces.items() if pace.last > now - MINUTE}
-        came = self._pace_of(message).came
-        while came and came[0] <= now - MINUTE:
-            came.popleft()
-        if len(came) >= self.rules.rate:
-            return True
-        came.append(now)
-        return False
-
-    def is_warning_due(self, message: Message) -> bool:
-        """Returns True when somebody who is too fast should be told so: once a minute."""
-        pace, now = self._pace_of(message), self._clock()
-        if now - pace.warned <= MINUTE:
-            return False
-        pace.warned = now
-        return True
-
-    def _pace_of(self, message: Message) -> Pace:
-        return self._paces.setdefault((message.address.platform, message.user_id), Pace())
+        return not self.message_rate.take(message, self.rules.rate)
 
     async def load(self) -> None:
         """Read who was let in before; until then only the rules count."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.cli.output import escape_text, print_note, show_json
 from gateway.config.home import Home
-from gateway.control.client import ControlClient, result_from
+from gateway.control_socket.client import ControlClient, result_from
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"

@@ -24,7 +24,7 @@ from gateway.config.loading import Configuration, read_configuration
 from gateway.config.permissions import check_home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.daemon.platforms import why_not_served
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, NotRunning

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.adapters import ADAPTERS
 from gateway.cli.output import format_ago, join_choices, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 

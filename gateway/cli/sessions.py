@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.cli import platform
 from gateway.cli.output import show_fields, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from gateway.control.server import Notify, Verb
+from gateway.control_socket.server import Notify, Verb
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.platform_verbs import PlatformVerbs

@@ -27,7 +27,7 @@ from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
-from gateway.control.server import ControlServer, Verb
+from gateway.control_socket.server import ControlServer, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents
 from gateway.daemon.alerts import Alerts

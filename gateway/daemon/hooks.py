@@ -14,7 +14,7 @@ import hooks_builtin
 from gateway import records
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
-from gateway.control.server import Notify, Verb, as_verb
+from gateway.control_socket.server import Notify, Verb, as_verb
 from gateway.engine import Engine, Record
 from gateway.errors import HookError
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources

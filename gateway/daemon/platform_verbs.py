@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.control.server import AnswerParams, Verb, as_verb
+from gateway.control_socket.server import AnswerParams, Verb, as_verb
 from gateway.daemon.gateway import Gateway
 from gateway.daemon.platforms import steer_platform
 from gateway.daemon.status import list_unserved_platforms

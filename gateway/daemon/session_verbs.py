@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from gateway.control.server import AnswerParams, Verb, as_verb
+from gateway.control_socket.server import AnswerParams, Verb, as_verb
 from gateway.engine import Engine
 from gateway.errors import SessionError
 from gateway.sessions import Session, SessionRepository

@@ -135,7 +135,7 @@ class Ingress:
 
     async def _slow_down(self, key: str, message: Message) -> Receipt:
         """More than a person may send: not accepted, and told so once in a while."""
-        if message.kind != "reaction" and self._context.access.is_warning_due(message):
+        if message.kind != "reaction" and self._context.access.message_rate.is_warning_due(message):
             await self._say(key, message, TOO_FAST)
         return Receipt(key, settled=TOO_FAST, decision="too_fast")
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gateway.config.home import Home, get_process_environment
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.errors import GatewayError, NotRunning
 
 TIMEOUT = 20.0

@@ -2,5 +2,5 @@
 
 - `folder` is what the folder of a network holds, `adapter` what its code is and is given;
 - in: `incoming` (what a message is made of), `inbox` (into the journal, in order), `read_positions` (how far we are);
-- out: `rate_limiter`, `markdown_split`, `command_menu`, `typing_indicator`; both ways: `files`.
+- out: `send_rate`, `markdown_split`, `command_menu`, `typing_indicator`; both ways: `files`.
 """

@@ -15,7 +15,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
-from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
+from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error, code_of
 from gateway.adapters.slack.format import build_body, render_messages
 from gateway.adapters.slack.interactions import SlackInteractions

@@ -14,7 +14,7 @@ from telegram.error import BadRequest, ChatMigrated, TelegramError
 
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
-from gateway.adapters.shared.rate_limiter import Rate, RateLimiter
+from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
 from gateway.adapters.telegram.format import TelegramText, render_messages

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
 
 GOOD_STATES = {"loaded", "registered"}

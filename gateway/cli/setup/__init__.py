@@ -27,7 +27,7 @@ from gateway.commands import CommandTable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
-from gateway.control.client import ControlClient
+from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, ExitCode, NotRunning
 

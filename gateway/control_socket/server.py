@@ -16,7 +16,7 @@ import anyio.abc
 import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from gateway.control import LINE_LIMIT
+from gateway.control_socket import LINE_LIMIT
 from gateway.errors import ExitCode, GatewayError
 
 log = logging.getLogger(__name__)
