@@ -3,14 +3,21 @@
 What an earlier event of the turn said (the model, the history, when something began) is remembered by
 `remember_event`, in the hook's own bag; where there is none (a shell hook is a new process each time) those arguments
 are empty.
+
+Most of them are composed (`_compose`): of groups of arguments, and of values of which each is a field of the event
+(given by its name), a function of the event, or the same at every call.
 """
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from gateway.events import Event
+
+# The arguments at this event; None where the hook does not fire.
+BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
 
 
 def as_openai_messages(messages: Any) -> list[dict[str, Any]]:
@@ -43,6 +50,11 @@ SHELL_TOOLS = frozenset({"shell", "terminal"})
 MAX_NUDGES = 3
 BEGUN_KEY = "begun"
 _END_REASONS = {"new": "new_session", "shutdown": "shutdown"}
+# What a person's answer is called; every other one is `deny`.
+_CHOICES = {
+    **dict.fromkeys(("once", "true", "yes", "y"), "once"),
+    **{word: word for word in ("session", "always", "timeout")},
+}
 
 
 def own_bag_of(event: Event) -> dict[str, Any]:
@@ -73,46 +85,29 @@ def remember_event(event: Event) -> None:
             own[f"asked {event.get('target')}"] = event.get("time")
 
 
-def build_pre_tool_args(event: Event) -> dict[str, Any]:
-    return {
-        "tool_name": event.get("tool") or "",
-        "args": event.get("args"),
-        **_ids_of(event),
-        "tool_call_id": event.get("call_id") or "",
-        "api_request_id": _request_id_of(event),
-        "middleware_trace": [],
-    }
+def _compose(*groups: BuildArguments, fires: Callable[[Event], Any] | None = None, **values: Any) -> BuildArguments:
+    """The groups and then the values; a value that is a text names the field of the event, "" where that is empty."""
+
+    def build(event: Event) -> dict[str, Any] | None:
+        if fires and not fires(event):
+            return None
+        built: dict[str, Any] = {}
+        for group in groups:
+            built |= group(event) or {}
+        return built | {name: _evaluate(value, event) for name, value in values.items()}
+
+    return build
 
 
-def build_post_tool_args(event: Event) -> dict[str, Any]:
-    error, denied = event.get("error"), event.get("denied")
-    status = "blocked" if denied else "error" if error else "ok"
-    said = (error.get("message") if isinstance(error, dict) else None) or denied
-    return {
-        **build_pre_tool_args(event),
-        "result": _result_of(event),
-        "duration_ms": int((event.get("duration") or 0) * 1000),
-        "status": status,
-        "error_type": None if status == "ok" else "blocked" if denied else _error_kind_of(error),
-        "error_message": said,
-    }
+def _evaluate(value: Any, event: Event) -> Any:
+    if isinstance(value, str):
+        return event.get(value) or ""
+    return value(event) if callable(value) else value
 
 
-def build_tool_result_args(event: Event) -> dict[str, Any]:
-    return {name: value for name, value in build_post_tool_args(event).items() if name != "middleware_trace"}
-
-
-def build_terminal_args(event: Event) -> dict[str, Any] | None:
-    if event.get("tool") not in SHELL_TOOLS or not isinstance(event.get("result"), str):
-        return None
-    output, code = split_exit_code(event["result"])
-    return {
-        "command": (event.get("args") or {}).get("command") or "",
-        "output": output,
-        "returncode": code,
-        "task_id": event.get("session_id") or "",
-        "env_type": "local",
-    }
+def build_plain_args(event: Event) -> dict[str, Any]:
+    """The event's own fields."""
+    return {**event, "task_id": event.get("session_id") or ""}
 
 
 def split_exit_code(text: str) -> tuple[str, int]:
@@ -123,63 +118,157 @@ def split_exit_code(text: str) -> tuple[str, int]:
     return text, 0
 
 
-def build_output_args(event: Event) -> dict[str, Any] | None:
-    reply = event.get("response_full")
-    if not reply or event.get("interrupted"):
-        return None
-    return {"response_text": reply, "session_id": event.get("session_id") or "", **_model_of(event)}
+def _request_id_of(event: Event) -> str:
+    return f"{event.get('turn_id') or ''}:{event.get('hop', 0)}"
 
 
-def build_pre_llm_args(event: Event) -> dict[str, Any]:
-    history = as_openai_messages(event.get("messages"))
-    said = event.get("message_full") or ""
-    return {
-        **_ids_of(event),
-        "user_message": said,
-        "conversation_history": [*history, {"role": "user", "content": said}],
-        "is_first_turn": not history,
-        "model": (event.get("config") or {}).get("model") or "",
-        "platform": event.get("platform") or "",
-        "sender_id": event.get("user_id") or "",
-    }
+def _model_name_of(event: Event) -> str:
+    return own_bag_of(event).get("model") or ""
 
 
-def build_post_llm_args(event: Event) -> dict[str, Any] | None:
-    reply = event.get("response_full")
-    if not reply or event.get("interrupted"):
-        return None
+def _configured_model_of(event: Event) -> str:
+    return (event.get("config") or {}).get("model") or ""
+
+
+def _times_of(event: Event) -> dict[str, Any]:
+    ended = event.get("time") or datetime.now(UTC).timestamp()
+    began = own_bag_of(event).get("asked_at") or ended
+    return {"api_duration": ended - began, "started_at": began, "ended_at": ended}
+
+
+def _error_of(event: Event) -> dict[str, Any]:
+    """The error as an object: a hook may have put a text in its place."""
+    error = event.get("error")
+    return error if isinstance(error, dict) else {"message": str(error)} if error else {}
+
+
+def _error_kind_of(event: Event) -> str | None:
+    return _error_of(event).get("kind") or _error_of(event).get("type")
+
+
+def _failure_text_of(event: Event) -> str | None:
+    return _error_of(event).get("message") or event.get("denied")
+
+
+def _result_of(event: Event) -> str:
+    """A tool's result is a text there, also when it is an error."""
+    if event.get("result") is None and (event.get("error") or event.get("denied")):
+        return json.dumps({"error": _failure_text_of(event)})
+    return _to_text(event.get("result"))
+
+
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _has_reply(event: Event) -> bool:
+    return bool(event.get("response_full")) and not event.get("interrupted")
+
+
+def _is_call(event: Event) -> bool:
+    return event.get("kind") == "call"
+
+
+_IDS = _compose(session_id="session_id", task_id="session_id", turn_id="turn_id")
+_MODEL = _compose(model=_model_name_of, platform="platform")
+_MIDDLEWARE = _compose(middleware_trace=lambda _: [])
+_TOOL = _compose(
+    _IDS,
+    tool_name="tool",
+    args=lambda event: event.get("args"),
+    tool_call_id="call_id",
+    api_request_id=_request_id_of,
+)
+_REQUEST = _compose(
+    _IDS,
+    api_request_id=_request_id_of,
+    platform="platform",
+    model=lambda event: event.get("model") or _model_name_of(event),
+    provider=lambda _: "",
+    base_url=lambda _: "",
+    api_mode=lambda _: "chat_completions",
+    api_call_count=lambda event: int(event.get("hop") or 0) + 1,
+)
+_PARENT = _compose(
+    parent_session_id="session_id",
+    parent_turn_id="turn_id",
+    child_session_id=lambda event: f"{event.get('turn_id') or ''}/{event.get('target') or ''}",
+    child_role="target",
+)
+
+build_pre_tool_args = _compose(_TOOL, _MIDDLEWARE)
+
+build_tool_result_args = _compose(
+    _TOOL,
+    result=_result_of,
+    duration_ms=lambda event: int((event.get("duration") or 0) * 1000),
+    status=lambda event: "blocked" if event.get("denied") else "error" if event.get("error") else "ok",
+    error_type=lambda event: "blocked" if event.get("denied") else _error_kind_of(event),
+    error_message=_failure_text_of,
+)
+
+build_post_tool_args = _compose(build_tool_result_args, _MIDDLEWARE)
+
+build_terminal_args = _compose(
+    fires=lambda event: event.get("tool") in SHELL_TOOLS and isinstance(event.get("result"), str),
+    command=lambda event: (event.get("args") or {}).get("command") or "",
+    output=lambda event: split_exit_code(event["result"])[0],
+    returncode=lambda event: split_exit_code(event["result"])[1],
+    task_id="session_id",
+    env_type=lambda _: "local",
+)
+
+build_output_args = _compose(_MODEL, fires=_has_reply, response_text="response_full", session_id="session_id")
+
+build_pre_llm_args = _compose(
+    _IDS,
+    user_message="message_full",
+    conversation_history=lambda event: [
+        *as_openai_messages(event.get("messages")),
+        {"role": "user", "content": event.get("message_full") or ""},
+    ],
+    is_first_turn=lambda event: not event.get("messages"),
+    model=_configured_model_of,
+    platform="platform",
+    sender_id="user_id",
+)
+
+build_post_llm_args = _compose(
+    _IDS,
+    _MODEL,
+    fires=_has_reply,
+    user_message=lambda event: own_bag_of(event).get("user_message") or event.get("message_full") or "",
+    assistant_response="response_full",
+    conversation_history=lambda event: [
+        *own_bag_of(event).get("history", ()),
+        *own_bag_of(event).get("messages", ()),
+    ],
+)
+
+
+def _needs_verification(event: Event) -> bool:
     own = own_bag_of(event)
-    return {
-        **_ids_of(event),
-        "user_message": own.get("user_message") or event.get("message_full") or "",
-        "assistant_response": reply,
-        "conversation_history": [*own.get("history", ()), *own.get("messages", ())],
-        **_model_of(event),
-    }
+    return bool(own.get("changed") and own.get("nudges", 0) < MAX_NUDGES and event.get("completed"))
 
 
-def build_verify_args(event: Event) -> dict[str, Any] | None:
-    own = own_bag_of(event)
-    if not own.get("changed") or own.get("nudges", 0) >= MAX_NUDGES or not event.get("completed"):
-        return None
-    return {
-        "session_id": event.get("session_id") or "",
-        **_model_of(event),
-        "coding": True,
-        "attempt": own.get("nudges", 0),
-        "final_response": event.get("response_full") or "",
-        "changed_paths": list(own["changed"]),
-    }
+build_verify_args = _compose(
+    _MODEL,
+    fires=_needs_verification,
+    session_id="session_id",
+    coding=True,
+    attempt=lambda event: own_bag_of(event).get("nudges", 0),
+    final_response="response_full",
+    changed_paths=lambda event: list(own_bag_of(event)["changed"]),
+)
 
 
-def build_pre_request_args(event: Event) -> dict[str, Any]:
+def _question_of(event: Event) -> dict[str, Any]:
     own, system = own_bag_of(event), event.get("system") or ""
     said = as_openai_messages(event.get("messages"))
     sent = [*([{"role": "system", "content": system}] if system else []), *said]
     tools = [as_openai_function(one) for one in event.get("tools") or ()]
     body = {"model": event.get("model"), "messages": sent, "tools": tools}
     return {
-        **_request_facts_of(event),
         "user_message": own.get("user_message") or "",
         "conversation_history": [*own["history"], *own["messages"]] if "messages" in own else said,
         "request_messages": sent,
@@ -189,22 +278,19 @@ def build_pre_request_args(event: Event) -> dict[str, Any]:
         "request_char_count": sum(len(str(one.get("content") or "")) for one in sent),
         "max_tokens": None,
         "started_at": event.get("time"),
-        "middleware_trace": [],
         "request": {"method": "POST", "body": body},
     }
 
 
-def build_post_request_args(event: Event) -> dict[str, Any] | None:
-    if event.get("error"):
-        return None
+build_pre_request_args = _compose(_REQUEST, _MIDDLEWARE, _question_of)
+
+
+def _answer_of(event: Event) -> dict[str, Any]:
     content, calls = event.get("content") or "", list(event.get("tool_calls") or ())
     (message,) = as_openai_messages([{"role": "assistant", "content": content, "tool_calls": calls}])
     model, stop, usage = own_bag_of(event).get("model") or None, event.get("stop") or "stop", event.get("usage")
     return {
-        **_request_facts_of(event),
-        **_times_of(event),
         "finish_reason": stop,
-        "message_count": own_bag_of(event).get("asked_with"),
         "response_model": model,
         "response": {"model": model, "finish_reason": stop, "assistant_message": message, "usage": usage},
         "usage": usage,
@@ -222,87 +308,79 @@ def build_post_request_args(event: Event) -> dict[str, Any] | None:
     }
 
 
-def build_request_error_args(event: Event) -> dict[str, Any] | None:
-    error = event.get("error")
-    if not error:
-        return None
-    return {
-        **_request_facts_of(event),
-        **_times_of(event),
-        "status_code": None,
-        "retry_count": 0,
-        "max_retries": None,
-        "retryable": None,
-        "reason": _error_kind_of(error),
-        "error": {
-            "type": _error_kind_of(error),
-            "message": error.get("message") if isinstance(error, dict) else str(error),
-        },
-    }
+build_post_request_args = _compose(
+    _REQUEST,
+    _times_of,
+    _answer_of,
+    fires=lambda event: not event.get("error"),
+    message_count=lambda event: own_bag_of(event).get("asked_with"),
+)
+
+build_request_error_args = _compose(
+    _REQUEST,
+    _times_of,
+    fires=lambda event: event.get("error"),
+    status_code=None,
+    retry_count=0,
+    max_retries=None,
+    retryable=None,
+    reason=_error_kind_of,
+    error=lambda event: {"type": _error_kind_of(event), "message": _error_of(event).get("message")},
+)
 
 
-def build_session_start_args(event: Event) -> dict[str, Any] | None:
+def _is_session_start(event: Event) -> bool:
     is_first = not event.own.get(BEGUN_KEY) and not event.get("messages") and not event.get("resumed")
     event.own[BEGUN_KEY] = True  # what begins after that in the same turn is a sub-agent's
-    if not is_first:
-        return None
-    return {
-        "session_id": event.get("session_id") or "",
-        "model": (event.get("config") or {}).get("model") or "",
-        "platform": event.get("platform") or "",
-    }
+    return is_first
 
 
-def build_turn_end_args(event: Event) -> dict[str, Any]:
-    return {
-        **_ids_of(event),
-        "completed": bool(event.get("completed")),
-        "interrupted": bool(event.get("interrupted")),
-        **_model_of(event),
-        "reason": event.get("stop") or "",
-    }
+build_session_start_args = _compose(
+    fires=_is_session_start, session_id="session_id", model=_configured_model_of, platform="platform"
+)
+
+build_turn_end_args = _compose(
+    _IDS,
+    _MODEL,
+    completed=lambda event: bool(event.get("completed")),
+    interrupted=lambda event: bool(event.get("interrupted")),
+    reason="stop",
+)
+
+build_finalize_args = _compose(
+    session_id="session_id",
+    platform="platform",
+    reason=lambda event: _END_REASONS.get(str(event.get("reason") or ""), "session_expired"),
+    old_session_id="session_id",
+    new_session_id=lambda event: event.get("new_session_id"),
+)
+
+build_reset_args = _compose(build_finalize_args, session_id="new_session_id")
+
+build_subagent_start_args = _compose(
+    _PARENT,
+    fires=_is_call,
+    parent_subagent_id=None,
+    child_subagent_id="target",
+    child_goal=lambda event: _to_text(event.get("input")),
+)
 
 
-def build_finalize_args(event: Event) -> dict[str, Any]:
-    return {
-        "session_id": event.get("session_id") or "",
-        "platform": event.get("platform") or "",
-        "reason": _END_REASONS.get(str(event.get("reason") or ""), "session_expired"),
-        "old_session_id": event.get("session_id") or "",
-        "new_session_id": event.get("new_session_id"),
-    }
-
-
-def build_reset_args(event: Event) -> dict[str, Any]:
-    return {**build_finalize_args(event), "session_id": event.get("new_session_id") or ""}
-
-
-def build_subagent_start_args(event: Event) -> dict[str, Any] | None:
-    if event.get("kind") != "call":
-        return None
-    return {
-        **_parent_facts_of(event),
-        "parent_subagent_id": None,
-        "child_subagent_id": event.get("target") or "",
-        "child_goal": _to_text(event.get("input")),
-    }
-
-
-def build_subagent_stop_args(event: Event) -> dict[str, Any] | None:
-    if event.get("kind") != "call":
-        return None
+def _milliseconds_since_asked(event: Event) -> int:
     began = own_bag_of(event).get(f"asked {event.get('target')}")
-    return {
-        **_parent_facts_of(event),
-        "child_summary": _to_text(event.get("result")),
-        "child_status": "failed" if event.get("error") else "completed",
-        "duration_ms": int((event["time"] - began) * 1000) if began else 0,
-    }
+    return int((event["time"] - began) * 1000) if began else 0
 
 
-def build_dispatch_args(event: Event) -> dict[str, Any]:
-    """As plain data; a plugin gets the message in Hermes's own shape."""
-    return {"event": build_plain_args(event), "gateway": None, "session_store": None}
+build_subagent_stop_args = _compose(
+    _PARENT,
+    fires=_is_call,
+    child_summary=lambda event: _to_text(event.get("result")),
+    child_status=lambda event: "failed" if event.get("error") else "completed",
+    duration_ms=_milliseconds_since_asked,
+)
+
+# As plain data; a plugin gets the message in Hermes's own shape.
+build_dispatch_args = _compose(event=build_plain_args, gateway=None, session_store=None)
 
 
 def build_approval_args(event: Event) -> dict[str, Any]:
@@ -323,99 +401,26 @@ def build_approval_args(event: Event) -> dict[str, Any]:
 
 def build_approval_response_args(event: Event) -> dict[str, Any]:
     response = event.get("response")
-    word = "timeout" if response is None else str(response).strip().lower()
-    known = {"true": "once", "yes": "once", "y": "once", "false": "deny", "no": "deny", "n": "deny"}
-    word = known.get(word, word)
-    choice = word if word in ("once", "session", "always", "timeout") else "deny"
+    choice = "timeout" if response is None else _CHOICES.get(str(response).strip().lower(), "deny")
     return {**build_approval_args(event), "choice": choice, "decided_by": "timeout" if choice == "timeout" else "user"}
 
 
-def build_stream_start_args(event: Event) -> dict[str, Any] | None:
-    return build_stream_args(event) if event.get("index") == 0 else None
+build_stream_args = _compose(
+    build_plain_args,
+    delta="chunk",
+    text="chunk",
+    accumulated=lambda event: f"{event.get('text') or ''}{event.get('chunk') or ''}",
+)
 
+build_stream_start_args = _compose(build_stream_args, fires=lambda event: event.get("index") == 0)
 
-def build_stream_args(event: Event) -> dict[str, Any]:
-    chunk = event.get("chunk") or ""
-    return {
-        **build_plain_args(event),
-        "delta": chunk,
-        "text": chunk,
-        "accumulated": f"{event.get('text') or ''}{chunk}",
-    }
+build_stream_end_args = _compose(build_plain_args, fires=lambda event: not event.get("error"), text="content")
 
+build_interim_args = _compose(
+    build_plain_args,
+    fires=lambda event: event.get("tool_calls") and event.get("content"),
+    text="content",
+    message="content",
+)
 
-def build_stream_end_args(event: Event) -> dict[str, Any] | None:
-    return None if event.get("error") else {**build_plain_args(event), "text": event.get("content") or ""}
-
-
-def build_interim_args(event: Event) -> dict[str, Any] | None:
-    if not event.get("tool_calls") or not event.get("content"):
-        return None
-    return {**build_plain_args(event), "text": event["content"], "message": event["content"]}
-
-
-def build_platform_args(event: Event) -> dict[str, Any]:
-    return {**build_plain_args(event), "event": event.name.partition(":")[2]}
-
-
-def build_plain_args(event: Event) -> dict[str, Any]:
-    """The event's own fields."""
-    return {**event, "task_id": event.get("session_id") or ""}
-
-
-def _ids_of(event: Event) -> dict[str, Any]:
-    session = event.get("session_id") or ""
-    return {"session_id": session, "task_id": session, "turn_id": event.get("turn_id") or ""}
-
-
-def _model_of(event: Event) -> dict[str, Any]:
-    return {"model": own_bag_of(event).get("model") or "", "platform": event.get("platform") or ""}
-
-
-def _request_id_of(event: Event) -> str:
-    return f"{event.get('turn_id') or ''}:{event.get('hop', 0)}"
-
-
-def _request_facts_of(event: Event) -> dict[str, Any]:
-    return {
-        **_ids_of(event),
-        "api_request_id": _request_id_of(event),
-        "platform": event.get("platform") or "",
-        "model": event.get("model") or own_bag_of(event).get("model") or "",
-        "provider": "",
-        "base_url": "",
-        "api_mode": "chat_completions",
-        "api_call_count": int(event.get("hop") or 0) + 1,
-    }
-
-
-def _times_of(event: Event) -> dict[str, Any]:
-    ended = event.get("time") or datetime.now(UTC).timestamp()
-    began = own_bag_of(event).get("asked_at") or ended
-    return {"api_duration": ended - began, "started_at": began, "ended_at": ended}
-
-
-def _parent_facts_of(event: Event) -> dict[str, Any]:
-    return {
-        "parent_session_id": event.get("session_id") or "",
-        "parent_turn_id": event.get("turn_id") or "",
-        "child_session_id": f"{event.get('turn_id') or ''}/{event.get('target') or ''}",
-        "child_role": event.get("target") or "",
-    }
-
-
-def _result_of(event: Event) -> str:
-    """A tool's result is a text there, also when it is an error."""
-    result, error = event.get("result"), event.get("error")
-    if result is None and (error or event.get("denied")):
-        said = error.get("message") if isinstance(error, dict) else event.get("denied")
-        return json.dumps({"error": said})
-    return _to_text(result)
-
-
-def _error_kind_of(error: Any) -> str | None:
-    return error.get("kind") or error.get("type") if isinstance(error, dict) else None
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+build_platform_args = _compose(build_plain_args, event=lambda event: event.name.partition(":")[2])

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from gateway.events import Event
 from gateway.hermes.plugin import arguments, results
 
-BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
 # The event, what came back of the callbacks, and what people have approved for good.
 ApplyResults: TypeAlias = Callable[[Event, Sequence[Any], MutableSet[str]], Any]
 
@@ -27,7 +26,7 @@ class HermesHook:
     name: str
     events: tuple[str, ...]
     doc: str
-    build_arguments: BuildArguments
+    build_arguments: arguments.BuildArguments
     apply_results: ApplyResults | None = None
     guards: bool = False
     order: float = 0
