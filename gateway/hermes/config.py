@@ -20,6 +20,7 @@ from gateway.yaml_source import (
     read_yaml,
     to_plain,
 )
+from gateway.yaml_source.tree import as_float
 
 log = logging.getLogger(__name__)
 
@@ -115,41 +116,43 @@ def _read_shell_entries(hooks: YamlMapping, findings: list[Finding]) -> Iterator
         if key.text == OUTBOUND_KEY or not isinstance(node, YamlSequence):
             continue
         for item in node.items:
-            command = _get_text(item, "command")
+            command = get_text(item, "command")
             if not command:
                 remedy = "write - command: ~/my-script.sh"
                 findings.append(Finding(item.place, f"this hook at {key.text} has no command", remedy, "warning"))
                 continue
             timeout = _read_timeout(item, SHELL_TIMEOUT, LONGEST_SHELL_TIMEOUT, findings)
-            closed = _get_text(item, "fail_closed").lower() in ("true", "yes", "on")
-            yield ShellEntry(key.text, command, _get_text(item, "matcher"), timeout, closed)
+            closed = get_text(item, "fail_closed").lower() in ("true", "yes", "on")
+            yield ShellEntry(key.text, command, get_text(item, "matcher"), timeout, closed)
 
 
 def _read_outbound_entries(hooks: YamlMapping, findings: list[Finding]) -> Iterator[OutboundEntry]:
     node = hooks.get(OUTBOUND_KEY)
     for item in node.items if isinstance(node, YamlSequence) else ():
-        url, events = _get_text(item, "url"), _get_words(item.get("events") if isinstance(item, YamlMapping) else None)
+        url, events = get_text(item, "url"), _get_words(item.get("events") if isinstance(item, YamlMapping) else None)
         if not url or not events:
             remedy = "write - url: https://... and events: [post_tool_call]"
             findings.append(Finding(item.place, "this webhook has no url, or no events", remedy, "warning"))
             continue
         timeout = _read_timeout(item, WEBHOOK_TIMEOUT, LONGEST_WEBHOOK_TIMEOUT, findings)
-        yield OutboundEntry(url, tuple(events), _get_text(item, "matcher"), _get_text(item, "secret_env"), timeout)
+        yield OutboundEntry(url, tuple(events), get_text(item, "matcher"), get_text(item, "secret_env"), timeout)
 
 
 def _read_timeout(item: YamlNode, default: float, longest: float, findings: list[Finding]) -> float:
-    written = _get_text(item, "timeout")
+    written = get_text(item, "timeout")
     if not written:
         return default
-    try:
-        seconds = float(written)
-    except ValueError:
-        seconds = 0.0
-    if not seconds > 0:
+    seconds = as_float(written) or 0.0
+    if seconds <= 0:
         what = f"`timeout: {written[:40]}` is no number of seconds above 0; it is {default:g}"
         findings.append(Finding(item.place, what, f"write timeout: {default:g}", "warning"))
         return default
     return min(seconds, longest)
+
+
+def get_items(node: YamlNode | None) -> tuple[YamlNode, ...]:
+    """Those of a list; anything else is the one item of a list, and nothing is none."""
+    return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
 
 
 def _get_section(root: YamlNode | None, key: str) -> YamlMapping:
@@ -158,10 +161,9 @@ def _get_section(root: YamlNode | None, key: str) -> YamlMapping:
 
 
 def _get_words(node: YamlNode | None) -> list[str]:
-    items = node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
-    return [item.text for item in items if isinstance(item, YamlScalar) and item.text]
+    return [item.text for item in get_items(node) if isinstance(item, YamlScalar) and item.text]
 
 
-def _get_text(node: YamlNode, key: str) -> str:
+def get_text(node: YamlNode, key: str) -> str:
     found = node.get(key) if isinstance(node, YamlMapping) else None
     return found.text.strip() if isinstance(found, YamlScalar) else ""

@@ -14,6 +14,7 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_plugin_folders
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
@@ -88,8 +89,7 @@ def _check_folder(
         studied = folder.source.inspect(folder)
     except OSError as error:
         return CompatibilityRow(what, folder.name, FAILS, (f"cannot be read: {error.strerror}",))
-    findings = studied.findings
-    if wrong := [finding for finding in findings if finding.severity == "error"]:
+    if wrong := [finding for finding in studied.findings if finding.severity == "error"]:
         return CompatibilityRow(what, folder.name, FAILS, tuple(map(_format_finding, wrong)))
     lacking: tuple[str, ...] = ()
     if studied.manifest:
@@ -99,7 +99,12 @@ def _check_folder(
     degrades = bool(reached or known or lacking)
     fails = any(reach.verdict == "missing" and not reach.is_caught for reach in reached)
     told = dict.fromkeys(
-        [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, findings), *known, *lacking]
+        [
+            *(_format_finding(reach.finding) for reach in reached),
+            *map(_format_finding, studied.findings),
+            *known,
+            *lacking,
+        ]
     )
     return CompatibilityRow(what, folder.name, FAILS if fails else DEGRADES if degrades else WORKS, tuple(told))
 
@@ -110,7 +115,7 @@ def _format_finding(finding: Finding) -> str:
 
 def _list_unsupported(folder: HookVersion) -> Iterator[str]:
     """What a plugin registers that is nothing here."""
-    source = b"\n".join(text for name, text in read_code(folder).files.items() if name.endswith(".py"))
+    source = join_python_files(read_code(folder).files)
     for name in dict.fromkeys(found.decode() for found in _HOOK_NAME.findall(source)):
         if name not in HERMES_HOOKS:
             yield f"its hook {name} never fires here: {describe_unsupported(name)}"
@@ -138,19 +143,16 @@ def _read_hermes_hooks(home: Home) -> HermesHooks:
 def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
     """Of `.env` alone: names, never values."""
     outside = read_environment({}, home.env)
-    taken = {name.variable: ".".join(name.path) for name in schema.hermes_variables}
     keys = {variable: provider for provider, offer in PROVIDERS.items() for variable in offer[1:] if variable}
+    works = {
+        **{name: f"reaches models of {provider}" for name, provider in keys.items()},
+        **{name: f"opens {', '.join(opened)} to everybody" for name, opened in schema.allow_all_variables.items()},
+        **{name.variable: f"is {'.'.join(name.path)}" for name in schema.hermes_variables},
+    }
     for name in outside.values:
-        if name in taken:
-            yield CompatibilityRow(".env", name, WORKS, (f"is {taken[name]}",))
-        elif opened := schema.allow_all_variables.get(name):
-            yield CompatibilityRow(".env", name, WORKS, (f"opens {', '.join(opened)} to everybody",))
-        elif name in keys:
-            yield CompatibilityRow(".env", name, WORKS, (f"reaches models of {keys[name]}",))
-        elif reason := schema.unsupported_variables.get(name):
-            yield CompatibilityRow(".env", name, DEGRADES, (reason,))
-        else:
-            yield CompatibilityRow(".env", name, WORKS, ("hooks that name it get it; nothing else reads it",))
+        reason = None if name in works else schema.unsupported_variables.get(name)
+        why = reason or works.get(name, "hooks that name it get it; nothing else reads it")
+        yield CompatibilityRow(".env", name, DEGRADES if reason else WORKS, (why,))
     for finding in outside.findings:
         yield CompatibilityRow(".env", str(finding.place), DEGRADES, (_format_finding(finding),))
     if home.env.exists() and environ.get("HERMES_HOME", "") not in ("", str(home.root)):

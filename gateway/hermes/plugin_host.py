@@ -42,10 +42,11 @@ class Plugins:
         tools = {tool.name: tool for tool in agent.tools}
         skills = list(agent.skills)
         for hook, offers in self._offering.all():
+            is_override_allowed = hook.current and hook.current.options.get(OVERRIDE_OPTION) is True
             for tool in offers.tools:
-                if tool.name not in tools or (tool.override and _may_override(hook)):
+                if tool.name not in tools or (tool.override and is_override_allowed):
                     tools[tool.name] = self._tool(hook, tool)
-            skills += filter(None, (_skill_from(hook, one) for one in offers.skills))
+            skills += (_skill_from(hook, one) for one in offers.skills)
         return replace(agent, tools=tuple(tools.values()), skills=tuple(skills))
 
     def commands(self) -> Iterable[Command]:
@@ -76,11 +77,7 @@ class Plugins:
         return run
 
 
-def _may_override(hook: FolderHook) -> bool:
-    return bool(hook.current and hook.current.options.get(OVERRIDE_OPTION) is True)
-
-
-def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill | None:
+def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:
     """`<plugin>:<name>`, as Hermes calls it; a SKILL.md without a description has that of its registration."""
     folder = Path(offered.folder)
     found = read_skill(folder, [])
@@ -167,11 +164,10 @@ def _role_of(message: Mapping[str, Any]) -> Any:
 def _content_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     parts: Sequence[Any] = content if isinstance(content, list) else (content,)
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    found = [text for text in texts if isinstance(text, str)]
-    if len(found) < len(texts):
+    texts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
         raise HookError("llm: only texts can be given to the model here, no images")
-    return "\n".join(found)
+    return "\n".join(texts)
 
 
 def _format_error(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.hermes.config import get_items, get_text
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
@@ -20,7 +21,7 @@ from gateway.hooks.folders.manifest import (
     label_of,
 )
 from gateway.worker.protocol import LoadedHandlers
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, read_yaml
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
@@ -44,15 +45,13 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
     findings = [*tree.findings, *_check_kind(root), *_check_provided_hooks(root)]
     if any(finding.severity == "error" for finding in findings):
         return ParsedManifest(None, tuple(findings))
-    needs_python = _words_of(root.get("pip_dependencies"))
-    env = (*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env")))
     manifest = Manifest(
         folder=folder.name,
-        name=_text_of(root, "name") or folder.name,
-        description=_text_of(root, "description"),
-        version=_text_of(root, "version"),
-        needs_python=needs_python,
-        env=env,
+        name=get_text(root, "name") or folder.name,
+        description=get_text(root, "description"),
+        version=get_text(root, "version"),
+        needs_python=_words_of(root.get("pip_dependencies")),
+        env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
         hermes=True,
         entry=PLUGIN_ENTRY_FILE,
@@ -62,16 +61,11 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
 
 
 def _check_kind(root: YamlMapping) -> Iterable[Finding]:
-    kind = _text_of(root, "kind").lower()
+    kind = get_text(root, "kind").lower()
     if kind not in SUPPORTED_KINDS:
-        node = root.get("kind") or root
         what = f"is a plugin of the kind `{kind}`, which only Hermes itself can use"
-        yield Finding(
-            node.place,
-            what,
-            "its hooks, tools and commands work here; what else it registers is passed over",
-            "warning",
-        )
+        remedy = "its hooks, tools and commands work here; what else it registers is passed over"
+        yield Finding((root.get("kind") or root).place, what, remedy, "warning")
 
 
 def join_python_files(files: Mapping[str, bytes]) -> bytes:
@@ -88,12 +82,11 @@ def find_environment_names(source: bytes) -> tuple[str, ...]:
 def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> Manifest:
     """With what its source shows."""
     text = join_python_files(sources)
-    env = find_environment_names(text)
+    env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
-    is_guard = _BLOCKS.search(text) is not None
     found = tuple(name for name in env if name not in manifest.env)
-    manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *env))), found=found)
-    return _subscribe_rows(manifest, rows, is_guard)
+    manifest = msgspec.structs.replace(manifest, env=tuple(env), found=found)
+    return _subscribe_rows(manifest, rows, _BLOCKS.search(text) is not None)
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
@@ -104,8 +97,7 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 
-def _subscribe_rows(manifest: Manifest, rows: Iterable[HermesHook], is_guard: bool) -> Manifest:
-    rows = list(rows)
+def _subscribe_rows(manifest: Manifest, rows: list[HermesHook], is_guard: bool) -> Manifest:
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
     guards = (GUARDED_EVENT,) if is_guard and any(row.guards for row in rows) else ()
@@ -115,27 +107,14 @@ def _subscribe_rows(manifest: Manifest, rows: Iterable[HermesHook], is_guard: bo
 def _check_provided_hooks(root: YamlMapping) -> Iterable[Finding]:
     """Hook names of the manifest that never fire here."""
     for key in ("provides_hooks", "hooks"):
-        for node in _items_of(root.get(key)):
+        for node in get_items(root.get(key)):
             if isinstance(node, YamlScalar) and node.text not in HERMES_HOOKS:
                 yield Finding(
                     node.place, f"the hook {node.text} never fires here", describe_unsupported(node.text), "warning"
                 )
 
 
-def _text_of(root: YamlMapping, key: str) -> str:
-    node = root.get(key)
-    return node.text.strip() if isinstance(node, YamlScalar) else ""
-
-
-def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
-    return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
-
-
 def _words_of(node: YamlNode | None) -> tuple[str, ...]:
     """A list of names, each as a text or as a mapping with a `name`."""
-    found = []
-    for item in _items_of(node):
-        named = item.get("name") if isinstance(item, YamlMapping) else item
-        if isinstance(named, YamlScalar) and named.text:
-            found.append(named.text)
-    return tuple(found)
+    named = [item.get("name") if isinstance(item, YamlMapping) else item for item in get_items(node)]
+    return tuple(one.text for one in named if isinstance(one, YamlScalar) and one.text)

@@ -42,7 +42,8 @@ class SessionList:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
         heard = self._engine.tail(records.IN_SUBJECTS, records.TURN_SUBJECTS)
-        self._entries = read_entries(self._home.hermes_sessions)
+        kept = _read_json(self._home.hermes_sessions)
+        self._entries = {key: value for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen, heard)
             task_status.started()
@@ -53,10 +54,9 @@ class SessionList:
 
     def is_ours(self) -> bool:
         """Whether the file is ours to write, or not there and no Hermes either."""
-        if self._home.hermes_state.exists():
-            return False
         path = self._home.hermes_sessions
-        return not path.exists() or _read_json(path).get("_README") == MARKER
+        is_free = not path.exists() or _read_json(path).get("_README") == MARKER
+        return is_free and not self._home.hermes_state.exists()
 
     async def _listen(self, heard: Tail) -> None:
         async for record in heard:
@@ -123,10 +123,6 @@ def entry_of(session: Session, message: Message | None, before: Mapping[str, Any
         "resume_reason": None,
         **({"origin": origin} if origin else {}),
     }
-
-
-def read_entries(path: Path) -> dict[str, dict[str, Any]]:
-    return {key: value for key, value in _read_json(path).items() if isinstance(value, dict)}
 
 
 def write_entries(path: Path, content: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ the command names, so that an edited script asks again.
 """
 
 import hashlib
+import os
 import re
 import shlex
 import time
@@ -364,15 +365,13 @@ def _files_of(command: str, home: Path) -> list[Path]:
         words = split_command(command)
     except ValueError:
         return []
-    paths = [home / word for word in words if "\0" not in word]
-    return [path for path in paths if _is_file(path) and not str(path).startswith(SYSTEM_PATHS)]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word that is too long for a name, for instance
-        return False
+    paths = [home / word for word in words]
+    return [
+        path
+        for path in paths
+        if os.path.isfile(path)  # noqa: PTH113 - a word that can be no path is none to it, and no error
+        and not str(path).startswith(SYSTEM_PATHS)
+    ]
 
 
 def _check_events(version: HookVersion, names: tuple[str, ...]) -> Iterator[Finding]:

@@ -137,7 +137,6 @@ def _make_event(name: str, fields: Mapping[str, Any], answers: Mapping[str, Any]
 
 def _parse_object(stdout: bytes) -> dict[str, Any] | None:
     try:
-        said = msgspec.json.decode(stdout) if stdout.strip() else None
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        return msgspec.json.decode(stdout, type=dict[str, Any])
+    except (ValueError, RecursionError):  # a msgspec.DecodeError is a ValueError
         return None
-    return said if isinstance(said, dict) else None

@@ -63,7 +63,7 @@ def own_bag_of(event: Event) -> dict[str, Any]:
     return own
 
 
-def remember_event(event: Event) -> None:
+async def remember_event(event: Event) -> None:
     """Keep of this event what a later one of the turn does not say."""
     own = own_bag_of(event)
     match event.name:
@@ -85,7 +85,9 @@ def remember_event(event: Event) -> None:
             own[f"asked {event.get('target')}"] = event.get("time")
 
 
-def _compose(*groups: BuildArguments, fires: Callable[[Event], Any] | None = None, **values: Any) -> BuildArguments:
+def _compose(
+    *groups: Callable[[Event], Any], fires: Callable[[Event], Any] | None = None, **values: Any
+) -> Callable[[Event], Any]:
     """The groups and then the values; a value that is a text names the field of the event, "" where that is empty."""
 
     def build(event: Event) -> dict[str, Any] | None:
@@ -93,7 +95,7 @@ def _compose(*groups: BuildArguments, fires: Callable[[Event], Any] | None = Non
             return None
         built: dict[str, Any] = {}
         for group in groups:
-            built |= group(event) or {}
+            built |= group(event)
         return built | {name: _evaluate(value, event) for name, value in values.items()}
 
     return build
@@ -169,18 +171,18 @@ def _is_call(event: Event) -> bool:
     return event.get("kind") == "call"
 
 
-_IDS = _compose(session_id="session_id", task_id="session_id", turn_id="turn_id")
+build_ids = _compose(session_id="session_id", task_id="session_id", turn_id="turn_id")
 _MODEL = _compose(model=_model_name_of, platform="platform")
 _MIDDLEWARE = _compose(middleware_trace=lambda _: [])
 _TOOL = _compose(
-    _IDS,
+    build_ids,
     tool_name="tool",
     args=lambda event: event.get("args"),
     tool_call_id="call_id",
     api_request_id=_request_id_of,
 )
 _REQUEST = _compose(
-    _IDS,
+    build_ids,
     api_request_id=_request_id_of,
     platform="platform",
     model=lambda event: event.get("model") or _model_name_of(event),
@@ -221,7 +223,7 @@ build_terminal_args = _compose(
 build_output_args = _compose(_MODEL, fires=_has_reply, response_text="response_full", session_id="session_id")
 
 build_pre_llm_args = _compose(
-    _IDS,
+    build_ids,
     user_message="message_full",
     conversation_history=lambda event: [
         *as_openai_messages(event.get("messages")),
@@ -234,7 +236,7 @@ build_pre_llm_args = _compose(
 )
 
 build_post_llm_args = _compose(
-    _IDS,
+    build_ids,
     _MODEL,
     fires=_has_reply,
     user_message=lambda event: own_bag_of(event).get("user_message") or event.get("message_full") or "",
@@ -340,7 +342,7 @@ build_session_start_args = _compose(
 )
 
 build_turn_end_args = _compose(
-    _IDS,
+    build_ids,
     _MODEL,
     completed=lambda event: bool(event.get("completed")),
     interrupted=lambda event: bool(event.get("interrupted")),

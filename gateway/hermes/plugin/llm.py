@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-AskModel = Callable[[dict[str, Any]], Any]
-
 _REFUSED_OPTIONS = ("provider", "model", "agent_id", "profile")
 
 
@@ -38,17 +36,20 @@ class LlmCompletion:
 class PluginLlm:
     """The gateway decides which model answers: asking for another one is refused."""
 
-    def __init__(self, ask: AskModel) -> None:
+    def __init__(self, ask: Callable[[dict[str, Any]], Any]) -> None:
         self._ask = ask
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **more: Any) -> LlmCompletion:
         """`messages` as OpenAI has them; also `temperature`, `max_tokens`, `timeout`, `purpose`."""
-        _refuse_choices(more)
+        if refused := next((name for name in _REFUSED_OPTIONS if more.get(name)), None):
+            raise PermissionError(
+                f"a plugin cannot choose the {refused}: the gateway's own model answers; leave it out"
+            )
         given = {name: more[name] for name in ("temperature", "max_tokens", "timeout") if more.get(name) is not None}
         said = self._ask({"messages": [dict(one) for one in messages], **given})
         used = said.get("usage") or {}
-        tokens = LlmUsage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost_usd=used.get("cost"))
-        tokens.total_tokens = tokens.input_tokens + tokens.output_tokens
+        taken, given_back = used.get("input_tokens", 0), used.get("output_tokens", 0)
+        tokens = LlmUsage(taken, given_back, taken + given_back, cost_usd=used.get("cost"))
         audit = {"purpose": more.get("purpose") or ""}
         return LlmCompletion(said["text"], said.get("provider", ""), said.get("model", ""), usage=tokens, audit=audit)
 
@@ -56,7 +57,6 @@ class PluginLlm:
         """The answer as JSON, by `json_schema` if there is one; `parsed` is None when it is none."""
         schema, system = more.pop("json_schema", None), more.pop("system_prompt", None)
         wants = bool(more.pop("json_mode", False)) or schema is not None
-        more.pop("schema_name", None)
         asked = [instructions, *(["Answer with one JSON value and nothing else."] if wants else [])]
         if schema is not None:
             asked.append(f"It must fit this JSON schema: {json.dumps(schema)}")
@@ -73,12 +73,6 @@ class PluginLlm:
 
     async def acomplete_structured(self, *, instructions: str, input: Sequence[Any], **more: Any) -> LlmCompletion:  # noqa: A002 - Hermes's word
         return await asyncio.to_thread(self.complete_structured, instructions=instructions, input=input, **more)
-
-
-def _refuse_choices(more: Mapping[str, Any]) -> None:
-    for name in _REFUSED_OPTIONS:
-        if more.get(name):
-            raise PermissionError(f"a plugin cannot choose the {name}: the gateway's own model answers; leave it out")
 
 
 def _text_of(block: Any) -> str:

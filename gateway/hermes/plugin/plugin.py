@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from gateway.events import Event, HookMark
-from gateway.hermes.plugin.arguments import remember_event
+from gateway.hermes.plugin.arguments import build_ids, remember_event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
 from gateway.hermes.shim.config_shapes import Platform
@@ -34,13 +34,6 @@ _HERMES_KINDS = {"image": "photo", "file": "document"}
 _MESSAGE_KINDS = frozenset(kind.value for kind in MessageType)
 
 
-def to_hermes_arguments(name: str, arguments: dict[str, Any], event: Event) -> dict[str, Any]:
-    """The arguments of this hook name, with objects where Hermes has some."""
-    if name != DISPATCH:
-        return arguments
-    return {**arguments, "event": build_message_event(event), "session_store": SessionStore()}
-
-
 def build_message_event(event: Event) -> MessageEvent:
     """Who changes it changes nothing: `{"action": "rewrite", "text": ...}` does."""
     files = [one for one in event.get("attachments") or () if isinstance(one, dict)]
@@ -48,7 +41,15 @@ def build_message_event(event: Event) -> MessageEvent:
     return MessageEvent(
         text,
         MessageType(_kind_of(text, files)),
-        _source_of(event),
+        SessionSource(
+            Platform(event.get("platform") or "local"),
+            event.get("chat_id") or "",
+            chat_type=event.get("chat_type") or "dm",
+            user_id=event.get("user_id"),
+            user_name=event.get("user_name"),
+            thread_id=event.get("thread_id") or None,
+            message_id=event.get("message_id"),
+        ),
         message_id=event.get("message_id"),
         media_urls=[str(one.get("path") or "") for one in files],
         media_types=[str(one.get("media_type") or "") for one in files],
@@ -62,40 +63,6 @@ def _kind_of(text: str, files: list[dict[str, Any]]) -> str:
     kind = str(files[0].get("kind") or "document") if files else "text"
     kind = _HERMES_KINDS.get(kind, kind)
     return kind if kind in _MESSAGE_KINDS else "document"
-
-
-def _source_of(event: Event) -> SessionSource:
-    return SessionSource(
-        Platform(event.get("platform") or "local"),
-        event.get("chat_id") or "",
-        chat_type=event.get("chat_type") or "dm",
-        user_id=event.get("user_id"),
-        user_name=event.get("user_name"),
-        thread_id=event.get("thread_id") or None,
-        message_id=event.get("message_id"),
-    )
-
-
-THREADS = 32
-
-
-class PluginCaller:
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "plugin")
-
-    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Whatever it returns, awaited if need be."""
-        if is_async(function):
-            return await function(*args, **kwargs)
-        context = contextvars.copy_context()
-        work = partial(context.run, partial(function, *args, **kwargs))
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        try:
-            result = await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait([future])
-            raise
-        return await result if inspect.isawaitable(result) else result
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -119,22 +86,13 @@ def pick_arguments(function: Callable[..., Any], kwargs: Mapping[str, Any], is_l
     return {one.name: given[one.name] for one in named if one.name in given}
 
 
+THREADS = 32
 PARENT_PACKAGE = "hermes_plugins"
 NOTE_TARGET = "(what earlier events say)"  # a target of ours, beside the hook names
 NOTE_ORDER = -100
 APPROVALS_KEY = "approved"  # the key of the plugin's store
 
 ReportError = Callable[[BaseException], object]
-
-
-class PluginApprovals(set[str]):
-    """What people have approved for good; `is_changed` once something came to it."""
-
-    is_changed = False
-
-    def add(self, rule: str) -> None:
-        self.is_changed = True
-        super().add(rule)
 
 
 def load_plugin(
@@ -161,18 +119,13 @@ def _run_module(file: Path, key: str) -> ModuleType:
     parent = sys.modules.setdefault(PARENT_PACKAGE, ModuleType(PARENT_PACKAGE))
     parent.__path__ = []
     name = f"{PARENT_PACKAGE}.{key.replace('/', '__').replace('-', '_')}"
-    module = ModuleType(name)
     loader = SourceOnlyLoader(name, str(file))
-    spec = ModuleSpec(name, loader, origin=str(file), is_package=True)
-    spec.submodule_search_locations = [str(file.parent)]
-    module.__file__, module.__loader__, module.__spec__ = str(file), loader, spec
-    module.__package__, module.__path__ = name, [str(file.parent)]
-    sys.modules[name] = module
+    spec = spec_from_file_location(name, file, loader=loader, submodule_search_locations=[str(file.parent)])
+    assert spec
+    module = sys.modules[name] = module_from_spec(spec)
     read_siblings_from_source(file.parent)
-    source = file.read_bytes()
-    code = compile(source, str(file), "exec", dont_inherit=True)
-    cache_source_lines(str(file), source)
-    exec(code, module.__dict__)  # noqa: S102 - running the plugin is what this process is for
+    cache_source_lines(str(file), file.read_bytes())
+    loader.exec_module(module)
     return module
 
 
@@ -183,8 +136,8 @@ class Plugin:
         self._ctx = ctx
         self._requests = requests
         self._report = report
-        self._caller = PluginCaller()
-        self._approvals = PluginApprovals()
+        self._threads = ThreadPoolExecutor(THREADS, "plugin")
+        self._approvals: set[str] = set()  # what people have approved for good
         self._is_guard = bool(ctx.manifest.guards)
         if "pre_tool_call" in ctx.registered.hooks:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
@@ -192,12 +145,9 @@ class Plugin:
     def handlers(self) -> Handlers:
         registered = self._ctx.registered
         rows = [HERMES_HOOKS[name] for name in registered.hooks if name in HERMES_HOOKS]
-        marked = {
-            row.name: (self._callbacks(row, registered.hooks[row.name]), _make_mark(row, self._is_guard))
-            for row in rows
-        }
+        marked = {row.name: (self._callbacks(row, registered.hooks[row.name]), self._make_mark(row)) for row in rows}
         if notes := tuple(dict.fromkeys(name for row in rows for name in row.notes)):
-            marked[NOTE_TARGET] = (_remember_event, HookMark(notes, NOTE_ORDER))
+            marked[NOTE_TARGET] = (remember_event, HookMark(notes, NOTE_ORDER))
         served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in registered.tools.items()}
         served |= {f"command:{name}": self._command(handler) for name, (handler, _) in registered.commands.items()}
         return Handlers(None, marked, served, _describe_contents(registered, rows))
@@ -209,15 +159,13 @@ class Plugin:
             arguments = row.build_arguments(event)
             if arguments is None:
                 return None
-            arguments = {
-                **to_hermes_arguments(row.name, arguments, event),
-                "telemetry_schema_version": TELEMETRY_SCHEMA,
-            }
-            self._ctx.session_key.set(str(event.get("session_key") or ""))
+            arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
+            if row.name == DISPATCH:  # here it has objects of Hermes
+                arguments |= {"event": build_message_event(event), "session_store": SessionStore()}
             answers, failures = [], []
             for callback in callbacks:
                 try:
-                    answer = await self._caller.call(callback, **pick_arguments(callback, arguments, row.is_loose))
+                    answer = await self._call(event, callback, **pick_arguments(callback, arguments, row.is_loose))
                 except Exception as error:  # noqa: BLE001 - calling a plugin
                     failures.append(error)
                 else:
@@ -225,11 +173,16 @@ class Plugin:
             self._report_failures(row, failures, bool(answers))
             if row.apply_results is None:
                 return None
+            known = len(self._approvals)
             result = row.apply_results(event, answers, self._approvals)
-            await self._keep_approvals()
+            if len(self._approvals) > known:
+                await self._call(event, self._ctx.state.set, APPROVALS_KEY, sorted(self._approvals))
             return result
 
         return call
+
+    def _make_mark(self, row: HermesHook) -> HookMark:
+        return HookMark(row.events, row.order, on_error="deny" if self._is_guard and row.guards else "skip")
 
     def _report_failures(self, row: HermesHook, failures: Sequence[Exception], is_answered: bool) -> None:
         """A failure is the call's own, unless others have answered and their word must not be lost with it."""
@@ -239,35 +192,33 @@ class Plugin:
             traceback.print_exception(error)
             self._report(error)
 
-    async def _keep_approvals(self) -> None:
-        if self._approvals.is_changed:
-            self._approvals.is_changed = False
-            await self._caller.call(self._ctx.state.set, APPROVALS_KEY, sorted(self._approvals))
+    async def _call(self, event: Event, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Whatever it returns, awaited if need be; `ctx` belongs to the event's conversation meanwhile."""
+        self._ctx.session_key.set(str(event.get("session_key") or ""))
+        if is_async(function):
+            return await function(*args, **kwargs)
+        context = contextvars.copy_context()
+        work = partial(context.run, partial(function, *args, **kwargs))
+        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        try:
+            result = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+        return await result if inspect.isawaitable(result) else result
 
     def _tool(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:
-            session = event.get("session_id") or ""
-            known = {"task_id": session, "session_id": session, "turn_id": event.get("turn_id") or ""}
-            self._ctx.session_key.set(str(event.get("session_key") or ""))
-            return await self._caller.call(handler, event["args"], **pick_arguments(handler, known))
+            return await self._call(event, handler, event["args"], **pick_arguments(handler, build_ids(event)))
 
         return call
 
     def _command(self, handler: Callable[..., Any]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> Any:
-            self._ctx.session_key.set(str(event.get("session_key") or ""))
-            answer = await self._caller.call(handler, event["args"])
+            answer = await self._call(event, handler, event["args"])
             return None if answer is None else str(answer)
 
         return call
-
-
-def _make_mark(row: HermesHook, is_guard: bool) -> HookMark:
-    return HookMark(row.events, row.order, on_error="deny" if is_guard and row.guards else "skip")
-
-
-async def _remember_event(event: Event) -> None:
-    remember_event(event)
 
 
 def _describe_contents(registered: Registrations, rows: Sequence[HermesHook]) -> PluginContents:
@@ -277,5 +228,5 @@ def _describe_contents(registered: Registrations, rows: Sequence[HermesHook]) ->
         tools=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.tools.items()),
         commands=tuple(PluginItem(name, **facts) for name, (_, facts) in registered.commands.items()),
         skills=tuple(PluginItem(name, **facts) for name, facts in registered.skills.items()),
-        remarks=tuple(registered.remarks),
+        remarks=tuple(dict.fromkeys(registered.remarks)),
     )

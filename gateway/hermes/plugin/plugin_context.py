@@ -30,10 +30,7 @@ class Registrations:
     tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
     commands: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
     skills: dict[str, dict[str, Any]] = field(default_factory=dict)
-    remarks: dict[str, None] = field(default_factory=dict)
-
-    def remark(self, text: str) -> None:
-        self.remarks.setdefault(text)
+    remarks: list[str] = field(default_factory=list)
 
 
 class PluginState:
@@ -92,14 +89,14 @@ class PluginContext:
             raise TypeError(f"the callback of {hook_name} is {type(callback).__name__}, which cannot be called")
         self.registered.hooks.setdefault(hook_name, []).append(callback)
         if hook_name not in HERMES_HOOKS:
-            self.registered.remark(f"the hook {hook_name} never fires here: {describe_unsupported(hook_name)}")
+            self.registered.remarks.append(f"the hook {hook_name} never fires here: {describe_unsupported(hook_name)}")
 
     def register_command(
         self, name: str, handler: Callable[..., Any], description: str = "", args_hint: str = ""
     ) -> None:
         clean = name.lower().strip().lstrip("/").replace(" ", "-")
         if not clean:
-            self.registered.remark("a command without a name was registered; it is left out")
+            self.registered.remarks.append("a command without a name was registered; it is left out")
             return
         facts = {"summary": description or "Plugin command", "usage": (args_hint or "").strip()}
         self.registered.commands[clean] = (handler, facts)
@@ -118,7 +115,7 @@ class PluginContext:
         override: bool = False,
     ) -> None:
         if check_fn is not None and not check_fn():
-            self.registered.remark(
+            self.registered.remarks.append(
                 f"the tool {name} is not offered to the model: its own check says that it cannot work"
             )
             return
@@ -172,7 +169,7 @@ class PluginContext:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.registered.remark(f"ctx.{name} is not offered here; the rest of the plugin works")
+        self.registered.remarks.append(f"ctx.{name} is not offered here; the rest of the plugin works")
         return lambda *_args, **_more: None
 
 

@@ -29,9 +29,14 @@ class HookRegistry(metaclass=PatchWarningType):
             except (OSError, ValueError, yaml.YAMLError):
                 continue
             if isinstance(found, dict) and found.get("events"):
-                name, description = found.get("name", manifest.parent.name), found.get("description", "")
-                told = {"name": name, "description": description, "events": found["events"]}
-                self._loaded.append({**told, "path": str(manifest.parent)})
+                self._loaded.append(
+                    {
+                        "name": found.get("name", manifest.parent.name),
+                        "description": found.get("description", ""),
+                        "events": found["events"],
+                        "path": str(manifest.parent),
+                    }
+                )
 
     async def emit(self, event_type: str, context: dict[str, Any] | None = None) -> None:
         """To all hooks; refused for events that the gateway tells itself, and then told in the log alone."""
