@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.hermes.config import get_items, get_text
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
     REMOTE_TIMEOUT,
@@ -85,8 +85,17 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
     found = tuple(name for name in env if name not in manifest.env)
-    manifest = msgspec.structs.replace(manifest, env=tuple(env), found=found)
-    return _subscribe_rows(manifest, rows, _BLOCKS.search(text) is not None)
+    decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
+    observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
+    is_guard = _BLOCKS.search(text) and any(row.guards for row in rows)
+    return msgspec.structs.replace(
+        manifest,
+        env=tuple(env),
+        found=found,
+        events=tuple(observes),
+        intercepts=tuple(sorted(decides)),
+        guards=(GUARDED_EVENT,) if is_guard else (),
+    )
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
@@ -94,13 +103,6 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
-    return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
-
-
-def _subscribe_rows(manifest: Manifest, rows: list[HermesHook], is_guard: bool) -> Manifest:
-    decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
-    observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
-    guards = (GUARDED_EVENT,) if is_guard and any(row.guards for row in rows) else ()
     return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
 
 

@@ -7,6 +7,7 @@ the command names, so that an edited script asks again.
 """
 
 import hashlib
+import itertools
 import os
 import re
 import shlex
@@ -325,10 +326,9 @@ def _name_entries(entries: Iterable[Entry]) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for entry in entries:
         name = wanted = _ODD.sub("-", _name_of(entry))[:80].strip("-.")
-        number = 1
+        free = (f"{wanted}-{number}" for number in itertools.count(2))
         while name in found:
-            number += 1
-            name = f"{wanted}-{number}"
+            name = next(free)
         found[name] = entry
     return found
 
@@ -337,12 +337,8 @@ def shell_digest_of(entry: ShellEntry, home: Path) -> str:
     """Of all that decides what runs."""
     total = hashlib.sha256(f"{entry.event}\0{entry.command}\0{entry.matcher}".encode())
     for path in _files_of(entry.command, home):
-        total.update(f"\0{path}\0".encode())
-        try:
-            with path.open("rb") as file:
-                total.update(file.read(MAX_SCRIPT_BYTES))
-        except OSError:
-            total.update(b"(cannot be read)")
+        script = _read_script(path)
+        total.update(f"\0{path}\0".encode() + (b"(cannot be read)" if script is None else script))
     return total.hexdigest()
 
 
@@ -362,10 +358,9 @@ def _name_of(entry: ShellEntry | OutboundEntry) -> str:
 def _files_of(command: str, home: Path) -> list[Path]:
     """What the user wrote, as far as it is named: programs of the system are not asked about."""
     try:
-        words = split_command(command)
+        paths = [home / word for word in split_command(command)]
     except ValueError:
         return []
-    paths = [home / word for word in words]
     return [
         path
         for path in paths
@@ -387,11 +382,14 @@ def _place_of(version: HookVersion) -> SourceLocation:
 
 def _find_variables(command: str, home: Path) -> tuple[str, ...]:
     """The names of environment variables that its scripts read: nothing else declares them."""
-    found: dict[str, None] = {}
-    for path in _files_of(command, home):
-        try:
-            text = path.read_bytes()[:MAX_SCRIPT_BYTES]
-        except OSError:
-            continue
-        found |= dict.fromkeys(name.decode() for name in _VARIABLE.findall(text))
-    return tuple(found)
+    scripts = (_read_script(path) or b"" for path in _files_of(command, home))
+    return tuple(dict.fromkeys(name.decode() for script in scripts for name in _VARIABLE.findall(script)))
+
+
+def _read_script(path: Path) -> bytes | None:
+    """None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_SCRIPT_BYTES)
+    except OSError:
+        return None

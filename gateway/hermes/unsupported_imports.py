@@ -25,23 +25,20 @@ ImportSupport = Literal["hollow", "missing"]
 class UnsupportedImport:
     """One import of what is not served: its place in the source, and whether it fails or only has no effect."""
 
-    file: str
-    line: int
-    column: int
+    place: SourceLocation
     name: str
     verdict: ImportSupport
     is_caught: bool = False
 
     @property
     def finding(self) -> Finding:
-        place = SourceLocation(self.file, self.line, self.column)
         if self.verdict == "hollow":
             what, remedy = f"{self.name} is inside Hermes: patching it has no effect here", "the rest of the hook works"
         elif self.is_caught:
             what, remedy = f"{self.name} is inside Hermes and not here", "the hook catches that"
         else:
             what, remedy = f"{self.name} is inside Hermes: importing it fails here", "catch ImportError around it"
-        return Finding(place, what, remedy, "warning")
+        return Finding(self.place, what, remedy, "warning")
 
 
 def find_unsupported_imports(folder: str, files: Mapping[str, bytes]) -> Iterator[UnsupportedImport]:
@@ -66,7 +63,8 @@ def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[U
         for name, verdict in _imports_of(node):
             if name.partition(".")[0] not in own:
                 assert isinstance(node, ast.stmt)
-                yield UnsupportedImport(file, node.lineno, node.col_offset + 1, name, verdict, id(node) in caught)
+                place = SourceLocation(file, node.lineno, node.col_offset + 1)
+                yield UnsupportedImport(place, name, verdict, id(node) in caught)
 
 
 def _is_import_guard(node: ast.AST) -> bool:

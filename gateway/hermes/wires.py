@@ -112,14 +112,11 @@ class OutboundWebhook:
         event = _make_event(name, decoded, meta.answers or {})
         key = (event.get("delivery") or {}).get("key") or event.get("id") or ""
         for row in self._rows:
-            if not any(name == one or (one.endswith(":*") and name.startswith(one[:-1])) for one in row.events):
-                continue
-            said = build_payload(row, event, self._matcher, "")
-            if said is None:
-                continue
-            head = {"delivery_id": f"{key}:{row.name}", "timestamp": event.get("time")}
-            body = _encode({**head, "event": row.name, **said})
-            await self._remote.post(body, make_signature_header(self._key, body), timeout)
+            is_meant = any(name == one or (one.endswith(":*") and name.startswith(one[:-1])) for one in row.events)
+            if is_meant and (said := build_payload(row, event, self._matcher, "")) is not None:
+                head = {"delivery_id": f"{key}:{row.name}", "timestamp": event.get("time")}
+                body = _encode({**head, "event": row.name, **said})
+                await self._remote.post(body, make_signature_header(self._key, body), timeout)
         return HookAnswer()
 
     async def stop(self, grace: float) -> None:

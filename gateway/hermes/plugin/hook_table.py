@@ -199,26 +199,24 @@ _HOOKS = (
 
 HERMES_HOOKS: Mapping[str, HermesHook] = MappingProxyType({row.name: row for row in _HOOKS})
 
-_KANBAN = "there is no board of tasks here"
-_ROOMS = "there are no rooms here"
-_VOICE = "the gateway neither hears nor speaks"
-_AUXILIARY = "there are no auxiliary models here"
-
 UNSUPPORTED_HOOKS: Mapping[str, str] = MappingProxyType(
     {
-        "kanban_task_claimed": _KANBAN,
-        "kanban_task_completed": _KANBAN,
-        "kanban_task_blocked": _KANBAN,
-        "on_kanban_worker_spawned": _KANBAN,
-        "on_kanban_worker_exited": _KANBAN,
-        "on_kanban_worker_stale_claim": _KANBAN,
-        "on_kanban_task_updated": _KANBAN,
-        "on_kanban_dispatch_tick": _KANBAN,
-        "on_room_member_activity": _ROOMS,
-        "pre_transcription": _VOICE,
-        "pre_tts_synthesis": _VOICE,
-        "pre_auxiliary_call": _AUXILIARY,
-        "post_auxiliary_call": _AUXILIARY,
+        **dict.fromkeys(
+            (
+                "kanban_task_claimed",
+                "kanban_task_completed",
+                "kanban_task_blocked",
+                "on_kanban_worker_spawned",
+                "on_kanban_worker_exited",
+                "on_kanban_worker_stale_claim",
+                "on_kanban_task_updated",
+                "on_kanban_dispatch_tick",
+            ),
+            "there is no board of tasks here",
+        ),
+        "on_room_member_activity": "there are no rooms here",
+        **dict.fromkeys(("pre_transcription", "pre_tts_synthesis"), "the gateway neither hears nor speaks"),
+        **dict.fromkeys(("pre_auxiliary_call", "post_auxiliary_call"), "there are no auxiliary models here"),
         "transform_api_error_classification": "which errors of a model are tried again is fixed",
     }
 )

@@ -112,7 +112,7 @@ def load_plugin(
         raise TypeError(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
-    return Plugin(ctx, requests, report).handlers()
+    return Plugin(ctx, report).handlers()
 
 
 def _run_module(file: Path, key: str) -> ModuleType:
@@ -132,9 +132,8 @@ def _run_module(file: Path, key: str) -> ModuleType:
 class Plugin:
     """What a plugin has registered, as functions that the worker calls."""
 
-    def __init__(self, ctx: PluginContext, requests: GatewayRequests, report: ReportError) -> None:
+    def __init__(self, ctx: PluginContext, report: ReportError) -> None:
         self._ctx = ctx
-        self._requests = requests
         self._report = report
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
         self._approvals: set[str] = set()  # what people have approved for good

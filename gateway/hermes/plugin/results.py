@@ -24,12 +24,9 @@ def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableS
     said = [answer for answer in answers if isinstance(answer, dict)]
     if block := next((one for one in said if _action_of(one) in ("block", "deny")), None):
         return Deny(_text_of(block, "message", "reason") or BLOCK_TEXT)
-    changes: dict[str, Any] = {}
     for one in said:
         if _action_of(one) == "modify" and isinstance(one.get("args"), dict):
-            changes |= one["args"]
-    if changes:
-        event["args"] = {**event["args"], **changes}
+            event["args"] = {**event["args"], **one["args"]}
     if approval := next((one for one in said if _action_of(one) == "approve"), None):
         return _ask_person(event, approval, approved)
     return None
@@ -83,14 +80,13 @@ def apply_context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> A
 
 def apply_verify(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
     """`pre_verify`: the first that wants more of the model."""
-    for answer in answers:
-        if not isinstance(answer, dict) or _action_of(answer) not in ("continue", "block"):
-            continue
-        if message := _text_of(answer, "message", "reason").strip():
-            own = own_bag_of(event)
-            own["nudges"] = own.get("nudges", 0) + 1
-            return Retry(message)
-    return None
+    asked = (answer for answer in answers if isinstance(answer, dict) and _action_of(answer) in ("continue", "block"))
+    message = next(filter(None, (_text_of(answer, "message", "reason").strip() for answer in asked)), None)
+    if message is None:
+        return None
+    own = own_bag_of(event)
+    own["nudges"] = own.get("nudges", 0) + 1
+    return Retry(message)
 
 
 def apply_dispatch(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:

@@ -66,8 +66,12 @@ class HomeChannel:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         thread = data.get("thread_id")
-        name = data.get("name", "Home")
-        return cls(Platform(data["platform"]), str(data["chat_id"]), name, str(thread) if thread else None)
+        return cls(
+            Platform(data["platform"]),
+            str(data["chat_id"]),
+            data.get("name", "Home"),
+            str(thread) if thread else None,
+        )
 
 
 @dataclass
@@ -152,8 +156,8 @@ def load_gateway_config() -> GatewayConfig:
 
 def _make_platform_config(network: dict[str, Any]) -> PlatformConfig:
     platform = Platform(network["name"])
-    home = None
-    if network["home_channel"]:
-        home = HomeChannel(platform, network["home_channel"], network["home_channel_name"] or "Home")
+    chat, name = network["home_channel"], network["home_channel_name"] or "Home"
     token = os.environ.get(f"{platform.name}_BOT_TOKEN")  # noqa: TID251 - what the hook declared
-    return PlatformConfig(enabled=network["served"], token=token, home_channel=home)
+    return PlatformConfig(
+        enabled=network["served"], token=token, home_channel=HomeChannel(platform, chat, name) if chat else None
+    )

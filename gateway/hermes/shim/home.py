@@ -48,8 +48,7 @@ def load_config() -> dict[str, Any]:
     about = get_facts()
     ours = {"default": about["model"], "provider": about["provider"], "base_url": about["base_url"]}
     written = config.get("model")
-    rest = written if isinstance(written, dict) else {}
-    return {**config, "model": {**rest, **ours}}
+    return {**config, "model": {**written, **ours} if isinstance(written, dict) else ours}
 
 
 def resolve_gateway_model(config: dict[str, Any] | None = None) -> str:

@@ -117,9 +117,7 @@ class SessionStore:
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
         """The newest first."""
         found = sorted(self._entries(), key=lambda entry: entry.updated_at.timestamp(), reverse=True)
-        if active_minutes is None:
-            return found
-        since = datetime.now(UTC).timestamp() - active_minutes * 60
+        since = 0 if active_minutes is None else datetime.now(UTC).timestamp() - active_minutes * 60
         return [entry for entry in found if entry.updated_at.timestamp() >= since]
 
     def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
