@@ -1,8 +1,8 @@
 """The command line's frame: one table of commands, each imported when it is chosen, and one place for all errors.
 
 A command is a module with two functions: `add_arguments(parser)` adds its options to a parser, `run(args, home)` does
-its work and returns the exit code. Nothing heavy is imported here, so that `--help` and the short commands come at
-once.
+its work and returns the exit code, or nothing where it is 0. Nothing heavy is imported here, so that `--help` and the
+short commands come at once.
 """
 
 import argparse
@@ -80,9 +80,9 @@ def _run_command(argv: list[str]) -> int:
     if options.help or (not command and DEFAULT_COMMAND not in COMMANDS):
         print(render_overview())
         return int(ExitCode.OK)
-    module = _load_command(command or DEFAULT_COMMAND)
+    module = importlib.import_module(COMMANDS[command or DEFAULT_COMMAND][0])
     args = build_command_parser(command or DEFAULT_COMMAND, module).parse_args(rest)
-    return int(module.run(args, home))
+    return int(module.run(args, home) or ExitCode.OK)
 
 
 def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[str]]:
@@ -102,12 +102,9 @@ def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[
     return options, rest[0] if rest else "", rest[1:]
 
 
-def _load_command(command: str) -> Any:
-    return importlib.import_module(COMMANDS[command][0])
-
-
 def build_command_parser(command: str, module: Any) -> "CommandParser":
-    parser = CommandParser(prog=f"{PROGRAM} {command}", description=_as_sentence(COMMANDS[command][1]))
+    does = COMMANDS[command][1]
+    parser = CommandParser(prog=f"{PROGRAM} {command}", description=f"{does[0].upper()}{does[1:]}.")
     module.add_arguments(parser)
     return parser
 
@@ -165,10 +162,6 @@ def _add_suggestion(message: str) -> str:
 def _suggest(word: str, known: Any) -> str:
     close = difflib.get_close_matches(word[:60].lower(), list(known), n=1)
     return f"; did you mean `{close[0]}`?" if close else f"; there is: {', '.join(known)}"
-
-
-def _as_sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def _print_error(message: str) -> None:

@@ -4,10 +4,9 @@ import argparse
 import time
 from pathlib import Path
 
-from gateway.cli.output import print_note, show_json
+from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home
 from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
-from gateway.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--json", action="store_true", help="print one object")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     if args.verb == "restore":
         print_note(f"checking {args.file} ...")
         old = restore_backup(Path(args.file), home.journal)
@@ -41,11 +40,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         print_note(f"copying {home.journal} ...")
         found = create_backup(home.journal, path)
         text, facts = f"{path}: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
-    if args.json:
-        show_json(facts)
-    else:
-        print(text)
-    return int(ExitCode.OK)
+    show_result(facts, text, as_json=args.json)
 
 
 def remove_search_index(search: Path) -> None:

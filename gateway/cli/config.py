@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.cli.output import apply_style, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.reference import build_json_schema, values_of
@@ -36,17 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> int | None:
     match args.verb:
         case "check":
             return check_configuration(home, as_json=args.json)
         case "show":
-            return show_settings(home, args.section, with_origin=args.origin, as_json=args.json)
+            show_settings(home, args.section, with_origin=args.origin, as_json=args.json)
         case "path":
-            return show_paths(home, as_json=args.json)
+            show_paths(home, as_json=args.json)
         case _:
             print(json.dumps(build_json_schema(load_settings_schema()), indent=2, ensure_ascii=False))
-            return int(ExitCode.OK)
+    return None
 
 
 def check_configuration(home: Home, *, as_json: bool) -> int:
@@ -90,25 +90,23 @@ def _format_finding(finding: Finding) -> str:
     return f"{to_one_line(str(finding.place))}: {severity}: {to_one_line(finding.what)}; {to_one_line(finding.remedy)}"
 
 
-def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> int:
+def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> None:
     """What holds: as the file would say it, or each setting with where it was set."""
     configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
     if configuration is None:
         wrong = (str(finding) for finding in findings if finding.severity == "error")
         raise ConfigError("\n".join(["the configuration is not right", *wrong]))
     data = _find_part(values_of(configuration.settings), section)
+    origins = dict(_list_origins(configuration, data, section))
     if as_json:
-        origins = dict(_list_origins(configuration, data, section))
         show_json({"settings": data, **({"origins": origins} if with_origin else {})})
     elif with_origin:
-        flat = dict(_flatten(data, section))
-        origins = dict(_list_origins(configuration, data, section))
-        show_table(("setting", "value", "set by"), ((name, flat[name], origins[name]) for name in flat))
+        rows = ((name, value, origins[name]) for name, value in _flatten(data, section))
+        show_table(("setting", "value", "set by"), rows)
     elif isinstance(data, dict | list):
         print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
     else:
         print(_format_value(data))
-    return int(ExitCode.OK)
 
 
 def _find_part(data: Any, section: str) -> Any:
@@ -140,10 +138,6 @@ def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def show_paths(home: Home, *, as_json: bool) -> int:
-    if as_json:
-        names = ("root", "config", "env", "hooks", "plugins", "skills", "boot_md", "journal", "log", "socket", "lock")
-        show_json({name: str(getattr(home, name)) for name in names})
-    else:
-        print(home.config)
-    return int(ExitCode.OK)
+def show_paths(home: Home, *, as_json: bool) -> None:
+    names = ("root", "config", "env", "hooks", "plugins", "skills", "boot_md", "journal", "log", "socket", "lock")
+    show_result({name: str(getattr(home, name)) for name in names}, str(home.config), as_json=as_json)

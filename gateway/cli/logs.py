@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 from gateway.cli.output import has_colours
 from gateway.config.home import Home
-from gateway.errors import ExitCode, GatewayError
+from gateway.errors import GatewayError
 from gateway.logs.lines import LEVELS, LogLine, format_for_pipe, format_for_terminal, from_json
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import parse_duration
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the lines as they are kept, one object each")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
     if not home.log.exists() and not args.follow:
         raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
@@ -46,7 +46,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
             for raw in follower.read():
                 if wanted.takes(from_json(raw)):
                     show_line(raw, as_json=args.json)
-    return int(ExitCode.OK)
 
 
 def parse_moment(text: str) -> float:

@@ -22,6 +22,14 @@ def show_json(data: Mapping[str, Any], version: int = 1) -> None:
     print(json.dumps({"schema_version": version, **data}, ensure_ascii=False, default=str))
 
 
+def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """What a command did: the one object for a program, or the text for a person."""
+    if as_json:
+        show_json(data)
+    else:
+        print(text)
+
+
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
     """Columns as wide as they need to be; on a terminal the last one ends where the terminal does."""
     cells = [[to_one_line("" if cell is None else str(cell), 500) for cell in row] for row in rows]

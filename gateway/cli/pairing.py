@@ -4,10 +4,9 @@ import argparse
 from typing import Any
 
 from gateway.adapters import ADAPTERS
-from gateway.cli.output import format_ago, join_choices, show_json, show_table
+from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
 
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--json", action="store_true", help="print one object")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     with ControlClient(home.socket) as client:
         match args.verb:
             case "list":
@@ -33,7 +32,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
             case "revoke":
                 asked = {"platform": args.platform, "user_id": args.user}
                 show_person(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
-    return int(ExitCode.OK)
 
 
 def show_people(found: dict[str, Any], *, as_json: bool) -> None:
@@ -51,7 +49,5 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
 
 
 def show_person(guest: dict[str, Any], what: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json(guest)
-    else:
-        print(to_one_line(f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}"))
+    text = f"{guest['user_name'] or guest['user_id']} ({guest['platform']} {guest['user_id']}) {what}"
+    show_result(guest, to_one_line(text), as_json=as_json)

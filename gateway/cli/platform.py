@@ -4,10 +4,9 @@ import argparse
 from typing import Any
 
 from gateway.adapters import ADAPTERS
-from gateway.cli.output import format_ago, join_choices, show_json, show_table
+from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode
 
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
@@ -26,17 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--json", action="store_true", help="print one object")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     with ControlClient(home.socket) as client:
         if args.verb == "list":
             show_platforms(client.call("platform.list"), as_json=args.json)
-            return int(ExitCode.OK)
-        did = client.call("platform.steer", {"verb": args.verb, "name": args.name})
-    if args.json:
-        show_json(did)
-    else:
-        print(did["did"])
-    return int(ExitCode.OK)
+        else:
+            did = client.call("platform.steer", {"verb": args.verb, "name": args.name})
+            show_result(did, did["did"], as_json=args.json)
 
 
 def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:

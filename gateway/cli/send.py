@@ -7,7 +7,6 @@ from pathlib import Path
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     text = " ".join(args.text)
     if text == "-" or (not text and not args.file):
         if sys.stdin.isatty():
@@ -37,4 +36,3 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_json(sent)
     elif sent["state"] == "owed":
         print_note("not sent yet: it is kept, and goes out as soon as the network takes it")
-    return int(ExitCode.OK)

@@ -3,10 +3,11 @@
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_table
+from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode
@@ -33,16 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--json", action="store_true", help="print one object")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
-    verb = {
+def run(args: argparse.Namespace, home: Home) -> int | None:
+    verbs: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
         "list": show_list,
         "show": show_one,
         "search": show_hits,
         "export": export,
         "delete": delete,
         "rebuild": rebuild,
-    }[args.verb]
-    return verb(args, home)
+    }
+    return verbs[args.verb](args, home)
 
 
 def call_sessions(home: Home, verb: str, **params: Any) -> Any:
@@ -50,11 +51,11 @@ def call_sessions(home: Home, verb: str, **params: Any) -> Any:
         return client.call(f"sessions.{verb}", params)
 
 
-def show_list(args: argparse.Namespace, home: Home) -> int:
+def show_list(args: argparse.Namespace, home: Home) -> None:
     found = call_sessions(home, "list", platform=args.platform, limit=args.limit)
     if args.json:
         show_json(found)
-        return int(ExitCode.OK)
+        return
     rows = [
         (
             f"{'*' if one['is_current'] else ' '} {one['session_id']}",
@@ -67,40 +68,36 @@ def show_list(args: argparse.Namespace, home: Home) -> int:
         for one in found["sessions"]
     ]
     show_table(("  session", "platform", "person", "turns", "last used", ""), rows, "there are no sessions yet")
-    return int(ExitCode.OK)
 
 
-def show_one(args: argparse.Namespace, home: Home) -> int:
+def show_one(args: argparse.Namespace, home: Home) -> None:
     session = call_sessions(home, "show", session=args.session)
     if args.json:
         show_json(session)
-        return int(ExitCode.OK)
+        return
     print(apply_style(to_one_line(f"{session['session_id']}  {session['title'] or session['session_key']}"), "bold"))
     for entry in session["entries"]:
         print(f"\n{apply_style(entry['role'], 'cyan')}  {escape_text(entry['content'])}".rstrip())
         for call in entry.get("tool_calls", ()):
             print(f"  calls {to_one_line(call['name'])} {to_one_line(str(call['args']))}")
-    return int(ExitCode.OK)
 
 
-def show_hits(args: argparse.Namespace, home: Home) -> int:
+def show_hits(args: argparse.Namespace, home: Home) -> None:
     found = call_sessions(home, "search", query=" ".join(args.query))
     if args.json:
         show_json(found)
-        return int(ExitCode.OK)
+        return
     rows = [(one["session_id"], format_moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
     show_table(("session", "when", "who", ""), rows, "nobody said that")
-    return int(ExitCode.OK)
 
 
-def export(args: argparse.Namespace, home: Home) -> int:
+def export(args: argparse.Namespace, home: Home) -> None:
     text = call_sessions(home, "export", session=args.session, format=args.format)["text"]
     if args.output:
         Path(args.output).write_text(text, "utf-8")
         print_note(f"written to {args.output}")
     else:
         print(escape_text(text) if sys.stdout.isatty() else text)
-    return int(ExitCode.OK)
 
 
 def delete(args: argparse.Namespace, home: Home) -> int:
@@ -115,14 +112,10 @@ def delete(args: argparse.Namespace, home: Home) -> int:
     return int(ExitCode.OK)
 
 
-def rebuild(args: argparse.Namespace, home: Home) -> int:
+def rebuild(args: argparse.Namespace, home: Home) -> None:
     print_note("reading the journal ...")
     found = call_sessions(home, "rebuild")
-    if args.json:
-        show_json(found)
-    else:
-        print(f"{found['records']} records read")
-    return int(ExitCode.OK)
+    show_result(found, f"{found['records']} records read", as_json=args.json)
 
 
 def format_moment(at: float) -> str:

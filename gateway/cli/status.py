@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli import platform
-from gateway.cli.output import show_fields, show_json, show_table
+from gateway.cli.output import format_duration, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
 from gateway.errors import ExitCode, NotRunning
@@ -41,7 +41,7 @@ def show_status(facts: dict[str, Any]) -> None:
     """The one-screen answer to: is it well?"""
     show_fields(
         [
-            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {format_age(facts['since'])}"),
+            ("gateway", f"{facts['state']}, pid {facts['pid']}, for {format_duration(time.time() - facts['since'])}"),
             ("home", facts["home"]),
             ("model", facts["model"]),
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
@@ -80,11 +80,3 @@ def describe_configuration(file: str) -> str:
 
 def describe_hooks(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"
-
-
-def format_age(since: float) -> str:
-    seconds = max(0, int(time.time() - since))
-    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{seconds // unit} {name}"
-    return f"{seconds} s"

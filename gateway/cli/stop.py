@@ -1,26 +1,19 @@
 """`hermes-gateway stop`: end the running gateway as its supervisor would, and wait until it has ended."""
 
 import argparse
-from pathlib import Path
 
 from gateway.cli.output import print_note, show_progress
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """None: how long it may take is a setting, `gateway.shutdown_timeout`."""
 
 
-def run(_args: argparse.Namespace, home: Home) -> int:
-    stop(home.socket)
-    print_note("the gateway has stopped")
-    return int(ExitCode.OK)
-
-
-def stop(socket: Path) -> None:
-    with ControlClient(socket, timeout=None) as client, show_progress("the gateway to end what it has begun"):
+def run(_args: argparse.Namespace, home: Home) -> None:
+    with ControlClient(home.socket, timeout=None) as client, show_progress("the gateway to end what it has begun"):
         client.call("stop")
         for _ in client.messages():  # it hangs up at the end
             pass
+    print_note("the gateway has stopped")

@@ -39,4 +39,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     module = importlib.import_module(f"{__name__}.{VERBS[args.verb][0]}")
-    return int(module.run(args, home))
+    return int(module.run(args, home) or 0)

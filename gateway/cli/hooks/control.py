@@ -4,13 +4,12 @@ import argparse
 from typing import Any
 
 from gateway.cli.hooks.list import call_hooks, select_listed
-from gateway.cli.output import show_json, show_progress
+from gateway.cli.output import show_json, show_progress, show_result
 from gateway.config.home import Home
-from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     with show_progress(f"{args.name or 'all hooks'}: {args.verb}"):
         answer = call_hooks(home, args.verb, name=args.name)
     if args.name:
@@ -20,12 +19,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         for hook in select_listed(answer["hooks"], is_all=False):
             show_state(hook["name"], hook, as_json=False)
-    return int(ExitCode.OK)
 
 
 def show_state(name: str, hook: dict[str, Any], *, as_json: bool) -> None:
     """What has become of it."""
-    if as_json:
-        show_json({"hook": hook})
-    else:
-        print(to_one_line(f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"))
+    text = f"{name}: {hook['state']}{': ' + hook['reason'] if hook['reason'] else ''}"
+    show_result({"hook": hook}, to_one_line(text), as_json=as_json)

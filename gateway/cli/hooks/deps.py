@@ -15,12 +15,12 @@ from gateway.cli.hooks.control import show_state
 from gateway.cli.hooks.list import call_hooks
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.errors import HookError, NotRunning
 from gateway.hooks.folders.manifest import read_manifest
 from gateway.hooks.folders.readiness import list_missing_packages
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     try:
         folder, is_running = Path(call_hooks(home, "info", name=args.name)["path"]), True
     except NotRunning:
@@ -38,7 +38,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
         show_state(args.name, call_hooks(home, "reload", name=args.name), as_json=args.json)
     elif args.json:
         show_json({"hook": None})
-    return int(ExitCode.OK)
 
 
 def install(wanted: list[str], place: Path) -> None:

@@ -4,26 +4,17 @@ import argparse
 import time
 from typing import Any
 
-from gateway.cli.hooks.list import add_check_hint, call_hooks, format_ago, format_milliseconds, show_findings
-from gateway.cli.output import show_fields, show_json, show_table
+from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_findings
+from gateway.cli.output import format_ago, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.cron import parse_timetable
-from gateway.errors import ExitCode, NotRunning
 from gateway.logs.text import to_one_line
 
 SHOWN_BELOW = ("traces", "last_error", "findings", "kept", "hangs")  # shown below the rest
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
-    try:
-        show_info(args, home)
-    except NotRunning as error:
-        raise add_check_hint(error) from None
-    return int(ExitCode.OK)
-
-
-def show_info(args: argparse.Namespace, home: Home) -> None:
-    hook = call_hooks(home, "info", name=args.name)
+def run(args: argparse.Namespace, home: Home) -> None:
+    hook = read_hooks(home, "info", name=args.name)
     if args.json:
         show_json({"hook": hook})
         return

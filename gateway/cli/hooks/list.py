@@ -1,29 +1,29 @@
 """What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
-import time
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.cli.output import apply_style, format_ago, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import ControlClient
-from gateway.errors import ExitCode, NotRunning
+from gateway.errors import NotRunning
 
 GOOD_STATES = {"loaded", "registered"}
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
+    (show_list if args.verb == "list" else show_stats)(args, home)
+
+
+def read_hooks(home: Home, verb: str, **params: Any) -> Any:
+    """As `call_hooks`, for what is only shown: without a gateway, the error says what shows something without it."""
     try:
-        (show_list if args.verb == "list" else show_stats)(args, home)
+        return call_hooks(home, verb, **params)
     except NotRunning as error:
-        raise add_check_hint(error) from None
-    return int(ExitCode.OK)
-
-
-def add_check_hint(error: NotRunning) -> NotRunning:
-    return NotRunning(f"{error}\nwhat is wrong with hooks is told without it: hermes-gateway hooks check")
+        hint = "what is wrong with hooks is told without it: hermes-gateway hooks check"
+        raise NotRunning(f"{error}\n{hint}") from None
 
 
 def call_hooks(home: Home, verb: str, **params: Any) -> Any:
@@ -37,7 +37,7 @@ def call_hooks(home: Home, verb: str, **params: Any) -> Any:
 
 
 def show_list(args: argparse.Namespace, home: Home) -> None:
-    hooks = call_hooks(home, "list")["hooks"]
+    hooks = read_hooks(home, "list")["hooks"]
     if args.json:
         show_json({"hooks": hooks})
         return
@@ -69,7 +69,7 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
         hook["calls"],
         hook["failures"],
         format_milliseconds(hook["p95"]),
-        format_ago(hook["last_fired"]),
+        format_ago(hook["last_fired"]) if hook["last_fired"] else "",
         hook["reason"],
     )
 
@@ -86,7 +86,7 @@ def is_reason(finding: str, reason: str) -> bool:
 
 
 def show_stats(args: argparse.Namespace, home: Home) -> None:
-    hooks = call_hooks(home, "list")["hooks"]
+    hooks = read_hooks(home, "list")["hooks"]
     if args.json:
         show_json({"hooks": [{key: hook[key] for key in STATS_FIELDS} for hook in hooks]})
         return
@@ -100,13 +100,3 @@ def show_stats(args: argparse.Namespace, home: Home) -> None:
 
 def format_milliseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1000:.1f} ms"
-
-
-def format_ago(at: float) -> str:
-    if not at:
-        return ""
-    seconds = max(0.0, time.time() - at)
-    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:.0f} {name} ago"
-    return f"{seconds:.0f} s ago"

@@ -11,11 +11,11 @@ from gateway.cli.hooks.list import call_hooks
 from gateway.cli.logs import POLL_PAUSE, LogFollower
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.errors import ExitCode, HookError, NotRunning
+from gateway.errors import HookError, NotRunning
 from gateway.logs.text import to_one_line
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     path = home.hook_logs / f"{args.name}.log"
     if path.resolve().parent != home.hook_logs.resolve():
         raise HookError(f"{args.name} is no name of a hook")
@@ -29,14 +29,13 @@ def run(args: argparse.Namespace, home: Home) -> int:
                 lines.extend(line.decode("utf-8", "replace") for line in file.read(follower.begin).splitlines())
         if args.json:
             show_json({"name": args.name, "file": str(path), "lines": list(lines)})
-            return int(ExitCode.OK)
+            return
         if not path.exists():
             print_note(f"{args.name} has printed nothing yet ({path})")
         show_lines(lines)
         while args.follow:
             time.sleep(POLL_PAUSE)
             show_lines(follower.read())
-    return int(ExitCode.OK)
 
 
 def show_lines(lines: Iterable[str]) -> None:

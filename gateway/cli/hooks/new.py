@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.errors import ExitCode, HookError
+from gateway.errors import HookError
 from gateway.events.catalogue import get_event_spec, list_matching_events, make_sample, suggest_event
 from gateway.events.fields import COMMON_FIELDS, EventSpec
 
@@ -86,7 +86,7 @@ def test_it_takes_its_sample(gateway):
 '''
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     if not NAME_PATTERN.match(args.name):
         raise HookError(f"{args.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
     events = args.event or ([] if args.intercept else ["agent:end"])
@@ -107,7 +107,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
     else:
         print(folder)
         print_note(f"write what it does into {next(iter(written))}; try it: hermes-gateway hooks test {args.name}")
-    return int(ExitCode.OK)
 
 
 def check_names(events: Sequence[str], intercepts: Sequence[str]) -> None:

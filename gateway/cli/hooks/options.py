@@ -14,9 +14,7 @@ def is_path(name: str) -> bool:
 def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
     """Give the parser of this verb what the verb takes."""
     match verb:
-        case "list":
-            parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
-        case "stats":
+        case "list" | "stats":
             parser.add_argument("--all", action="store_true", help="also those that come with the gateway and are off")
         case "new":
             _add_new_options(parser)

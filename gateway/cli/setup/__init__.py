@@ -29,7 +29,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
-from gateway.errors import AdapterError, ConfigError, ExitCode, NotRunning
+from gateway.errors import AdapterError, ConfigError, NotRunning
 
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
 
@@ -48,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             one.add_argument("--manifest", action="store_true", help=manifest_help)
 
 
-def run(args: argparse.Namespace, home: Home) -> int:
+def run(args: argparse.Namespace, home: Home) -> None:
     setup, schema = load_setup(args.network), load_settings_schema()
     if setup.manifest and args.manifest:
         print(json.dumps(setup.manifest(CommandTable(BUILT_IN)), indent=2))
-        return int(ExitCode.OK)
+        return
     known = dict(load_configuration(schema, home, get_process_environment()).environ)
     values = collect_answers(setup, args, known)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
@@ -66,7 +66,6 @@ def run(args: argparse.Namespace, home: Home) -> int:
     if settings.home_channel and not args.no_hello and not args.no_check:
         send_hello(check, settings)
     print_next_step(args.network, home, configuration)
-    return int(ExitCode.OK)
 
 
 def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mapping[str, str]) -> dict[str, str]:
