@@ -10,9 +10,9 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import apply_style, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, read_configuration
+from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.reference import build_json_schema, values_of
-from gateway.errors import ConfigError, ExitCode, GatewayError
+from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding
 
@@ -92,10 +92,7 @@ def _format_finding(finding: Finding) -> str:
 
 def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool) -> None:
     """What holds: as the file would say it, or each setting with where it was set."""
-    configuration, findings = read_configuration(load_settings_schema(), home, get_process_environment())
-    if configuration is None:
-        wrong = (str(finding) for finding in findings if finding.severity == "error")
-        raise ConfigError("\n".join(["the configuration is not right", *wrong]))
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     data = _find_part(values_of(configuration.settings), section)
     origins = dict(_list_origins(configuration, data, section))
     if as_json:

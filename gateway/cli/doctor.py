@@ -12,7 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from msgspec.structs import asdict
 
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
@@ -39,13 +41,8 @@ MAX_ANSWER_BYTES = 4_000_000
 VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim"}
 
 
-class EndpointFault(NamedTuple):
-    what: str
-    remedy: str
-
-
-def probe_model(model: ModelSettings) -> EndpointFault | None:
-    """What is wrong with the way to this model, as far as the list of models tells."""
+def probe_model(model: ModelSettings) -> tuple[str, str] | None:
+    """What is wrong with the way to this model, as far as the list of models tells, and what helps."""
     address = (model.base_url or PROVIDERS[model.provider].base_url).rstrip("/")
     try:
         with urllib.request.urlopen(_build_request(model, address), timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
@@ -54,10 +51,10 @@ def probe_model(model: ModelSettings) -> EndpointFault | None:
         return _fault_from_status(error.code, address)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        return EndpointFault(f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
+        return (f"{address} cannot be reached: {reason}", "see that it runs, and that base_url is right")
     if found and model.name not in found:
         there = ", ".join(sorted(found)[:MAX_NAMES_SHOWN]) + (", ..." if len(found) > MAX_NAMES_SHOWN else "")
-        return EndpointFault(f"{address} has no model {model.name!r}", f"there is: {there}")
+        return (f"{address} has no model {model.name!r}", f"there is: {there}")
     return None
 
 
@@ -70,15 +67,15 @@ def _build_request(model: ModelSettings, address: str) -> urllib.request.Request
     return urllib.request.Request(f"{address}/models", headers=headers)  # noqa: S310 - the settings say http(s)
 
 
-def _fault_from_status(code: int, address: str) -> EndpointFault | None:
+def _fault_from_status(code: int, address: str) -> tuple[str, str] | None:
     """An endpoint without such a list is no fault: it answered."""
     if code in (401, 403):
-        return EndpointFault(
+        return (
             f"{address} refuses the key (HTTP {code})",
             "put the right one into .env; which is used: hermes-gateway config show --origin",
         )
     if code >= 500:
-        return EndpointFault(f"{address} is ill (HTTP {code})", "try again later")
+        return (f"{address} is ill (HTTP {code})", "try again later")
     return None
 
 
@@ -203,7 +200,7 @@ def _check_model(place: SourceLocation, name: str, model: ModelSettings, home: H
         if model.provider != "demo":
             fault = probe_model(model)
             if fault:
-                yield Finding(place, f"{name}: {fault.what}", fault.remedy)
+                yield Finding(place, f"{name}: {fault[0]}", fault[1])
         elif model.script:
             read_script(home.path(model.script))
     except GatewayError as error:
@@ -213,9 +210,7 @@ def _check_model(place: SourceLocation, name: str, model: ModelSettings, home: H
 def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
     """Networks that are wanted and cannot be served, and those that are served and not well."""
     if found.configuration is not None:
-        networks = found.configuration.settings.platforms
-        for name in networks.__struct_fields__:
-            network = getattr(networks, name)
+        for name, network in asdict(found.configuration.settings.platforms).items():
             reason = why_not_served(network)
             if network.enabled and reason:
                 place = found.configuration.origins.get(f"platforms.{name}.enabled") or SourceLocation(

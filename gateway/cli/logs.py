@@ -82,10 +82,6 @@ class LineFilter(NamedTuple):
             and self.session in (None, line.context.get("session"))
         )
 
-    def is_past(self, line: LogLine | None) -> bool:
-        """Whether all that was written before this line is too old."""
-        return line is not None and line.time < self.since
-
 
 def show_line(raw: str, *, as_json: bool) -> None:
     line = from_json(raw)
@@ -105,7 +101,7 @@ def read_last_lines(path: Path, wanted: LineFilter, most: int, end: int | None =
             line = from_json(raw)
             if wanted.takes(line):
                 kept.appendleft(raw)
-            if len(kept) >= most or wanted.is_past(line):
+            if len(kept) >= most or (line is not None and line.time < wanted.since):  # all before it is too old as well
                 break
     return list(kept)
 

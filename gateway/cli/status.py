@@ -39,17 +39,18 @@ def show_not_running(home: Home, *, as_json: bool) -> int:
 
 def show_status(facts: dict[str, Any]) -> None:
     """The one-screen answer to: is it well?"""
+    file = facts["configuration"]
     show_fields(
         [
             ("gateway", f"{facts['state']}, pid {facts['pid']}, for {format_duration(time.time() - facts['since'])}"),
             ("home", facts["home"]),
             ("model", facts["model"]),
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
-            ("hooks", describe_hooks(facts["hooks"])),
+            ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
             ("intake", describe_intake(facts)),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
-            ("configuration", describe_configuration(facts["configuration"])),
+            ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
     )
     print()
@@ -72,11 +73,3 @@ def describe_intake(facts: dict[str, Any]) -> str:
     replies = sum(facts["backlog"]["replies"].values())
     owed = f"{facts['backlog']['sessions']} sessions and {replies} chats have something before them"
     return f"{facts['intake']}; {owed}" if facts["backlog"]["sessions"] or replies else facts["intake"]
-
-
-def describe_configuration(file: str) -> str:
-    return file if Path(file).exists() else f"as it comes; settings would stand in {file}"
-
-
-def describe_hooks(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "none"

@@ -96,17 +96,13 @@ def _read_env_text(path: Path, findings: list[Finding]) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(ENV_FILE_LIMIT + 1)
-        if len(data) > ENV_FILE_LIMIT:
-            findings.append(
-                Finding(SourceLocation(str(path)), "too large for a file of secrets", "keep secrets alone in it")
-            )
-            return ""
-        return data.decode("utf-8-sig")
+        if len(data) <= ENV_FILE_LIMIT:
+            return data.decode("utf-8-sig")
+        what, remedy = "too large for a file of secrets", "keep secrets alone in it"
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        findings.append(
-            Finding(SourceLocation(str(path)), f"cannot be read: {reason}", "make it a text file that you can read")
-        )
-        return ""
+        what, remedy = f"cannot be read: {reason}", "make it a text file that you can read"
+    findings.append(Finding(SourceLocation(str(path)), what, remedy))
+    return ""

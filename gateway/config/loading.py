@@ -78,7 +78,7 @@ def read_configuration(
     findings += outside.findings
     file = _read_file(home)
     findings += file.findings
-    if has_errors(file.findings) and not _has_content(file.root):
+    if has_errors(file.findings) and isinstance(file.root, YamlMapping) and not file.root.pairs:
         return None, findings
     settings, tree = _bind_settings(
         schema, merge_sources(schema, file.root, outside, chosen, findings), outside, findings
@@ -105,10 +105,6 @@ def _read_file(home: Home) -> YamlDocument:
     except OSError:
         pass  # reading it says why it cannot be read
     return read_yaml(home.config, FILE_LIMIT)
-
-
-def _has_content(root: YamlNode) -> bool:
-    return not isinstance(root, YamlMapping) or bool(root.pairs)
 
 
 def _bind_settings(

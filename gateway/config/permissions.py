@@ -12,10 +12,10 @@ from gateway.yaml_source import Finding, Severity, SourceLocation
 
 def check_home(home: Home) -> Iterator[Finding]:
     """What is wrong with the places of this home, as far as they exist; nothing is made or changed."""
-    yield from _check_directory(home.root, follow=True)
-    yield from _check_directory(home.own_folder, follow=False)
-    yield from _check_file(home.config, follow=False)
-    yield from _check_file(home.env, follow=True)
+    yield from _check_path(home.root, "a directory", follow=True)
+    yield from _check_path(home.own_folder, "a directory", follow=False)
+    yield from _check_path(home.config, "the file itself", follow=False)
+    yield from _check_path(home.env, "the file itself", follow=True)
     found = _stat(home.env, follow=True)
     if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
         place, what = SourceLocation(str(home.env)), "others can read your secrets"
@@ -52,24 +52,15 @@ def _make_directory(directory: Path) -> None:
         raise ConfigError(f"the home cannot be written: {directory}: {error.strerror}\n{remedy}") from None
 
 
-def _check_directory(path: Path, *, follow: bool) -> Iterator[Finding]:
+def _check_path(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
+    """`wanted` is what should be there, in words."""
     found = _stat(path, follow=follow)
-    if found and not stat.S_ISDIR(found.st_mode):
+    if found is None:
+        return
+    if stat.S_ISLNK(found.st_mode) or (wanted == "a directory" and not stat.S_ISDIR(found.st_mode)):
         what = "a link, which could lead anywhere" if stat.S_ISLNK(found.st_mode) else "not a directory"
-        yield _make_finding(path, what, "put a directory in its place")
-    elif found:
-        yield from _check_owner_and_mode(path, found)
-
-
-def _check_file(path: Path, *, follow: bool) -> Iterator[Finding]:
-    found = _stat(path, follow=follow)
-    if found and stat.S_ISLNK(found.st_mode):
-        yield _make_finding(path, "a link, which could lead anywhere", "put the file itself in its place")
-    elif found:
-        yield from _check_owner_and_mode(path, found)
-
-
-def _check_owner_and_mode(path: Path, found: os.stat_result) -> Iterator[Finding]:
+        yield _make_finding(path, what, f"put {wanted} in its place")
+        return
     if found.st_uid not in (os.geteuid(), 0):
         remedy = f"run the gateway as that user, or: chown {os.geteuid()} {path}"
         yield _make_finding(path, f"belongs to another user (uid {found.st_uid})", remedy)

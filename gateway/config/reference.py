@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import NODEFAULT, Struct, inspect
 
 from gateway.config.fields import Secret
-from gateway.config.schema import SettingsSchema
+from gateway.config.schema import SettingsSchema, unwrap_type
 from gateway.config.settings import HookOverrides, HooksSettings, ModelSettings, PlatformIds
 from gateway.yaml_source.scalars import format_value
 from gateway.yaml_source.units import DURATION_PATTERN, SIZE_PATTERN, format_duration, format_size
@@ -102,15 +102,6 @@ def _unwrap_metadata(kind: inspect.Type) -> inspect.Type:
     return kind
 
 
-def _unwrap_optional(kind: inspect.Type) -> inspect.Type:
-    """What is left of `X | None`; the file says None by saying nothing."""
-    bare = _unwrap_metadata(kind)
-    if isinstance(bare, inspect.UnionType) and bare.includes_none:
-        kept = [one for one in bare.types if not isinstance(one, inspect.NoneType)]
-        return kept[0] if len(kept) == 1 else inspect.UnionType(tuple(kept))
-    return kind
-
-
 def _unit_of(kind: inspect.Type) -> str | None:
     return (kind.extra or {}).get("unit") if isinstance(kind, inspect.Metadata) else None
 
@@ -141,7 +132,7 @@ def _describe_type(kind: inspect.Type) -> str:
     """In words."""
     if unit := _unit_of(kind):
         return unit
-    match _unwrap_metadata(_unwrap_optional(kind)):
+    match unwrap_type(kind):  # the file says None by saying nothing
         case inspect.LiteralType(values=choices):
             return " | ".join(f"`{choice}`" for choice in sorted(choices, key=str))
         case inspect.BoolType():

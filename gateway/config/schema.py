@@ -126,12 +126,10 @@ def _extend(struct: type[S], fields: Mapping[str, tuple[Any, Any]]) -> type[S]:
 
 def _list_variables(struct: inspect.StructType, path: KeyPath) -> Iterator[SettingVariable]:
     for field in struct.fields:
-        here, kind = (*path, field.encode_name), _unwrap_type(field.type)
+        here, kind = (*path, field.encode_name), unwrap_type(field.type)
         if isinstance(kind, inspect.StructType):
             yield from _list_variables(kind, here)
-        elif isinstance(kind, inspect.VarTupleType) and not isinstance(
-            _unwrap_type(kind.item_type), inspect.StructType
-        ):
+        elif isinstance(kind, inspect.VarTupleType) and not isinstance(unwrap_type(kind.item_type), inspect.StructType):
             yield SettingVariable(_variable_of(here), here, "list")
         elif not isinstance(kind, inspect.VarTupleType | inspect.DictType):
             yield SettingVariable(_variable_of(here), here, "flag" if isinstance(kind, inspect.BoolType) else "text")
@@ -142,7 +140,7 @@ def _variable_of(path: KeyPath) -> str:
     return PREFIX + "_".join(path[1:] if path[0] == "gateway" else path).upper()
 
 
-def _unwrap_type(kind: inspect.Type) -> inspect.Type:
+def unwrap_type(kind: inspect.Type) -> inspect.Type:
     """The type without its description, and without the possibility of None."""
     while isinstance(kind, inspect.Metadata | inspect.UnionType):
         if isinstance(kind, inspect.Metadata):

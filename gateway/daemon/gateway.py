@@ -95,7 +95,13 @@ class Gateway:
 
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
-        self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
+        self.retention = Retention(
+            engine,
+            self.sessions,
+            self.search,
+            lambda: RetentionLimits(self.settings.journal.retention, self.settings.journal.max_size),
+            home.files,
+        )
         self.access = AccessControl(access_rules_from(settings.access, settings.platforms), pairings=Pairings(engine))
         self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.folder_hooks = FolderHooks(
@@ -170,10 +176,6 @@ class Gateway:
         await self.lanes.drain(limit * LANES_DRAIN_SHARE)
         await self.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
 
-    def _limits(self) -> RetentionLimits:
-        journal = self.settings.journal
-        return RetentionLimits(journal.retention, journal.max_size)
-
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
         describe_hooks = partial(hooks.describe_hooks, self.folder_hooks)
@@ -192,7 +194,9 @@ class Gateway:
             reports=GatewayReports(
                 status=lambda: f"hermes-gateway is {self.state}; model {self.agents.model_description}",
                 hooks=partial(hooks.describe_hooks, self.folder_hooks),
-                platforms=lambda: describe_parts(self.parts),
+                platforms=lambda: "\n".join(
+                    f"{one.name}: {one.facts.state} {one.facts.detail}".rstrip() for one in self.parts
+                ),
                 models=lambda: self.agents.models,
                 restart=partial(request_restart, self.shutdown),
                 steer=partial(steer_from_chat, self),
@@ -276,10 +280,6 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("control", serve_from(control.serve))
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
     yield Part("schedule", serve_from(scheduler.run))
-
-
-def describe_parts(parts: Sequence[Part]) -> str:
-    return "\n".join(f"{part.facts.name}: {part.facts.state} {part.facts.detail}".rstrip() for part in parts)
 
 
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:

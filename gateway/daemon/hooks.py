@@ -146,18 +146,14 @@ async def _list_letters(hooks: FolderHooks, params: dict[str, Any]) -> Any:
     return {"letters": msgspec.to_builtins(await hooks.dead_letters.list(params.get("name", "")))}
 
 
-async def _retry(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    numbers = await _find_numbers(hooks, params)
-    for number in numbers:
-        await hooks.dead_letters.retry(number)
-    return {"count": len(numbers)}
+def _make_letters_verb(act: Callable[[FolderHooks, int], Awaitable[Any]]) -> HookVerb:
+    async def settled(hooks: FolderHooks, params: dict[str, Any]) -> Any:
+        numbers = await _find_numbers(hooks, params)
+        for number in numbers:
+            await act(hooks, number)
+        return {"count": len(numbers)}
 
-
-async def _prune(hooks: FolderHooks, params: dict[str, Any]) -> Any:
-    numbers = await _find_numbers(hooks, params)
-    for number in numbers:
-        await hooks.dead_letters.prune(number)
-    return {"count": len(numbers)}
+    return settled
 
 
 async def _find_numbers(hooks: FolderHooks, params: dict[str, Any]) -> list[int]:
@@ -213,6 +209,6 @@ HOOK_VERBS: Mapping[str, HookVerb] = {
     "test": _test,
     "fire": _fire,
     "dead_letters": _list_letters,
-    "dead_retry": _retry,
-    "dead_prune": _prune,
+    "dead_retry": _make_letters_verb(lambda hooks, number: hooks.dead_letters.retry(number)),
+    "dead_prune": _make_letters_verb(lambda hooks, number: hooks.dead_letters.prune(number)),
 }

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gateway.access import AccessRules
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.agent.mcp import McpSpec
 from gateway.config.home import Home
-from gateway.config.platform_settings import PlatformSettings
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
     AccessSettings,
@@ -35,7 +33,7 @@ def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) ->
         users=ids_by_platform(access.users),
         group_users=ids_by_platform(access.group_users),
         chats=ids_by_platform(access.chats),
-        roles={name: frozenset(found) for name, found in list_allowed_roles(platforms)},
+        roles={name: frozenset(getattr(one, "allowed_roles", ())) for name, one in asdict(platforms).items()},
         everybody=frozenset(access.everybody),
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
@@ -43,15 +41,8 @@ def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) ->
     )
 
 
-def list_allowed_roles(platforms: AllPlatformSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Of the networks that know roles."""
-    for name in platforms.__struct_fields__:
-        if found := getattr(getattr(platforms, name), "allowed_roles", ()):
-            yield name, found
-
-
 def ids_by_platform(ids: PlatformIds) -> Mapping[str, frozenset[str]]:
-    named = msgspec.structs.asdict(ids)
+    named = asdict(ids)
     everywhere = named.pop("all")
     return {network: frozenset((*found, *everywhere)) for network, found in named.items()}
 
@@ -92,11 +83,14 @@ def add_agent_hooks(settings: Settings) -> HooksSettings:
 
 def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
     """Without any secret."""
-    platforms, model, sessions = settings.platforms, settings.model, settings.sessions
+    model, sessions = settings.model, settings.sessions
     offer = PROVIDERS.get(model.provider)
     return GatewayFacts(
         home=str(home.root),
-        networks=tuple(_build_platform_info(name, getattr(platforms, name)) for name in platforms.__struct_fields__),
+        networks=tuple(
+            PlatformInfo(name, not why_not_served(one), one.home_channel, one.home_channel_name)
+            for name, one in asdict(settings.platforms).items()
+        ),
         model=model.name or model.provider,
         provider=model.provider,
         base_url=model.base_url or (offer.base_url if offer else ""),
@@ -104,7 +98,3 @@ def build_setup_info(home: Home, settings: Settings) -> GatewayFacts:
         idle_minutes=round(sessions.idle / 60),
         daily_at=sessions.daily_at,
     )
-
-
-def _build_platform_info(name: str, network: PlatformSettings) -> PlatformInfo:
-    return PlatformInfo(name, not why_not_served(network), network.home_channel, network.home_channel_name)

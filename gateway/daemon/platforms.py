@@ -6,6 +6,7 @@ A network's library is imported when it is needed, in a thread, so that the rest
 from collections.abc import Sequence
 
 from anyio import to_thread
+from msgspec.structs import asdict
 
 from gateway.adapters.shared.adapter import Adapter, AdapterContext, Presence
 from gateway.adapters.shared.folder import load_part
@@ -48,7 +49,7 @@ def build_platforms(platforms: AllPlatformSettings, context: AdapterContext) -> 
 
 def list_enabled(platforms: AllPlatformSettings) -> list[str]:
     """The names of the networks that are switched on."""
-    return [name for name in platforms.__struct_fields__ if not why_not_served(getattr(platforms, name))]
+    return [name for name, network in asdict(platforms).items() if not why_not_served(network)]
 
 
 def why_not_served(network: PlatformSettings) -> str:

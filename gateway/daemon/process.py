@@ -50,7 +50,8 @@ class ConfigurationReloader:
             self._gateway.trouble = f"the configuration was not reloaded: {error}"
         else:
             await self._gateway.apply_configuration(configuration)
-            self._gateway.trouble = describe_restart_needed(list_restart_needed(self._built, configuration.settings))
+            names = ", ".join(list_restart_needed(self._built, configuration.settings))
+            self._gateway.trouble = f"changed, but only from the next start on: {names}" if names else ""
             log.info("the configuration was reloaded%s", f"; {self._gateway.trouble}" * bool(self._gateway.trouble))
         self._notifier.ready(format_status_line(self._gateway))
 
@@ -72,10 +73,6 @@ def list_differences(before: Any, after: Any, within: str = "") -> Iterator[str]
         return
     for field in before.__struct_fields__:
         yield from list_differences(getattr(before, field), getattr(after, field), f"{within}.{field}".lstrip("."))
-
-
-def describe_restart_needed(names: list[str]) -> str:
-    return f"changed, but only from the next start on: {', '.join(names)}" if names else ""
 
 
 POLL_PAUSE = 0.1

@@ -59,9 +59,8 @@ async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
 
 def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
     """The networks that are not served, and why."""
-    platforms = gateway.settings.platforms
-    reasons = {name: why_not_served(getattr(platforms, name)) for name in platforms.__struct_fields__}
-    return {name: reason for name, reason in reasons.items() if reason}
+    platforms = msgspec.structs.asdict(gateway.settings.platforms)
+    return {name: reason for name, network in platforms.items() if (reason := why_not_served(network))}
 
 
 def list_gateway_problems(gateway: Gateway) -> list[str]:

@@ -104,14 +104,14 @@ class DispatcherContext:
         served = {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
         if platform not in served and to != HOME:
             why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
-            raise AdapterError(
-                f"{platform[:60]!r} is not served here{why}; served: {', '.join(sorted(served - {INTERNAL}))}"
-            )
+            others = ", ".join(sorted(served - {INTERNAL})) or "none"
+            remedy = "set one up with: hermes-gateway setup --help"
+            raise AdapterError(f"{platform[:60]!r} is not served here{why}; served: {others}\n{remedy}")
         if chat:
             return Address(platform, chat, thread_id=thread)
         found = facts.home_of("" if to == HOME else platform)
         if found is None:
-            which = "no platform that is served" if to == HOME else platform
-            remedy = "write platform:chat, or set platforms.<platform>.home_channel in config.yaml"
-            raise AdapterError(f"{which} has no home channel; {remedy}")
+            what = "no platform that is served has a home channel" if to == HOME else f"{to} has no home channel"
+            name = "PLATFORM" if to == HOME else to
+            raise AdapterError(f"{what}\nwrite {name}:CHAT, or set {name.upper()}_HOME_CHANNEL in .env")
         return Address(found.name, found.home_channel)

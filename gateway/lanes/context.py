@@ -1,6 +1,6 @@
 """What all lanes of a node share: their settings, and the parts that they work with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,12 +14,11 @@ from gateway.sessions import ResetPolicy, Session, SessionRepository
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
+BUSY = "I am busy just now: yours is number {} in line."
+
 COMMAND_SIGNS = ("/", "!")
 
-JoinsMessage: TypeAlias = Callable[[Message, Message], bool]
 InterruptsTurn: TypeAlias = Callable[[Session, Message], bool]
-DescribeBusy: TypeAlias = Callable[[int], str]
-OnBuried: TypeAlias = Callable[[str, str, Sequence[Message], str], None]  # session key, turn id, messages, reason
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
@@ -42,22 +41,14 @@ def interrupt_on_text(_session: Session, message: Message) -> bool:
     return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
 
 
-def describe_busy(position: int) -> str:
-    return f"I am busy just now: yours is number {position} in line."
-
-
-def ignore_buried(_key: str, _turn_id: str, _messages: Sequence[Message], _reason: str) -> None:
-    """For lanes whose messages that are given up are of interest to nobody."""
-
-
 @dataclass(frozen=True, slots=True)
 class LaneSettings:
     """Limits, times in seconds, and manners of lanes.
 
-    One turn answers at most `folded` waiting messages together: those of which each `joins` the one before. A message
-    that `interrupts` ends the running turn; both are in the transcript afterwards. `buried` is told of messages that
-    were given up. Who waits longer than `patience` for a slot is told once, by `describe_busy`, how many are before
-    them. While `backlog` sessions have something to do, no further message is taken: the networks keep it.
+    One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
+    `interrupts` ends the running turn; both are in the transcript afterwards. Who waits longer than `patience` for a
+    slot is told once how many are before them. While `backlog` sessions have something to do, no further message is
+    taken: the networks keep it.
     """
 
     turns: int
@@ -73,10 +64,7 @@ class LaneSettings:
     lease: float = 10.0
     ack_wait: float = 30.0
     apology: str = APOLOGY
-    joins: JoinsMessage = is_same_person_continuing
     interrupts: InterruptsTurn = never_interrupt
-    buried: OnBuried = ignore_buried
-    busy: DescribeBusy = describe_busy
 
 
 @dataclass(frozen=True, slots=True)

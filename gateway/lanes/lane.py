@@ -25,7 +25,6 @@ import logging
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -35,7 +34,7 @@ from gateway.backoff import Attempts, Backoff
 from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
-from gateway.lanes.context import LaneContext, lease_key_of
+from gateway.lanes.context import BUSY, LaneContext, is_same_person_continuing, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
 from gateway.lanes.turn_claim import TurnClaim, TurnJob
 from gateway.logs.lines import bind_context
@@ -48,15 +47,8 @@ LONGEST_WAIT = 600.0
 PAGE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class LaneWait:
-    """Nothing can be done for so many seconds, unless the bell rings."""
-
-    seconds: float
-
-
-async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | LaneWait | None]:
-    """The session, and what its lane is to do; None: nothing is left.
+async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJob | float | None]:
+    """The session, and what its lane is to do: a job, or to wait for so many seconds; None: nothing is left.
 
     Raises:
         Conflict: the chain went on in this moment; look again.
@@ -66,10 +58,10 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
     if turn is None:
         return session, await _find_waiting(context, session)
     if turn.by and turn.by != context.node and await context.engine.holder(lease_key_of(turn.by)):
-        return session, LaneWait(context.settings.lease / 2)
+        return session, context.settings.lease / 2
     if turn.is_waiting:
         if (left := turn.until - context.clock()) > 0:
-            return session, LaneWait(min(left, LONGEST_WAIT))
+            return session, min(left, LONGEST_WAIT)
         expired = [records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=None) for name in turn.questions]
         session = await context.sessions.append(session, *expired)
         assert session.turn
@@ -90,7 +82,7 @@ async def _find_waiting(context: LaneContext, session: Session) -> TurnJob | Non
     if not found:
         return None
     last = 1
-    while last < len(found) and context.settings.joins(found[last - 1][1], found[last][1]):
+    while last < len(found) and is_same_person_continuing(found[last - 1][1], found[last][1]):
         last += 1
     return _make_job(uuid.uuid4().hex, 1, found[:last])
 
@@ -170,8 +162,8 @@ class Lane:
         match todo:  # what rings between `listen` and here is not lost: `has_news` and `wait` see it
             case None:
                 self.is_over = not self.wakeup.has_news
-            case LaneWait(seconds):
-                await self.wakeup.wait(seconds)
+            case float():
+                await self.wakeup.wait(todo)
             case TurnJob():
                 async with self._wait_for_slot(todo) as waited:
                     if waited:
@@ -202,7 +194,7 @@ class Lane:
         last = job.messages[-1]
         if last.kind == "internal":
             return
-        reply = Reply(f"busy:{job.seqs[0]}", last.address, self._context.settings.busy(position), silent=True)
+        reply = Reply(f"busy:{job.seqs[0]}", last.address, BUSY.format(position), silent=True)
         try:
             await self._context.engine.append(records.make_reply_put(reply, self.key, "", self._context.clock()))
         except EngineError as error:
@@ -278,7 +270,6 @@ class Lane:
         dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
         extra = [records.make_reply_put(apology, self.key, job.turn_id, now), *dead]
         await self._context.sessions.append(session, done, extra=extra)
-        self._context.settings.buried(self.key, job.turn_id, job.messages, reason)
 
     def _stop_if_overtaken(self) -> None:
         if self.claim and self._interrupting > self.claim.job.on:
@@ -300,7 +291,8 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         asked=session.turn.asked,
         begins_session=begins,
         scope=claim.soft,
-        writer=claim,
+        record=claim.record,
+        say=claim.say,
     )
 
 

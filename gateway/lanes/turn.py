@@ -37,12 +37,14 @@ class LaneResult:
     events: tuple[records.EmittedEvent, ...] = ()
 
 
-class TurnWriter(Protocol):
-    """What a running turn may write; raises Conflict once the turn belongs to somebody else."""
+class RecordStep(Protocol):
+    """Writes a finished step of a turn, and in the same append what is to be said with it.
 
-    async def record(self, step: records.Step, *replies: Reply) -> None: ...
+    Raises:
+        Conflict: the turn is no longer ours; do nothing more. The turn is cancelled besides.
+    """
 
-    async def say(self, reply: Reply) -> None: ...
+    async def __call__(self, step: records.Step, *replies: Reply) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
     prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first
-    run. `begins_session`: it is the first one of its session.
+    run. `turnover` is there when a session begins with this turn. `say` says something in the middle of the turn: once,
+    however often the turn runs (by the reply's id).
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
@@ -68,19 +71,8 @@ class LaneTurn:
     asked: Mapping[str, str]
     begins_session: bool
     scope: anyio.CancelScope
-    writer: TurnWriter
-
-    async def record(self, step: records.Step, *replies: Reply) -> None:
-        """Write a finished step, and in the same append what is to be said with it.
-
-        Raises:
-            Conflict: the turn is no longer ours; do nothing more. The turn is cancelled besides.
-        """
-        await self.writer.record(step, *replies)
-
-    async def say(self, reply: Reply) -> None:
-        """Say something in the middle of the turn: once, however often the turn runs (by the reply's id)."""
-        await self.writer.say(reply)
+    record: RecordStep
+    say: Callable[[Reply], Awaitable[None]]
 
 
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]

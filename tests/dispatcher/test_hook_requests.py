@@ -119,16 +119,25 @@ async def test_work_that_a_dead_gateway_waited_for_is_not_taken_up_again() -> No
 
 
 async def test_home_is_the_home_channel_of_the_first_network_that_is_served() -> None:
-    networks = (PlatformInfo("off", False, "1"), PlatformInfo("none", True), PlatformInfo("net", True, "room", "Home"))
+    networks: tuple[PlatformInfo, ...] = (
+        PlatformInfo("off", False, "1"),
+        PlatformInfo("none", True),
+        PlatformInfo("net", True, "room", "Home"),
+    )
     async with chat(about=lambda: GatewayFacts(networks=networks)) as room:
         grant = await grants(room)
         for to in ("home", "net"):
             await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")
         await room.hear(2)
         assert [(reply.text, reply.address) for reply in room.net.sent] == [("to home", ROOM), ("to net", ROOM)]
-        with pytest.raises(HookError, match="none has no home channel; write platform:chat, or set platforms"):
+        with pytest.raises(HookError, match=r"no home channel\nwrite none:CHAT, or set NONE_HOME_CHANNEL in \.env"):
             await grant("daily", "send", {"to": "none", "text": "?"}, "")
-        with pytest.raises(HookError, match=r"send: 'off' is not served here; served: net, none"):
+        with pytest.raises(
+            HookError, match="'off' is not served here; served: net, none\nset one up with: hermes-gateway setup"
+        ):
             await grant("daily", "send", {"to": "off:room", "text": "?"}, "")
+        networks = networks[:2]
+        with pytest.raises(HookError, match="has a home channel\nwrite PLATFORM:CHAT, or set PLATFORM_HOME"):
+            await grant("daily", "send", {"to": "home", "text": "?"}, "")
         facts = await grant("daily", "facts", {}, "")
-        assert [one["name"] for one in facts["networks"]] == ["off", "none", "net"]
+        assert [one["name"] for one in facts["networks"]] == ["off", "none"]

@@ -112,8 +112,8 @@ async def test_sessions_run_beside_each_other_up_to_the_limit(engine: Engine) ->
     work.acts["wait"] = work.hold
     async with served(engine, work, replace(QUICK, turns=3)) as desk:
         seqs = {chat: await desk.say("wait", chat, user=f"u{chat}") for chat in "123456"}
-        await until(lambda: desk.lanes.waiting == 3)
-        assert (desk.lanes.running, work.now) == (3, 3)
+        await until(lambda: (desk.lanes.waiting, work.now) == (3, 3))
+        assert desk.lanes.running == 3
         work.gate.set()
         for chat, seq in seqs.items():
             await desk.answered(seq, chat)

@@ -50,12 +50,8 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
 
 
 def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, Any]]:
-    return [hook for hook in hooks if is_all or not is_idle_built_in(hook)]
-
-
-def is_idle_built_in(hook: dict[str, Any]) -> bool:
-    """Comes with the gateway, and nobody has switched it on."""
-    return bool(hook["origin"] == "built-in" and hook["state"] == "disabled")
+    """All, or those without the ones that come with the gateway and that nobody has switched on."""
+    return [hook for hook in hooks if is_all or (hook["origin"], hook["state"]) != ("built-in", "disabled")]
 
 
 def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
@@ -76,13 +72,14 @@ def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
 
 def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
     """Each once: what is wrong with the place of many stands with all of them, what stops one is its reason."""
-    findings = (finding for hook in hooks for finding in hook["findings"] if not is_reason(finding, hook["reason"]))
+    findings = (
+        finding
+        for hook in hooks
+        for finding in hook["findings"]
+        if finding.replace(": error: ", ": ", 1) not in hook["reason"]
+    )
     for finding in dict.fromkeys(findings):
         print(apply_style(f"! {finding}", "yellow"))
-
-
-def is_reason(finding: str, reason: str) -> bool:
-    return finding.replace(": error: ", ": ", 1) in reason
 
 
 def show_stats(args: argparse.Namespace, home: Home) -> None:

@@ -29,24 +29,18 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
             )
         case "test":
             parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or where that lies")
-            _add_one_hook_options(verb, parser)
+            parser.add_argument("--event", metavar="NAME", default="", help="only this event")
+            _add_payload_option(parser)
         case _:
             parser.add_argument("name", help=FOLDER_HELP)
-            _add_one_hook_options(verb, parser)
-    _add_json_option(parser)
-
-
-def _add_one_hook_options(verb: str, parser: argparse.ArgumentParser) -> None:
     match verb:
         case "logs":
             parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
             parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
-        case "test":
-            parser.add_argument("--event", metavar="NAME", default="", help="only this event")
-            _add_payload_option(parser)
         case "fire":
             parser.add_argument("event", help="the event, for instance agent:end")
             _add_payload_option(parser)
+    _add_json_option(parser)
 
 
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
