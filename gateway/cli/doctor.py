@@ -287,7 +287,9 @@ def run(args: argparse.Namespace, home: Home) -> int:
     target = read_target(home, get_process_environment())
     found = {name: list(check(target)) for name, check in CHECKS.items()}
     if args.json:
-        shown = {name: [finding_to_json(finding) for finding in findings] for name, findings in found.items()}
+        shown = {
+            name: [{**asdict(one), "place": str(one.place)} for one in findings] for name, findings in found.items()
+        }
         show_json({"ok": not any(found.values()), "running": target.facts is not None, "checks": shown})
     else:
         show_findings(found, is_running=target.facts is not None)
@@ -315,12 +317,3 @@ def show_compatibility(home: Home, rows: list[CompatibilityRow]) -> None:
     show_table(("what", "name", "", ""), shown, f"there is nothing of Hermes in {home.root}")
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICT_COLOURS}
     print_note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "; nothing was changed or run")
-
-
-def finding_to_json(finding: Finding) -> dict[str, str]:
-    return {
-        "place": str(finding.place),
-        "what": finding.what,
-        "remedy": finding.remedy,
-        "severity": finding.severity,
-    }

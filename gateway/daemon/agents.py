@@ -99,7 +99,7 @@ class Agents:
         model = wanted.model or DEFAULT_MODEL
         below = tuple(self._agent(one, (*callers, name)) for one in wanted.agents if one not in (*callers, name))
         tools, skills, agents, sources = self._tools, self._skills, below, choose_sources(self._sources, wanted.tools)
-        if self._is_demo(model):
+        if self._settings_of(model).provider == DEMO_PROVIDER:  # it knows its own tools alone
             tools, skills, agents = self._demo.tools, (*self._demo.skills, *skills), below or self._demo.agents
             if self._settings_of(model).script:
                 tools = (*tools, *(tool for tool in self._tools if find_tool(tools, tool.name) is None))
@@ -120,10 +120,6 @@ class Agents:
             context_window=self._settings_of(model).context_window,
             transfers=wanted.transfers,
         )
-
-    def _is_demo(self, model: str) -> bool:
-        """The demo model knows its own tools alone."""
-        return self._settings_of(model).provider == DEMO_PROVIDER
 
     def _settings_of(self, model: str) -> ModelSettings:
         return self._settings.model if model == DEFAULT_MODEL else self._settings.models[model]

@@ -1,7 +1,6 @@
 """The parts that run beside each other: a crash in one is logged, shown, and mended by a restart; no other feels it."""
 
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal, Protocol, TypeAlias
@@ -9,13 +8,14 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 import anyio.abc
 import msgspec
+from msgspec.structs import replace
 
+from gateway.backoff import Attempts, Backoff
 from gateway.errors import GatewayError, describe_error, unwrap_error
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 60.0
+BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its pauses start small again
 
 PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
@@ -38,23 +38,12 @@ class Part:
     def __init__(self, name: str, serve: Serve) -> None:
         self.name = name
         self._serve = serve
-        self._state: PartState = "starting"
-        self._detail = ""
-        self._restarts = 0
-        self._since = time.time()
+        self.facts = PartStatus(name, "starting", "", 0, time.time())
+        self.is_paused = False
         self._first = anyio.Event()
         self._is_wanted = True
-        self._is_paused = False
         self._news = anyio.Event()
         self._serving: anyio.CancelScope | None = None
-
-    @property
-    def is_paused(self) -> bool:
-        return self._is_paused
-
-    @property
-    def facts(self) -> PartStatus:
-        return PartStatus(self.name, self._state, self._detail, self._restarts, self._since)
 
     def up(self, detail: str = "") -> None:
         self._enter("up", detail)
@@ -70,11 +59,11 @@ class Part:
 
     def pause(self) -> None:
         """Serve no more until `resume`."""
-        self._is_paused = True
+        self.is_paused = True
         self.restart()
 
     def resume(self) -> None:
-        self._is_paused = False
+        self.is_paused = False
         self.restart()
 
     def restart(self) -> None:
@@ -85,7 +74,7 @@ class Part:
 
     async def run(self) -> None:
         """Serve until cancelled, and again after every end that was not asked for."""
-        pause = FIRST_PAUSE
+        attempts = Attempts(BACKOFF, RECOVERED_AFTER)
         try:
             while True:
                 begun = time.monotonic()
@@ -96,17 +85,16 @@ class Part:
                 self._first.set()
                 if not self._is_wanted:
                     return
-                if self._news.is_set() or time.monotonic() - begun > RECOVERED_AFTER:
-                    pause = FIRST_PAUSE
-                await self._wait(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
-                pause = min(pause * 2, LONGEST_PAUSE)
-                self._restarts += 1
+                if self._news.is_set():
+                    attempts.reset()
+                await self._wait(attempts.pause(time.monotonic() - begun))
+                self.facts = replace(self.facts, restarts=self.facts.restarts + 1)
         finally:
-            self._enter("stopped", self._detail)
+            self._enter("stopped", self.facts.detail)
 
     async def _wait(self, seconds: float) -> None:
         """The pause before the next try; somebody may want it sooner, or not before they say so."""
-        while self._is_paused:
+        while self.is_paused:
             self._enter("paused", "until somebody resumes it")
             self._news = anyio.Event()
             await self._news.wait()
@@ -127,7 +115,7 @@ class Part:
             self._enter("restarting", "ended by itself")
 
     def _enter(self, state: PartState, detail: str) -> None:
-        self._state, self._detail, self._since = state, detail, time.time()
+        self.facts = replace(self.facts, state=state, detail=detail, since=time.time())
 
 
 class ServeFunction(Protocol):

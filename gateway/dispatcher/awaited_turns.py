@@ -4,8 +4,6 @@ Such a turn is not taken up again after a crash, as a person's message is: the h
 gateway. For the same reason it does not hold up the stop.
 """
 
-from dataclasses import dataclass
-
 import anyio
 import msgspec
 
@@ -29,14 +27,12 @@ class SubmitResult(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-@dataclass(eq=False)
 class AwaitedTurns:
     """Gives messages to the agent and waits for the ends of their turns, until the gateway stops."""
 
-    engine: Engine
-    lanes: Lanes
-
-    def __post_init__(self) -> None:
+    def __init__(self, engine: Engine, lanes: Lanes) -> None:
+        self._engine = engine
+        self._lanes = lanes
         self._scopes: set[anyio.CancelScope] = set()
         self._is_over = False
 
@@ -53,8 +49,8 @@ class AwaitedTurns:
             GatewayError: the gateway stops.
         """
         # Before the message is accepted, so that no end is missed.
-        tail = self.engine.tail(records.session_subject_of("turn", key))
-        seq = await self.lanes.accept(message, key) or 0
+        tail = self._engine.tail(records.session_subject_of("turn", key))
+        seq = await self._lanes.accept(message, key) or 0
         with anyio.move_on_after(seconds) as scope:
             self._scopes.add(scope)
             if self._is_over:
@@ -64,7 +60,7 @@ class AwaitedTurns:
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
-            await self.lanes.interrupt(key)
+            await self._lanes.interrupt(key)
             ended = await self._wait_for_end(tail, key, seq)
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
@@ -81,7 +77,7 @@ class AwaitedTurns:
 
     async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
         """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
-        found: list[Record] = await self.engine.read(records.reply_pattern_of_session(key), after)
+        found: list[Record] = await self._engine.read(records.reply_pattern_of_session(key), after)
         decoded = [records.decode(record.data) for record in found]
         replies = [one.reply for one in decoded if isinstance(one, records.OwedReply) and one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)

@@ -84,8 +84,8 @@ class Dispatcher:
     async def _answer(self, turn: LaneTurn, level: AccessLevel, view: HookScope) -> LaneResult:
         hooked = await message_events.run_received_hooks(turn, view)
         if not hooked.left:
-            return hooked.result
-        message = hooked.message
+            return LaneResult(replies=hooked.replies, status=hooked.status)
+        message = message_events.join_messages(hooked.left)
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
             call = CommandCall(typed, message, level, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))

@@ -115,15 +115,6 @@ class HookedMessages:
     replies: tuple[Reply, ...]
     status: TurnStatus
 
-    @property
-    def message(self) -> Message:
-        return join_messages(self.left)
-
-    @property
-    def result(self) -> LaneResult:
-        """The end of a turn that has nothing to answer."""
-        return LaneResult(replies=self.replies, status=self.status)
-
     def prepend_to(self, result: LaneResult) -> LaneResult:
         """Returns the end of a turn that answered what is left. One that waits is no end: its hooks are asked again."""
         return result if result.questions else dataclasses.replace(result, replies=(*self.replies, *result.replies))

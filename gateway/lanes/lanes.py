@@ -57,8 +57,6 @@ class Lanes:
         slots = Slots(settings.turns, settings.turns_per_person)
         node = node or uuid.uuid4().hex
         self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
-        self._engine = engine
-        self._sessions = sessions
         self._workers = self._make_workers()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
@@ -89,7 +87,7 @@ class Lanes:
 
     async def depth(self) -> int:
         """How many doorbells there are: at least one for each session that has something to do."""
-        return await self._engine.depth(CONSUMER)
+        return await self._context.engine.depth(CONSUMER)
 
     async def is_full(self) -> bool:
         """Returns True when so much waits that the networks should keep what else there is."""
@@ -101,11 +99,11 @@ class Lanes:
         """Journal several messages with their keys in one append, as `accept` does one."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         try:
-            return list((await self._engine.append(*puts, *extra))[: len(puts)])
+            return list((await self._context.engine.append(*puts, *extra))[: len(puts)])
         except Duplicate:
             sequences = [await self._append_new(put) for put in puts]
         if extra:
-            await self._engine.append(*extra)
+            await self._context.engine.append(*extra)
         return sequences
 
     async def answer(
@@ -116,16 +114,16 @@ class Lanes:
         `msg_id` is that of the message which brought the answer, so that it counts once; `extra` as in `accept`.
         """
         wakeup = make_wakeup_put(key, msg_id)
-        while (turn := (session := await self._sessions.open(key)).turn) and name in turn.questions:
+        while (turn := (session := await self._context.sessions.open(key)).turn) and name in turn.questions:
             answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
             try:
-                await self._sessions.append(session, answered, extra=[wakeup, *extra])
+                await self._context.sessions.append(session, answered, extra=[wakeup, *extra])
             except Conflict:
-                if (await self._sessions.open(key)).seq == session.seq:
+                if (await self._context.sessions.open(key)).seq == session.seq:
                     raise
             except Duplicate:
                 if extra:
-                    await self._engine.append(*extra)
+                    await self._context.engine.append(*extra)
                 return True
             else:
                 return True
@@ -135,9 +133,9 @@ class Lanes:
         """Stop what the session is doing: its running turn, on whichever node, or the turn that waits for answers."""
         if (lane := self._workers.worker(key)) and lane.stop():
             return "running"
-        while (turn := (session := await self._sessions.open(key)).turn) is not None:
-            if turn.by and turn.by != self._context.node and await self._engine.holder(lease_key_of(turn.by)):
-                await self._engine.publish(records.control_subject_of(key), key.encode())
+        while (turn := (session := await self._context.sessions.open(key)).turn) is not None:
+            if turn.by and turn.by != self._context.node and await self._context.engine.holder(lease_key_of(turn.by)):
+                await self._context.engine.publish(records.control_subject_of(key), key.encode())
                 return "running"
             try:
                 await self._close(session, turn)
@@ -148,14 +146,14 @@ class Lanes:
 
     async def queue_position(self, key: str) -> QueuePosition:
         """Returns what is before a message that would come now."""
-        session = await self._sessions.open(key)
-        waiting = await self._engine.read(records.session_subject_of("in", key), session.upto, PAGE)
+        session = await self._context.sessions.open(key)
+        waiting = await self._context.engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
         return QueuePosition(is_running, session.is_waiting, len(waiting), self._context.slots.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
-        consumer = await self._engine.consumer(
+        consumer = await self._context.engine.consumer(
             ConsumerSpec(
                 CONSUMER, (records.IN_SUBJECTS, records.WAKEUP_SUBJECTS), self._context.settings.ack_wait, MAX_INFLIGHT
             )
@@ -165,7 +163,7 @@ class Lanes:
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
-                self._tasks.start_soon(self._obey_control, self._engine.tail(records.CONTROL_SUBJECTS))
+                self._tasks.start_soon(self._obey_control, self._context.engine.tail(records.CONTROL_SUBJECTS))
                 self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
                 task_status.started()
                 await anyio.sleep_forever()
@@ -192,7 +190,7 @@ class Lanes:
         """A message may want the running turn to end."""
         kept = records.decode(record.data)
         if isinstance(kept, records.InboundMessage):
-            session = self._sessions.peek(lane.key) or Session(lane.key)
+            session = self._context.sessions.peek(lane.key) or Session(lane.key)
             if self._context.settings.interrupts(session, kept.message):
                 lane.interrupt_before(record.seq)
 
@@ -217,7 +215,7 @@ class Lanes:
 
     async def _append_new(self, put: NewRecord) -> int | None:
         try:
-            return (await self._engine.append(put))[0]
+            return (await self._context.engine.append(put))[0]
         except Duplicate:
             return None
 
@@ -227,7 +225,7 @@ class Lanes:
         messages = [message for seq, message in found if seq <= turn.on]
         entries = build_partial_entries(messages, turn.steps)
         done = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="interrupted", entries=entries)
-        await self._sessions.append(session, done, extra=[make_wakeup_put(session.key)])
+        await self._context.sessions.append(session, done, extra=[make_wakeup_put(session.key)])
 
 
 def _session_key(record: Record) -> str | None:
