@@ -24,6 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
+    """Have the text owed to the chat, and wait for its arrival.
+
+    The gateway is waited for longer than it waits itself, so that its answer decides.
+    """
     text = " ".join(args.text)
     if text == "-" or (not text and not args.file):
         if sys.stdin.isatty():
