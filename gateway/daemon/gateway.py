@@ -95,13 +95,7 @@ class Gateway:
 
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
-        self.retention = Retention(
-            engine,
-            self.sessions,
-            self.search,
-            lambda: RetentionLimits(self.settings.journal.retention, self.settings.journal.max_size),
-            home.files,
-        )
+        self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
         self.access = AccessControl(access_rules_from(settings.access, settings.platforms), pairings=Pairings(engine))
         self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.folder_hooks = FolderHooks(
@@ -175,6 +169,10 @@ class Gateway:
         self.hook_requests.waiting.give_up()
         await self.lanes.drain(limit * LANES_DRAIN_SHARE)
         await self.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
+
+    def _limits(self) -> RetentionLimits:
+        journal = self.settings.journal
+        return RetentionLimits(journal.retention, journal.max_size)
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
