@@ -33,7 +33,11 @@ def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) ->
         users=ids_by_platform(access.users),
         group_users=ids_by_platform(access.group_users),
         chats=ids_by_platform(access.chats),
-        roles={name: frozenset(getattr(one, "allowed_roles", ())) for name, one in asdict(platforms).items()},
+        roles={
+            name: frozenset(found)
+            for name, one in asdict(platforms).items()
+            if (found := getattr(one, "allowed_roles", ()))
+        },
         everybody=frozenset(access.everybody),
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),

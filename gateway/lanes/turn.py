@@ -54,7 +54,7 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
     prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first
-    run. `turnover` is there when a session begins with this turn. `say` says something in the middle of the turn: once,
+    run. `begins_session`: it is the first one of its session. `say` says something in the middle of the turn: once,
     however often the turn runs (by the reply's id).
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
