@@ -48,7 +48,6 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """An async generator; closing it early gives up the call."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,19 +26,15 @@ class ChatPort(Protocol):
 
     async def say(self, text: str, to: str, key: str) -> str:
         """Send a message here, or to another chat. Returns words about that for the model."""
-        ...
 
     async def remind(self, text: str, at: float, key: str) -> str:
         """Let it come as a message at that time. Returns its number."""
-        ...
 
     async def list_reminders(self) -> Sequence[tuple[str, float, str]]:
         """The reminders of this conversation: number, time, text."""
-        ...
 
     async def forget(self, number: str) -> bool:
         """Take a reminder back. Returns whether there was one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +195,6 @@ class ToolSource(Protocol):
 
     async def tools(self) -> Sequence[Tool]:
         """Those that there are now. Raises AgentError, with the reason, when they cannot be had."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,21 +89,17 @@ class Delivery(Protocol):
     @property
     def attempt(self) -> int:
         """1 at the first delivery; counted by the engine, so that a crash counts too."""
-        ...
 
     # None of the three raises because the journal is ill or closed: the worst that follows is one more delivery.
 
     async def ack(self) -> None:
         """Done; it is not delivered again. Whichever delivery of the record is acknowledged, all are."""
-        ...
 
     async def nak(self, delay: float = 0) -> None:
         """Not done: deliver it again after `delay` seconds. Without effect once it was delivered again."""
-        ...
 
     async def progress(self) -> None:
         """Still at work: the acknowledgement wait starts again. Without effect once it was delivered again."""
-        ...
 
 
 class Consumer(Protocol):
@@ -113,7 +109,6 @@ class Consumer(Protocol):
         A journal that cannot write delivers nothing, and goes on by itself when it can. A fetch that is cancelled
         took nothing.
         """
-        ...
 
 
 class Lease(Protocol):
@@ -122,11 +117,9 @@ class Lease(Protocol):
     @property
     def token(self) -> int:
         """Grows with every new holder of any key, over restarts too: a fence."""
-        ...
 
     async def renew(self) -> bool:
         """Extends the lease; False once it ran out, even if nobody else took it."""
-        ...
 
     async def release(self) -> None: ...
 
@@ -137,7 +130,6 @@ class Tail(Protocol):
     @property
     def dropped(self) -> int:
         """How many records a slow reader has lost."""
-        ...
 
     def __aiter__(self) -> AsyncIterator[Record]: ...
 
@@ -158,13 +150,11 @@ class Engine(Protocol):
             Conflict: a subject's last sequence was not the expected one.
             EngineError: nothing was written, for instance because the disk is full.
         """
-        ...
 
     async def last(self, subject: str) -> Record | None: ...
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
         """Reads what matches, in the order of the sequences, beginning behind `after`."""
-        ...
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         """Remove what matches, behind `after` and up to and with `upto`, and say how much it was.
@@ -173,7 +163,6 @@ class Engine(Protocol):
 
         The oldest go first; a crash in the middle leaves the rest. Message ids go with their records.
         """
-        ...
 
     async def consumer(self, spec: ConsumerSpec) -> Consumer:
         """Returns the durable consumer of this name, made where there is none, its settings brought up to date.
@@ -181,29 +170,23 @@ class Engine(Protocol):
         New patterns hold from the oldest record that still waits to be delivered the first time; where none waits,
         from now on.
         """
-        ...
 
     def consumers(self) -> list[str]:
         """The names of all consumers."""
-        ...
 
     async def forget_consumer(self, name: str) -> None:
         """Removes a consumer and its backlog; a fetch from it is an EngineError."""
-        ...
 
     async def depth(self, name: str) -> int:
         """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer."""
-        ...
 
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         """Takes the lease on a key; None while another holds it. Its holder gets it anew, and the older one ends."""
-        ...
 
     async def holder(self, key: str) -> str | None: ...
 
     async def publish(self, subject: str, data: bytes) -> None:
         """Live only, to whoever listens at this moment."""
-        ...
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         """Publish, and wait for the one answer of whoever serves the subject.
@@ -214,21 +197,17 @@ class Engine(Protocol):
             TimeoutError: nobody serves the subject, or no answer came in time.
             EngineError: the one that answers failed.
         """
-        ...
 
     def serve(self, subject: str, answer: RequestHandler) -> StopServing:
         """Answer requests on a subject until the returned function is called; one at a time may serve it."""
-        ...
 
     def tail(self, *patterns: str) -> Tail:
         """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
-        ...
 
     async def health(self) -> EngineHealth: ...
 
     async def close(self) -> None:
         """Write what was handed over, and end; further calls of close do nothing."""
-        ...
 
 
 async def append_until_written(append: Callable[[], Awaitable[T]], what: str) -> T:

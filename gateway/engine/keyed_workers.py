@@ -75,11 +75,9 @@ class KeyedWorker(Protocol):
 
     async def run(self) -> None:
         """Nothing may be awaited between the look that found nothing, without news since, and the return."""
-        ...
 
     def finish(self) -> None:
         """End after what runs now, or at once when nothing does."""
-        ...
 
 
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)

@@ -30,25 +30,20 @@ class Transport(Protocol):
     @property
     def can_edit(self) -> bool:
         """True where an answer can be shown while it is written, by editing what was sent."""
-        ...
 
     def parts(self, reply: Reply) -> int:
         """Into how many messages the network splits this reply; the same at every call."""
-        ...
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         """Send one part; the network's ids of what appeared. The nonce is the part's own over all attempts."""
-        ...
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """Make what was sent show this part of this reply."""
-        ...
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None: ...
 
     async def find(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...] | None:
         """Looks for a part, and returns the ids if it did arrive; called only where `doubt` is `lookup`."""
-        ...
 
 
 def nonce_of(reply_id: str, part: int) -> str:

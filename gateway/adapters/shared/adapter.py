@@ -127,4 +127,3 @@ class Adapter(Protocol):
         Raises:
             AdapterError: it cannot go on; the message says what is wrong and what helps.
         """
-        ...

@@ -75,7 +75,6 @@ class PlatformCheck(Protocol):
         Raises:
             AdapterError: they are not good, or the network cannot be reached; with the remedy.
         """
-        ...
 
     async def say(self, settings: Any, chat: str, text: str) -> None:
         """One text into a chat.
@@ -83,7 +82,6 @@ class PlatformCheck(Protocol):
         Raises:
             AdapterError: it was refused; with the reason.
         """
-        ...
 
 
 @cache

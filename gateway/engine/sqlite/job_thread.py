@@ -58,11 +58,9 @@ class JobHandler(Protocol[ResourceT]):
 
     def serve(self, jobs: list[ThreadJob[ResourceT, Any]]) -> Callable[[], None] | None:
         """Do the jobs; what is returned runs on the loop before the callers get their outcomes."""
-        ...
 
     def rest(self) -> float | None:
         """Do something of one's own between the jobs; returns how long to wait at most for the next, None for ever."""
-        ...
 
     def close(self) -> None: ...
 

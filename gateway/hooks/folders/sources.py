@@ -83,23 +83,18 @@ class Source(Protocol):
 
     def list(self) -> Iterator[HookVersion]:
         """All hooks that are there, by `stat` alone; none where the place does not exist."""
-        ...
 
     def find(self, name: str) -> HookVersion | None:
         """The hook of this name, by `stat` alone; None when there is none."""
-        ...
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         """The version with what its manifest says."""
-        ...
 
     def inspect(self, version: HookVersion) -> HookVersion:
         """The version with all that its contents say. OSError when a part of it goes meanwhile."""
-        ...
 
     def why_disabled(self, version: HookVersion) -> str:
         """Why it is off where neither the configuration nor a command decides; nothing when it is on."""
-        ...
 
     def options_of(self, version: HookVersion) -> Mapping[str, Any]:  # noqa: ARG002 - for those that have some
         """Options for it that stand neither in its manifest nor in our own configuration."""
@@ -107,7 +102,6 @@ class Source(Protocol):
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         """The way to it, ready to be called. HookError with the reason; nothing is left of it then."""
-        ...
 
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:  # noqa: ARG002 - for those that need the wire
         """The manifest with what is known only once the hook runs."""

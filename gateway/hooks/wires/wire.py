@@ -104,8 +104,6 @@ class Wire(Protocol):
         Raises:
             HookFailed: it raised, was over its time, died, or answered what is no answer.
         """
-        ...
 
     async def stop(self, grace: float) -> None:
         """Let it finish what it has begun, for at most `grace` seconds; afterwards nothing of it is left."""
-        ...
