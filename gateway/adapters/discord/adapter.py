@@ -16,7 +16,7 @@ import discord
 from gateway.adapters.discord import menu
 from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error, configure_library
+from gateway.adapters.discord.connection import ERRORS, PLATFORM, configure_library
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.receiver import DiscordReceiver
@@ -26,7 +26,7 @@ from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.typing_indicator import TypingIndicator
-from gateway.errors import AdapterError, unwrap_error
+from gateway.errors import AdapterError
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
@@ -64,13 +64,9 @@ class DiscordAdapter:
         receiver = DiscordReceiver(self._settings, self._context, presence, recent)
         line = DiscordClient(receiver.listeners)
         try:
-            await line.login(self._settings.token.reveal())
-            await self._work(line, receiver, recent, presence)
-        except ExceptionGroup as group:
-            error = unwrap_error(group)
-            raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
-        except LIBRARY_ERRORS as error:
-            raise as_adapter_error(error) from None
+            with ERRORS.translated():
+                await line.login(self._settings.token.reveal())
+                await self._work(line, receiver, recent, presence)
         finally:
             with anyio.CancelScope(shield=True):
                 await line.close()
@@ -84,11 +80,9 @@ class DiscordAdapter:
         carrier = DiscordTransport(places, calls, recent, self._settings, presence)
 
         async def show_typing(address: Address) -> None:
-            try:
+            with ERRORS.logged(log.debug, "no typing sign in %s", address.chat_id):
                 where, _ = await places.find(address)
                 await where.typing()
-            except LIBRARY_ERRORS as error:  # the sign is worth no error
-                log.debug("no typing sign in %s: %s", address.chat_id, as_adapter_error(error))
 
         async with anyio.create_task_group() as tasks:
             await receiver.begin(line, tasks, presses)

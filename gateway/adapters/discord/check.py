@@ -7,7 +7,7 @@ import discord
 
 from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, PORTAL, as_adapter_error, configure_library
+from gateway.adapters.discord.connection import ERRORS, PORTAL, configure_library
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.folder import PlatformReport
 from gateway.messages import Address
@@ -58,9 +58,8 @@ async def open_client(settings: DiscordSettings) -> AsyncIterator[discord.Client
     configure_library(settings)
     client = DiscordClient({})
     try:
-        await client.login(settings.token.reveal())
-        yield client
-    except LIBRARY_ERRORS as error:
-        raise as_adapter_error(error) from None
+        with ERRORS.translated():
+            await client.login(settings.token.reveal())
+            yield client
     finally:
         await client.close()

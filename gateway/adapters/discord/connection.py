@@ -9,15 +9,13 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from gateway.adapters.discord.settings import DiscordSettings
+from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.errors import AdapterError
 
 PLATFORM: Final = "discord"
 API: Final = "https://discord.com/api/v10"
 GATEWAY: Final = "wss://gateway.discord.gg/"
 PORTAL: Final = "https://discord.com/developers/applications"
-LIBRARY_ERRORS: Final = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
-"""All that discord.py raises where Discord is what is wrong."""
-
 UNKNOWN_TOKEN: Final = (
     "Discord does not know the bot's token (reset, or mistyped): get the present one at "
     f"{PORTAL}, Bot, Reset Token, and put it into DISCORD_BOT_TOKEN"
@@ -104,3 +102,6 @@ def parse_seconds(text: str) -> float:
         return float(text)
     except ValueError:
         return 60.0
+
+
+ERRORS: Final = NetworkErrors((discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError), as_adapter_error)

@@ -5,7 +5,7 @@ from typing import Any
 
 import discord
 
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.shared import files
 from gateway.messages import Attachment, AttachmentKind
 
@@ -16,10 +16,8 @@ async def fetch_file(file: discord.Attachment, folder: Path) -> Attachment | str
     """The file in our store, or in words why it is not there."""
 
     async def download() -> bytes:
-        try:
+        with ERRORS.translated():
             return await file.read()
-        except LIBRARY_ERRORS as error:
-            raise as_adapter_error(error) from None
 
     about = Attachment(kind_of(file), "", file.filename, media_type_of(file), file.size)
     return await files.fetch_file(about, str(file.id), folder, LARGEST, download)

@@ -8,7 +8,7 @@ import discord
 
 from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
-from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMark, ReadMarks
 
@@ -64,22 +64,17 @@ class DiscordHistory:
 
     async def _history(self, channel: Any, behind: int) -> AsyncIterator[discord.Message]:
         count = 0
-        try:
+        with ERRORS.logged(log.info, "what was said in %s cannot be read", channel.id, only=discord.HTTPException):
             async for message in channel.history(limit=MOST, after=discord.Object(behind), oldest_first=True):
                 count += 1
                 yield message
-        except discord.HTTPException as error:
-            log.info("what was said in %s cannot be read: %s", channel.id, as_adapter_error(error))
         if count == MOST:
             log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, MOST)
 
     async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
         """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""
-        if self._access.rules.roles.get(PLATFORM) and not isinstance(message.author, discord.Member):
-            try:
-                message.author = await guild.fetch_member(message.author.id)
-            except discord.HTTPException as error:
-                log.debug("the roles of %s are not known: %s", message.author.id, as_adapter_error(error))
+        if not isinstance(message.author, discord.Member):
+            message.author = await fetch_member(guild, message.author.id, self._access) or message.author
         return message
 
     def _is_readable(self, guild: discord.Guild, channel: Any) -> bool:
@@ -95,6 +90,15 @@ class DiscordHistory:
             one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ())
         )
         return {int(one) for one in everyone if one.isdecimal()}
+
+
+async def fetch_member(guild: discord.Guild | None, user: int, access: AccessControl) -> discord.Member | None:
+    """Asks Discord for the roles of somebody where they decide who may speak; None: they are not known."""
+    member = None
+    if guild and access.rules.roles.get(PLATFORM):
+        with ERRORS.logged(log.debug, "the roles of %s are not known", user, only=discord.HTTPException):
+            member = await guild.fetch_member(user)
+    return member
 
 
 def find_start(since: MarksSnapshot, channel: int) -> int:

@@ -6,7 +6,7 @@ import discord
 
 from gateway.adapters.discord.buttons import parse_press
 from gateway.adapters.discord.channels import address_of, is_listened_to
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.menu import text_from
 from gateway.adapters.discord.pending_commands import PendingCommands, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
@@ -69,10 +69,8 @@ class DiscordInteractions:
         if refusal := refusal_of(receipt):
             await send_ephemeral(interaction, refusal)
             return
-        try:
+        with ERRORS.logged(log.info, "a button that was pressed looks as before"):
             await interaction.response.edit_message(view=None)
-        except LIBRARY_ERRORS as error:
-            log.info("a button that was pressed looks as before: %s", as_adapter_error(error))
 
 
 def message_of(

@@ -6,7 +6,7 @@ from typing import Any
 
 import discord
 
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS
 from gateway.commands import Command, CommandTable
 
 log = logging.getLogger(__name__)
@@ -44,12 +44,10 @@ def build_command(command: Command) -> dict[str, Any]:
 
 async def send_menu(client: discord.Client, table: CommandTable) -> None:
     """Tell Discord; a menu is worth no error."""
-    try:
+    with ERRORS.logged(log.warning, "the commands are not offered"):
         if client.application_id is not None:
             payload: Any = build_commands(table)
             await client.http.bulk_upsert_global_commands(client.application_id, payload)
-    except LIBRARY_ERRORS as error:
-        log.warning("the commands are not offered: %s", as_adapter_error(error))
 
 
 def text_from(interaction: discord.Interaction) -> str:

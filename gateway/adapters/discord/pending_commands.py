@@ -10,7 +10,7 @@ import time
 import anyio
 import discord
 
-from gateway.adapters.discord.connection import LIBRARY_ERRORS
+from gateway.adapters.discord.connection import ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +29,9 @@ class PendingCommand:
 
     async def acknowledge(self) -> None:
         try:
-            await self._interaction.response.defer(thinking=True)
-            self._is_open = True
-        except LIBRARY_ERRORS as error:
-            log.info("a command could not be acknowledged, its answer comes as a message: %s", error)
+            with ERRORS.logged(log.info, "a command could not be acknowledged, its answer comes as a message"):
+                await self._interaction.response.defer(thinking=True)
+                self._is_open = True
         finally:
             self._settled.set()
 
@@ -44,10 +43,8 @@ class PendingCommand:
 
     async def drop(self) -> None:
         """There is no answer."""
-        try:
+        with ERRORS.logged(log.info, "a command still looks as if it were at work"):
             await self._interaction.delete_original_response()
-        except LIBRARY_ERRORS as error:
-            log.info("a command still looks as if it were at work: %s", error)
 
 
 class PendingCommands:
@@ -70,7 +67,5 @@ class PendingCommands:
 
 async def send_ephemeral(interaction: discord.Interaction, text: str) -> None:
     """Say something to whoever called or pressed, and to nobody else. What fails here changes nothing."""
-    try:
+    with ERRORS.logged(log.info, "%s was not told", interaction.user.id):
         await interaction.response.send_message(text, ephemeral=True)
-    except LIBRARY_ERRORS as error:
-        log.info("%s was not told: %s", interaction.user.id, error)

@@ -16,9 +16,9 @@ import discord
 from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.client import EventListener
-from gateway.adapters.discord.connection import PLATFORM, as_adapter_error
+from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.files import fetch_file
-from gateway.adapters.discord.history import DiscordHistory
+from gateway.adapters.discord.history import DiscordHistory, fetch_member
 from gateway.adapters.discord.interactions import DiscordInteractions
 from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, roles_of
 from gateway.adapters.discord.settings import DiscordSettings
@@ -156,14 +156,8 @@ class DiscordReceiver:
 
     async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
         """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
-        member = event.member
-        if member is None and event.guild_id and self._context.access.rules.roles.get(PLATFORM):
-            guild = self._client.get_guild(event.guild_id)
-            try:
-                member = await guild.fetch_member(event.user_id) if guild else None
-            except discord.HTTPException as error:
-                log.debug("the roles of %s are not known: %s", event.user_id, as_adapter_error(error))
-        return roles_of(member)
+        guild = self._client.get_guild(event.guild_id) if event.guild_id else None
+        return roles_of(event.member or await fetch_member(guild, event.user_id, self._context.access))
 
     def _interaction(self, interaction: discord.Interaction) -> None:
         self._presence.received()

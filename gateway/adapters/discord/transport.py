@@ -13,14 +13,13 @@ import discord
 
 from gateway.adapters.discord.buttons import view_of
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
-from gateway.adapters.discord.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.format import render_messages
 from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
-from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy
 
@@ -124,12 +123,8 @@ class DiscordTransport:
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         """What goes wrong is told in our words."""
-        try:
+        with ERRORS.translated():
             done = await call()
-        except AdapterError:
-            raise
-        except LIBRARY_ERRORS as error:
-            raise as_adapter_error(error) from None
         self._presence.sent()
         return done
 

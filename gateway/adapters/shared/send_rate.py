@@ -6,7 +6,8 @@ comes back in time and holds nothing meanwhile.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -58,6 +59,16 @@ class RateLimiter:
         now = self._clock()
         self._silent = {where: until for where, until in self._silent.items() if until > now}
         self._silent[chat] = max(self._silent.get(chat, 0), now + seconds)
+
+    @contextmanager
+    def heeded(self, chat: str) -> Iterator[None]:
+        """Around a call to this chat: where the network answers that it wants silence, everybody is silent there."""
+        try:
+            yield
+        except AdapterError as error:
+            if error.retry_after:
+                self.told(chat, error.retry_after)
+            raise
 
     def _due(self, chat: str, rate: Rate) -> float:
         return self._full.get(chat, 0) - (rate.burst - 1) * rate.every

@@ -23,9 +23,8 @@ from gateway.adapters.shared.inbox import Inbox
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
-    LIBRARY_ERRORS,
+    ERRORS,
     PLATFORM,
-    as_adapter_error,
     describe_missing_scopes,
     fetch_identity,
     fetch_socket_url,
@@ -38,7 +37,7 @@ from gateway.adapters.slack.receiver import SlackReceiver
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.transport import SlackTransport
 from gateway.adapters.slack.working_indicator import WorkingIndicator
-from gateway.errors import AdapterError, unwrap_error
+from gateway.errors import AdapterError
 from gateway.messages import Message
 
 log = logging.getLogger(__name__)
@@ -71,13 +70,8 @@ class SlackAdapter:
         """
         web = make_client(self._settings)
         async with aiohttp.ClientSession() as web.session:
-            try:
+            with ERRORS.translated():
                 await self._work(web, presence)
-            except ExceptionGroup as group:
-                error = unwrap_error(group)
-                raise as_adapter_error(error) if isinstance(error, LIBRARY_ERRORS) else error from None
-            except LIBRARY_ERRORS as error:
-                raise as_adapter_error(error) from None
 
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
         me, lacks = await fetch_identity(web)

@@ -8,8 +8,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.folder import PlatformReport
 from gateway.adapters.slack.connection import (
-    LIBRARY_ERRORS,
-    as_adapter_error,
+    ERRORS,
     describe_missing_scopes,
     fetch_identity,
     fetch_socket_url,
@@ -47,8 +46,6 @@ async def say(settings: SlackSettings, chat: str, text: str) -> None:
 @asynccontextmanager
 async def open_client(settings: SlackSettings) -> AsyncIterator[AsyncWebClient]:
     web = make_client(settings)
-    try:
+    with ERRORS.translated():
         async with aiohttp.ClientSession() as web.session:
             yield web
-    except LIBRARY_ERRORS as error:
-        raise as_adapter_error(error) from None

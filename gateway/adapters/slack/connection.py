@@ -4,12 +4,14 @@ Neither token gets into a word of ours.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.adapters.slack.manifest import SCOPES
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.errors import AdapterError
@@ -18,8 +20,7 @@ PLATFORM: Final = "slack"
 API: Final = "https://slack.com/api/"
 APPS: Final = "https://api.slack.com/apps"
 WAIT: Final = 20  # seconds for an answer
-LIBRARY_ERRORS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
-"""All that the library raises where Slack is what is wrong."""
+KINDS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
 
 BAD_TOKENS: Final = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "org_login_required"}
@@ -72,10 +73,8 @@ async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]
 
 async def fetch_socket_url(web: AsyncWebClient, settings: SlackSettings) -> str:
     """The address of a new line; it proves the app's token."""
-    try:
+    with APP_ERRORS.translated():
         answer = await web.apps_connections_open(app_token=settings.app_token.reveal())
-    except LIBRARY_ERRORS as error:
-        raise as_adapter_error(error, variable="SLACK_APP_TOKEN") from None
     return str(answer["url"])
 
 
@@ -148,3 +147,7 @@ def retry_after_of(error: SlackApiError) -> float:
         return float(headers.get("Retry-After", 1))
     except ValueError:
         return 30.0
+
+
+ERRORS: Final = NetworkErrors(KINDS, as_adapter_error)
+APP_ERRORS: Final = NetworkErrors(KINDS, partial(as_adapter_error, variable="SLACK_APP_TOKEN"))

@@ -10,7 +10,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
 from gateway.adapters.shared import files
-from gateway.adapters.slack.connection import LIBRARY_ERRORS, as_adapter_error, describe_missing_scopes
+from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, AttachmentKind
 
@@ -32,10 +32,8 @@ async def download(web: AsyncWebClient, file: Mapping[str, Any]) -> bytes:
     Raises:
         AdapterError: they are not to be had; with the reason.
     """
-    try:
+    with ERRORS.translated():
         return await read_from(web, str(file.get("url_private_download") or file.get("url_private") or ""), file)
-    except LIBRARY_ERRORS as error:
-        raise as_adapter_error(error) from None
 
 
 async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.read_positions import MarksSnapshot
-from gateway.adapters.slack.connection import LIBRARY_ERRORS, as_adapter_error, code_of, retry_after_of
+from gateway.adapters.slack.connection import ERRORS, code_of, retry_after_of
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,11 @@ class SlackHistory:
                     yield event
 
     async def _own_chats(self) -> list[str]:
-        try:
+        chats: list[str] = []
+        with ERRORS.logged(log.warning, "people's own chats with the bot cannot be listed"):
             answer = await self._patiently(lambda: self._web.conversations_list(types="im", limit=MOST_PLACES))
-        except LIBRARY_ERRORS as error:
-            log.warning("people's own chats with the bot cannot be listed: %s", as_adapter_error(error))
-            return []
-        return [str(one["id"]) for one in answer["channels"]]
+            chats += [str(one["id"]) for one in answer["channels"]]
+        return chats
 
     async def _history(self, channel: str, after: float, *, ts: str = "", **more: str) -> AsyncIterator[Event]:
         async def page() -> Any:
@@ -61,11 +60,9 @@ class SlackHistory:
                 return await self._web.conversations_replies(channel=channel, ts=ts, oldest=oldest, limit=MOST)
             return await self._web.conversations_history(channel=channel, oldest=oldest, limit=MOST)
 
-        try:
+        found: list[Event] = []
+        with ERRORS.logged(log.info, "what was said in %s cannot be read", channel):
             found = (await self._patiently(page))["messages"]
-        except LIBRARY_ERRORS as error:
-            log.info("what was said in %s cannot be read: %s", channel, as_adapter_error(error))
-            return
         if len(found) >= MOST:
             log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
         for message in sorted(found, key=lambda one: float(one["ts"])):

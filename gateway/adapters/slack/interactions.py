@@ -10,7 +10,7 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
-from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.adapters.slack.format import ACTIONS, SEPARATOR
 from gateway.adapters.slack.manifest import command_name_of
 from gateway.adapters.slack.reader import address_of
@@ -84,16 +84,12 @@ class SlackInteractions:
     async def _end(self, channel: str, shown: Mapping[str, Any]) -> None:
         """Away with the buttons. What fails here changes nothing."""
         blocks = [one for one in shown.get("blocks") or () if one.get("block_id") != ACTIONS]
-        try:
+        with ERRORS.logged(log.info, "a button that was pressed looks as before"):
             await self._web.chat_update(channel=channel, ts=shown["ts"], blocks=blocks, text=shown.get("text") or "")
-        except LIBRARY_ERRORS as error:
-            log.info("a button that was pressed looks as before: %s", as_adapter_error(error))
 
     async def _tell_alone(self, message: Message, text: str) -> None:
         at = message.address
-        try:
+        with ERRORS.logged(log.info, "%s on %s was not told", message.user_id, PLATFORM):
             await self._web.chat_postEphemeral(
                 channel=at.chat_id, user=message.user_id, text=text, thread_ts=at.thread_id or None
             )
-        except LIBRARY_ERRORS as error:
-            log.info("%s on %s was not told: %s", message.user_id, PLATFORM, as_adapter_error(error))

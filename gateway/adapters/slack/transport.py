@@ -16,7 +16,7 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
-from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error, code_of
+from gateway.adapters.slack.connection import ERRORS, PLATFORM, code_of
 from gateway.adapters.slack.format import build_body, render_messages
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
@@ -168,14 +168,7 @@ class SlackTransport:
 
     async def _call(self, call: Callable[[], Awaitable[T]], where: str) -> T:
         """What goes wrong is told in our words; whoever is told to be silent makes all others silent there."""
-        try:
+        with self._pace.heeded(where), ERRORS.translated():
             done = await call()
-        except AdapterError:
-            raise
-        except LIBRARY_ERRORS as error:
-            told = as_adapter_error(error)
-            if told.retry_after:
-                self._pace.told(where, told.retry_after)
-            raise told from None
         self._presence.sent()
         return done

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from slack_sdk.web.async_client import AsyncWebClient
 
-from gateway.adapters.slack.connection import LIBRARY_ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 
@@ -41,10 +41,8 @@ class WorkingIndicator:
     async def answered(self, channel: str, stamp: str) -> None:
         """Eyes of an earlier life, which knew the turn: the message that is answered now is older than we are."""
         if stamp.replace(".", "", 1).isdecimal() and float(stamp) < self._began:
-            try:
+            with ERRORS.logged(log.debug, "no eyes in %s", channel):
                 await self._web.reactions_remove(channel=channel, timestamp=stamp, name=EYES)
-            except LIBRARY_ERRORS as error:
-                log.debug("no eyes in %s: %s", channel, as_adapter_error(error))
 
     async def run(self, registry: HookRegistry) -> None:
         """Until cancelled."""
@@ -76,7 +74,5 @@ class WorkingIndicator:
         if where is None:
             return
         call = self._web.reactions_add if is_begin else self._web.reactions_remove
-        try:
+        with ERRORS.logged(log.debug, "no sign in %s", where[0]):
             await call(channel=where[0], timestamp=where[1], name=EYES)
-        except LIBRARY_ERRORS as error:
-            log.debug("no sign in %s: %s", where[0], as_adapter_error(error))

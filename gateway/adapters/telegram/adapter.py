@@ -9,17 +9,16 @@ from functools import partial
 
 import anyio
 from telegram import Bot
-from telegram.error import TelegramError
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.command_menu import keep_menu_current
 from gateway.adapters.shared.typing_indicator import TypingIndicator
 from gateway.adapters.telegram import menu
-from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error, make_bot
+from gateway.adapters.telegram.connection import ERRORS, PLATFORM, make_bot
 from gateway.adapters.telegram.receiver import TelegramReceiver
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.transport import TelegramTransport, chat_of, thread_of
-from gateway.errors import AdapterError, Conflict, unwrap_error
+from gateway.errors import AdapterError, Conflict
 from gateway.messages import Address
 
 log = logging.getLogger(__name__)
@@ -42,10 +41,9 @@ class TelegramAdapter:
         """
         bot = make_bot(self._settings)
         try:
-            await bot.initialize()
-            await self._work(bot, presence)
-        except TelegramError as error:
-            raise as_adapter_error(error) from None  # the library's words may hold the token
+            with ERRORS.translated():
+                await bot.initialize()
+                await self._work(bot, presence)
         except Conflict:
             raise AdapterError("another gateway with the same journal reads this bot's messages") from None
         finally:
@@ -57,17 +55,14 @@ class TelegramAdapter:
         receiver = TelegramReceiver(bot, self._settings, self._context, presence)
         sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
         await receiver.begin()
-        try:
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(self._context.outbox.serve_platform, carrier)
-                tasks.start_soon(sign.run, self._context.registry)
-                show = partial(menu.send_menu, bot, self._context)
-                tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
-                presence.complain(*self._complaints(bot))
-                presence.up(f"@{bot.username}, by long polling")
-                await receiver.run()
-        except ExceptionGroup as group:
-            raise unwrap_error(group) from None
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._context.outbox.serve_platform, carrier)
+            tasks.start_soon(sign.run, self._context.registry)
+            show = partial(menu.send_menu, bot, self._context)
+            tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
+            presence.complain(*self._complaints(bot))
+            presence.up(f"@{bot.username}, by long polling")
+            await receiver.run()
 
     def _complaints(self, bot: Bot) -> list[str]:
         wants_all = self._settings.free_response_channels or not self._settings.require_mention
@@ -78,11 +73,8 @@ class TelegramAdapter:
 
 
 async def show_typing(bot: Bot, address: Address) -> None:
-    """The sign is worth no error."""
-    try:
+    with ERRORS.logged(log.debug, "no typing sign in %s", address.chat_id):
         await bot.send_chat_action(chat_of(address), "typing", message_thread_id=thread_of(address))
-    except TelegramError as error:
-        log.debug("no typing sign in %s: %s", address.chat_id, as_adapter_error(error))
 
 
 ADAPTER = TelegramAdapter

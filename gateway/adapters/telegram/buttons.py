@@ -7,10 +7,9 @@ import logging
 
 from telegram import Bot, CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram import Message as Shown
-from telegram.error import TelegramError
 
 from gateway.adapters.shared.incoming import refusal_of
-from gateway.adapters.telegram.connection import as_adapter_error
+from gateway.adapters.telegram.connection import ERRORS
 from gateway.errors import AdapterError
 from gateway.messages import Button, Receipt
 
@@ -44,11 +43,9 @@ def find_asked_user(query: CallbackQuery) -> str:
 
 async def answer_press(bot: Bot, query: CallbackQuery, receipt: Receipt) -> None:
     """Let the button come up again, and if it counted, take the buttons away. What fails here changes nothing."""
-    try:
+    with ERRORS.logged(log.info, "a button that was pressed looks as before"):
         refusal = refusal_of(receipt)
         await bot.answer_callback_query(query.id, refusal or None, show_alert=bool(refusal))
         if not refusal and query.message is not None:
             chat, number = query.message.chat.id, query.message.message_id
             await bot.edit_message_reply_markup(chat, number, reply_markup=None)
-    except TelegramError as error:
-        log.info("a button that was pressed looks as before: %s", as_adapter_error(error))

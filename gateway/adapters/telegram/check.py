@@ -4,10 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from telegram import Bot, LinkPreviewOptions
-from telegram.error import TelegramError
 
 from gateway.adapters.shared.folder import PlatformReport
-from gateway.adapters.telegram.connection import as_adapter_error, make_bot
+from gateway.adapters.telegram.connection import ERRORS, make_bot
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 
@@ -49,8 +48,6 @@ async def say(settings: TelegramSettings, chat: str, text: str) -> None:
 @asynccontextmanager
 async def open_bot(settings: TelegramSettings) -> AsyncIterator[Bot]:
     bot = make_bot(settings)
-    try:
+    with ERRORS.translated():
         async with bot:
             yield bot
-    except TelegramError as error:
-        raise as_adapter_error(error) from None

@@ -20,6 +20,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
 
+from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 
@@ -78,3 +79,6 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
         case NetworkError():
             return AdapterError(f"Telegram cannot be reached: {error}")
     return AdapterError(f"Telegram: {error}")
+
+
+ERRORS = NetworkErrors((TelegramError,), as_adapter_error)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from telegram import Bot, Message
-from telegram.error import InvalidToken, TelegramError
+from telegram.error import InvalidToken
 
 from gateway.adapters.shared import files
-from gateway.adapters.telegram.connection import as_adapter_error
+from gateway.adapters.telegram.connection import ERRORS
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, AttachmentKind
 
@@ -50,12 +50,11 @@ async def fetch_file(file: TelegramFile, bot: Bot, folder: Path) -> Attachment |
     """The file in our store, or in words why it is not there."""
 
     async def download() -> bytes:
-        try:
-            found = await bot.get_file(file.file_id)
-            return bytes(await found.download_as_bytearray())
-        except InvalidToken:  # what the library makes of a 404; were it the token, the next poll would say so
-            raise AdapterError("Telegram no longer has it") from None
-        except TelegramError as error:
-            raise as_adapter_error(error) from None
+        with ERRORS.translated():
+            try:
+                found = await bot.get_file(file.file_id)
+                return bytes(await found.download_as_bytearray())
+            except InvalidToken:  # what the library makes of a 404; were it the token, the next poll would say so
+                raise AdapterError("Telegram no longer has it") from None
 
     return await files.fetch_file(file.about, f"{bot.id}:{file.identity}", folder, LARGEST, download)

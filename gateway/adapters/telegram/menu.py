@@ -6,7 +6,7 @@ from telegram import Bot, BotCommand, BotCommandScopeChat
 from telegram.error import TelegramError
 
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
+from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.commands import Command, CommandTable
 
 log = logging.getLogger(__name__)
@@ -30,10 +30,8 @@ async def send_menu(bot: Bot, context: AdapterContext) -> None:
     """Tell Telegram; a menu is worth no error."""
     rules = context.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
-    try:
+    with ERRORS.logged(log.warning, "the menu of commands is not shown"):
         await bot.set_my_commands(build_commands(context.commands, admin=False))
-    except TelegramError as error:
-        log.warning("the menu of commands is not shown: %s", as_adapter_error(error))
     for admin in sorted(admins):
         try:
             scope = BotCommandScopeChat(int(admin))

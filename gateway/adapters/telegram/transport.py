@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
-from telegram.error import BadRequest, ChatMigrated, TelegramError
+from telegram.error import BadRequest, ChatMigrated
 
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.telegram.buttons import make_keyboard
-from gateway.adapters.telegram.connection import PLATFORM, as_adapter_error
+from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.adapters.telegram.format import TelegramText, render_messages
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
@@ -137,16 +137,11 @@ class TelegramTransport:
     async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
         """A call, once more where the group has moved; what goes wrong is told in our words."""
         await self._pace.wait(address.chat_id, DIRECT_RATE if address.chat_type == "dm" else GROUP_RATE)
-        try:
+        with self._pace.heeded(address.chat_id), ERRORS.translated():
             try:
                 done = await call(chat_of(address))
             except ChatMigrated as error:
                 done = await call(error.new_chat_id)
-        except TelegramError as error:
-            told = as_adapter_error(error)
-            if told.retry_after:
-                self._pace.told(address.chat_id, told.retry_after)
-            raise told from None
         self._presence.sent()
         return done
 
