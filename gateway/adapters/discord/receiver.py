@@ -24,7 +24,7 @@ from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, role
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
-from gateway.adapters.shared.incoming import RecentMessages, make_reaction
+from gateway.adapters.shared.incoming import RecentMessages, make_reaction, read_or_skip
 from gateway.adapters.shared.read_positions import ReadMarks
 
 log = logging.getLogger(__name__)
@@ -109,11 +109,11 @@ class DiscordReceiver:
 
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
         async for message in found:
-            if (arrival := self._read(message)) is not None:
+            if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
                 await self._inbox.take(arrival, str(message.channel.id))
 
     def _message(self, message: discord.Message) -> None:
-        if (arrival := self._read(message)) is not None:
+        if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
             self._presence.received()
             self._tasks.start_soon(self._wait_and_take, message, arrival)
 
@@ -123,13 +123,6 @@ class DiscordReceiver:
         if message.edited_at is not None and (arrival := self._reader.read(message, is_edit=True)) is not None:
             self._presence.received()
             self._tasks.start_soon(self._wait_and_take, message, arrival)
-
-    def _read(self, message: discord.Message) -> DiscordIncoming | None:
-        try:
-            return self._reader.read(message)
-        except Exception:  # one strange message must not hold up all that come behind it
-            log.exception("message %d is not understood, and passed over", message.id)
-            return None
 
     async def _wait_and_take(self, message: discord.Message, arrival: DiscordIncoming) -> None:
         await self._is_caught_up.wait()

@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from gateway.errors import AdapterError
-from gateway.messages import Attachment
+from gateway.messages import Attachment, AttachmentKind
 from gateway.records import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
@@ -63,6 +63,12 @@ async def save_file(folder: Path, identity: str, data: bytes, about: Attachment)
     path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
     await anyio.to_thread.run_sync(write_file, path, data)
     return Attachment(about.kind, str(path), name, about.media_type, len(data))
+
+
+def kind_of(media_type: str) -> AttachmentKind:
+    """The kind of a file of which no more is known."""
+    kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
+    return kinds.get(media_type.partition("/")[0], "document")
 
 
 def display_name_of(name: str) -> str:

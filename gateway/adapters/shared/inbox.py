@@ -1,7 +1,6 @@
 """Messages that were read, into the journal: in their order in a channel, each once, with its files and its marks."""
 
 import dataclasses
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic
@@ -9,7 +8,7 @@ from typing import Generic
 import anyio
 
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.shared.incoming import FileT, IncomingMessage
+from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
 from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
 from gateway.engine import NewRecord
 from gateway.messages import Attachment, Message
@@ -40,7 +39,7 @@ class Inbox(Generic[FileT]):
         self._fetch = fetch
         self._threads_of = threads_of
         self._order = KeyedLock()
-        self._taken: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._taken: dict[tuple[str, str], None] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -57,9 +56,7 @@ class Inbox(Generic[FileT]):
             if identity in self._taken:
                 return
             await self._receive(incoming, channel)
-            self._taken[identity] = None
-            if len(self._taken) > MOST_TAKEN:
-                self._taken.popitem(last=False)
+            remember(self._taken, identity, None, MOST_TAKEN)
 
     async def _receive(self, incoming: IncomingMessage[FileT], channel: str) -> None:
         marks = [] if incoming.message.kind == "edit" else self._marks_of(incoming.message, channel)

@@ -1,7 +1,7 @@
 """What comes in: a message and its files, whether it is for us, and what is remembered of those that came lately."""
 
-from collections import OrderedDict
-from collections.abc import Collection
+import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -14,6 +14,12 @@ MOST = 2000
 STRANGER = "You may not use this bot here."
 
 FileT = TypeVar("FileT")
+EventT = TypeVar("EventT")
+MessageT = TypeVar("MessageT")
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,22 @@ class IncomingMessage(Generic[FileT]):
 
     message: Message
     files: tuple[FileT, ...] = ()
+
+
+def read_or_skip(read: Callable[[EventT], MessageT | None], event: EventT, name: str) -> MessageT | None:
+    """What `read` makes of an event; None for one that is not understood."""
+    try:
+        return read(event)
+    except Exception:  # one strange event must not hold up all that come behind it
+        log.exception("%s is not understood, and passed over", name)
+        return None
+
+
+def remember(known: dict[KeyT, ValueT], key: KeyT, value: ValueT, most: int) -> None:
+    """Adds an entry; of more than `most` the oldest one goes."""
+    known[key] = value
+    if len(known) > most:
+        del known[next(iter(known))]
 
 
 def is_for_us(settings: PlatformSettings, address: Address, *, is_called: bool) -> bool:
@@ -75,14 +97,12 @@ class RecentMessages:
     """The last messages that we read, by their ids."""
 
     def __init__(self) -> None:
-        self._messages: OrderedDict[str, RecentMessage] = OrderedDict()
+        self._messages: dict[str, RecentMessage] = {}
 
     def note(self, message: Message) -> None:
         """Remember it under the network's own id."""
         found = RecentMessage(message.user_id, " ".join(message.text.split())[:80])
-        self._messages[message.id.partition(":")[0]] = found
-        if len(self._messages) > MOST:
-            self._messages.popitem(last=False)
+        remember(self._messages, message.id.partition(":")[0], found, MOST)
 
     async def complete(self, message: Message) -> tuple[Message, tuple[()]]:
         """Remembers a message that is taken, and adds nothing to it."""

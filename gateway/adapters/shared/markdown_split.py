@@ -61,11 +61,16 @@ def find_break(text: str, start: int, end: int, fence: Fence | None) -> int:
         return start + at + 1 if at > 0 else find_whole_end(text, start, end)
     if text[end] == "\n":
         return end
+    return find_whole_end(text, start, find_word_end(text, start, end) or end)
+
+
+def find_word_end(text: str, start: int, end: int) -> int:
+    """Behind the last paragraph, line or word of what would fit; 0 where none ends in its second half."""
     for mark in ("\n\n", "\n", " "):
-        at = window.rfind(mark)
-        if at > len(window) // 2:
-            return find_whole_end(text, start, start + at + len(mark))
-    return find_whole_end(text, start, end)
+        at = text.rfind(mark, start, end)
+        if at > start + (end - start) // 2:
+            return at + len(mark)
+    return 0
 
 
 def find_whole_end(text: str, start: int, end: int) -> int:
@@ -76,6 +81,11 @@ def find_whole_end(text: str, start: int, end: int) -> int:
             return found.start() if found.start() > start else end
         if found.start() >= end:
             break
+    return find_sign_end(text, start, end)
+
+
+def find_sign_end(text: str, start: int, end: int) -> int:
+    """The same end, or the beginning of the character that it would cut, unless that is all there is."""
     first = end
     while start + 1 < end < len(text) and (JOINING.match(text[end]) or text[end - 1] == "\u200d"):
         end -= 1

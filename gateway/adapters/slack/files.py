@@ -12,7 +12,7 @@ from yarl import URL
 from gateway.adapters.shared import files
 from gateway.adapters.slack.connection import ERRORS, describe_missing_scopes
 from gateway.errors import AdapterError
-from gateway.messages import Attachment, AttachmentKind
+from gateway.messages import Attachment
 
 LARGEST = 25_000_000
 FILE_HOST = "files.slack.com"
@@ -22,7 +22,8 @@ async def fetch_file(file: Mapping[str, Any], web: AsyncWebClient, folder: Path)
     """The file in our store, or in words why it is not there."""
     name = str(file.get("name") or file.get("title") or "file")
     media_type = str(file.get("mimetype") or "application/octet-stream")
-    about = Attachment(kind_of(file), "", name, media_type, int(file.get("size") or 0))
+    kind = "voice" if file.get("subtype") == "slack_audio" else files.kind_of(media_type)
+    about = Attachment(kind, "", name, media_type, int(file.get("size") or 0))
     return await files.fetch_file(about, str(file["id"]), folder, LARGEST, partial(download, web, file))
 
 
@@ -53,10 +54,3 @@ async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) 
     if len(data) > LARGEST:
         raise AdapterError("it is larger than Slack said")
     return data
-
-
-def kind_of(file: Mapping[str, Any]) -> AttachmentKind:
-    if file.get("subtype") == "slack_audio":
-        return "voice"
-    kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
-    return kinds.get(str(file.get("mimetype") or "").partition("/")[0], "document")

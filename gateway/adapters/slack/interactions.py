@@ -1,7 +1,6 @@
 """What people do by the network's own means: slash commands, and buttons under our replies."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -9,7 +8,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from gateway.adapters.shared.adapter import AdapterContext
-from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of, remember
 from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.adapters.slack.format import ACTIONS, SEPARATOR
 from gateway.adapters.slack.manifest import command_name_of
@@ -31,7 +30,7 @@ class SlackInteractions:
         self._context = context
         self._recent = recent
         self._bot = bot
-        self._urls: OrderedDict[str, str] = OrderedDict()
+        self._urls: dict[str, str] = {}
 
     async def called(self, body: Body) -> str:
         """A slash command; what whoever typed it is told at once, if anything."""
@@ -42,9 +41,7 @@ class SlackInteractions:
         message = Message(
             number, address, str(body["user_id"]), text, user_name=str(body.get("user_name") or ""), kind="command"
         )
-        self._urls[number] = str(body.get("response_url") or "")
-        if len(self._urls) > MOST_OPEN:
-            self._urls.popitem(last=False)
+        remember(self._urls, number, str(body.get("response_url") or ""), MOST_OPEN)
         receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
         if receipt.decision != "stranger":
             return ""

@@ -16,12 +16,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
-from gateway.adapters.shared.incoming import make_reaction
+from gateway.adapters.shared.incoming import make_reaction, read_or_skip
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.emoji import emoji_of
 from gateway.adapters.slack.history import SlackHistory
 from gateway.adapters.slack.interactions import SlackInteractions
-from gateway.adapters.slack.reader import Event, SlackIncoming, SlackReader, address_of
+from gateway.adapters.slack.reader import Event, SlackReader, address_of
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class SlackReceiver:
         """What was said while nobody listened; what comes meanwhile waits."""
         begun = time.time()
         async for event in SlackHistory(web).messages(marks.since()):
-            if (arrival := self._read(event)) is not None:
+            if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
                 await self._inbox.take(arrival, arrival.message.address.chat_id)
         await marks.note_alive(begun)
         self._is_caught_up.set()
@@ -73,7 +73,7 @@ class SlackReceiver:
         event = body["event"]
         self._presence.received()
         if event["type"] in ("message", "app_mention"):
-            if (arrival := self._read(event)) is not None:
+            if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
                 await self._is_caught_up.wait()
                 await self._inbox.take(arrival, arrival.message.address.chat_id)
         elif event["type"] in ("reaction_added", "reaction_removed"):
@@ -88,13 +88,6 @@ class SlackReceiver:
         self._presence.received()
         await self._presses.pressed(body)
         await ack()
-
-    def _read(self, event: Mapping[str, Any]) -> SlackIncoming | None:
-        try:
-            return self._reader.read(event)
-        except Exception:  # one strange event must not hold up all that come behind it
-            log.exception("the event %s is not understood, and passed over", event.get("ts"))
-            return None
 
     async def _react(self, event: Mapping[str, Any]) -> None:
         item = event.get("item") or {}

@@ -5,13 +5,13 @@ Slack shows no bot as typing. The eyes stay no longer than the turn works: they 
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 import anyio
 from slack_sdk.web.async_client import AsyncWebClient
 
+from gateway.adapters.shared.incoming import remember
 from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
@@ -29,14 +29,13 @@ class WorkingIndicator:
     def __init__(self, web: AsyncWebClient) -> None:
         self._web = web
         self._began = time.time()
-        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._last: dict[tuple[str, str], str] = {}
         self._shown: dict[str, tuple[str, str]] = {}  # by turn: channel and message
         self._send, self._changes = anyio.create_memory_object_stream[tuple[str, str]](BACKLOG)
 
     def note(self, message: Message) -> None:
-        self._last[message.address.chat_id, message.address.thread_id] = message.id.partition(":")[0]
-        if len(self._last) > MOST:
-            self._last.popitem(last=False)
+        place = (message.address.chat_id, message.address.thread_id)
+        remember(self._last, place, message.id.partition(":")[0], MOST)
 
     async def answered(self, channel: str, stamp: str) -> None:
         """Eyes of an earlier life, which knew the turn: the message that is answered now is older than we are."""

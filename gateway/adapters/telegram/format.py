@@ -14,8 +14,9 @@ from telegramify_markdown import RenderConfig, convert, utf16_len
 from telegramify_markdown.converter import STANDARD_OPTIONS
 from telegramify_markdown.entity import MessageEntity as Span
 
+from gateway.adapters.shared.markdown_split import find_furthest_end, find_sign_end, find_word_end
+
 LIMIT = 4096  # UTF-16 units, Telegram's own
-JOINING = re.compile(r"[\u200d\ufe00-\ufe0f\u0300-\u036f\U0001f3fb-\U0001f3ff]")  # belong to the sign before them
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
 
 
@@ -60,34 +61,12 @@ def find_cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, i
     """Where each piece begins and ends, in characters, without the blanks at its ends."""
     start = 0
     while start < len(text):
-        end = find_furthest_end(text, start, limit)
+        end = start + find_furthest_end(text[start : start + limit], limit)
         if end < len(text):
-            end = start + find_break(text[start:end], text[end])
+            end = find_word_end(text, start, end) or find_sign_end(text, start, end)
             end = find_end_before_link(text, links, start, end)
         yield trim_blanks(text, start, end)
         start = end
-
-
-def find_furthest_end(text: str, start: int, limit: int) -> int:
-    """How far a piece that begins at `start` could go: whole characters within the limit of UTF-16 units."""
-    if len(text) - start <= limit and utf16_len(text[start:]) <= limit:
-        return len(text)
-    end, units = start, 0
-    while end < len(text) and (units := units + (2 if text[end] > "\uffff" else 1)) <= limit:
-        end += 1
-    return end
-
-
-def find_break(window: str, following: str) -> int:
-    """The last good place to end in what would fit: a paragraph, a line, a word; else all that is whole."""
-    for mark in ("\n\n", "\n", " "):
-        at = window.rfind(mark)
-        if at > len(window) // 2:
-            return at + len(mark)
-    end = len(window)
-    while end > 1 and JOINING.match(following):
-        end, following = end - 1, window[end - 1]
-    return end
 
 
 def find_end_before_link(text: str, links: list[Span], start: int, end: int) -> int:

@@ -17,7 +17,7 @@ from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCust
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import KeyedLock, add_files
-from gateway.adapters.shared.incoming import make_reaction
+from gateway.adapters.shared.incoming import make_reaction, read_or_skip
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.telegram import buttons
 from gateway.adapters.telegram.connection import PLATFORM
@@ -112,7 +112,7 @@ class TelegramReceiver:
         async with self._order.hold(str(chat.id) if chat else ""):
             if (reaction := unit.updates[0].message_reaction) is not None:
                 await self._react(reaction)
-            elif (arrival := self._read(unit)) is not None:
+            elif (arrival := read_or_skip(self._reader.read, unit.updates, f"update {unit.first}")) is not None:
                 await self._receive(arrival, unit, tasks)
             self._next = self._after(unit)
             self._under_way.remove(unit)
@@ -123,13 +123,6 @@ class TelegramReceiver:
         """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""
         others = [one.first for one in self._under_way if one is not unit]
         return max(min(others, default=max(self._seen, default=unit.last) + 1), self._next)
-
-    def _read(self, unit: UpdateGroup) -> TelegramIncoming | None:
-        try:
-            return self._reader.read(unit.updates)
-        except Exception:  # one strange update must not hold up all that come behind it
-            log.exception("update %d is not understood, and passed over", unit.first)
-            return None
 
     async def _receive(self, arrival: TelegramIncoming, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
         query = unit.updates[0].callback_query
