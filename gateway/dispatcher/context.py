@@ -1,6 +1,5 @@
 """What the dispatcher works with. It is built once, by the daemon, and has no state of its own."""
 
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,14 +22,6 @@ ChooseAgent: TypeAlias = Callable[[Message, Session], Agent]
 DescribeState: TypeAlias = Callable[[], str]
 # A session has loaded or unloaded (the action) a skill: the names of the tools that come or go with it.
 OnSkillChange: TypeAlias = Callable[[str, str, Skill], Awaitable[Sequence[str]]]
-
-
-async def steer_nothing(_verb: str, _name: str) -> str:
-    return "There is no chat network here."
-
-
-async def list_no_tools(_session: str, _action: str, _skill: Skill) -> Sequence[str]:
-    return ()
 
 
 class PlatformInfo(msgspec.Struct, frozen=True):
@@ -69,8 +60,8 @@ class GatewayReports:
     platforms: DescribeState
     models: Callable[[], Sequence[str]]
     restart: Callable[[], Awaitable[None]]
-    about: Callable[[], GatewayFacts] = GatewayFacts
-    steer: Callable[[str, str], Awaitable[str]] = steer_nothing
+    about: Callable[[], GatewayFacts]
+    steer: Callable[[str, str], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +78,8 @@ class DispatcherContext:
     reports: GatewayReports
     keys: KeyRules
     run_id: str  # of this process: the next one has another
-    on_skill: OnSkillChange = list_no_tools
-    too_old: float = math.inf  # seconds after which a message that waited is not answered any more
+    on_skill: OnSkillChange
+    too_old: float  # seconds after which a message that waited is not answered any more
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.

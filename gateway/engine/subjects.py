@@ -57,14 +57,11 @@ def matches(pattern: str, subject: str) -> bool:
 
 def compile_patterns(patterns: Iterable[str]) -> SubjectMatcher:
     """One test for several patterns."""
-    compiled = re.compile("|".join(map(_regex_from, patterns)) or r"(?!)", re.DOTALL)
+    expressions = (re.sub(">$", ".*", re.escape(pattern).replace(r"\*", "[^.]*")) for pattern in patterns)
+    compiled = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
     return lambda subject: compiled.fullmatch(subject) is not None
 
 
 def get_literal_prefix(pattern: str) -> str:
     """Returns how every matching subject begins, up to and with a dot; the whole pattern where nothing is open."""
     return re.split("[*>]", pattern, maxsplit=1)[0]
-
-
-def _regex_from(pattern: str) -> str:
-    return re.sub(">$", ".*", re.escape(pattern).replace(r"\*", "[^.]*"))

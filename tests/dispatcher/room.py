@@ -1,5 +1,6 @@
 """A room on a network of our own, with the real lanes, outbox, hooks and agent on a journal in memory."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -95,6 +96,14 @@ async def answer(text: str) -> str:
 async def restart() -> None: ...
 
 
+async def steer_nothing(_verb: str, _name: str) -> str:
+    return "There is no chat network here."
+
+
+async def no_tools(*_: Any) -> tuple[str, ...]:
+    return ()
+
+
 async def no_hooks() -> str:
     return "no hooks"
 
@@ -114,6 +123,8 @@ async def chat(
     outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
+    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "too_old": math.inf}
+    given |= house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
@@ -121,10 +132,12 @@ async def chat(
         outbox=outbox,
         access=AccessControl(AccessRules("ignore", 30, admins=admins, users=users)),
         commands=CommandTable(BUILT_IN),
-        reports=GatewayReports(lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about),
+        reports=GatewayReports(
+            lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about, steer_nothing
+        ),
         keys=KeyRules(per_user_in_groups=True),
         run_id="this run",
-        **({"choose": lambda message, session: agent} | house_facts),
+        **given,
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)

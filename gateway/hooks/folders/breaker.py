@@ -7,6 +7,7 @@ its success closes the breaker, its failure opens it again, and each time in a r
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gateway.backoff import Backoff
 from gateway.hooks.folders.stats import BreakerState
 
 
@@ -58,7 +59,7 @@ class Breaker:
         if self._until is not None and not self._probing:
             return False  # a call from before the trip: it tells nothing new
         self._probing = False
-        self._until = self.clock() + min(self.longest, self.pause * 2**self.trips)
+        self._until = self.clock() + Backoff(self.pause, self.longest).pause_after(self.trips + 1)
         self.trips += 1
         return True
 

@@ -93,7 +93,8 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
         if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
             return answer
         if isinstance(answer, Mapping):
-            event.update({field: value for field, value in answer.items() if _is_writable(event, field)})
+            writable = answer if event.writable is None else event.writable
+            event.update({field: value for field, value in answer.items() if field in writable})
     if failures:
         raise failures[0]
     return None
@@ -113,7 +114,3 @@ async def notify_handlers(
             failures.append(failed)
     if failures:
         raise failures[0]
-
-
-def _is_writable(event: Event, field: str) -> bool:
-    return event.writable is None or field in event.writable

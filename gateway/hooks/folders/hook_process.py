@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 
+from gateway.backoff import Backoff
 from gateway.hooks.folders.handlers import HandlerTargets
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
@@ -20,7 +21,7 @@ from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
 STOP_TIMEOUT = 2.0  # seconds that a wire has to end
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 30.0  # seconds between a death and the next start
+RESTARTS = Backoff(0.05, 30.0)  # seconds between a death and the next start
 STABLE_AFTER = 60.0  # a wire that lived so long did not fail at its start
 MAX_RESTART_WAIT = 1.0  # seconds: an interceptor does not wait for a restart that is further away
 
@@ -211,7 +212,7 @@ class HookProcess:
     def start_again(self, why: str) -> None:
         """In a moment; a longer one each time that it did not live long."""
         self._falls += 1
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._falls - 1))
+        pause = RESTARTS.pause_after(self._falls)
         self._due = time.monotonic() + pause
         self.enter("waiting", f"{why}; it is started again")
         log.warning("%s: %s; it is started again in %.2g s", self._name, why, pause, extra={"hook": self._name})

@@ -54,7 +54,8 @@ class ShermaMethod:
             if isinstance(field, str):
                 found[field] = value
             else:
-                found.update({name: _part_of(value, part) for part, name in field.items()})
+                parts = value if isinstance(value, Mapping) else {}
+                found.update({name: parts.get(part) for part, name in field.items()})
         return found
 
     def reply(self, changed: Fields, params: Fields) -> dict[str, Any]:
@@ -80,10 +81,6 @@ def _to_sherma(name: str, value: Any) -> Any:
             name
         )
     return value
-
-
-def _part_of(value: Any, part: str) -> Any:
-    return value.get(part) if isinstance(value, Mapping) else None
 
 
 def _has_error(fields: Fields) -> bool:
