@@ -1,9 +1,10 @@
-"""How much code there is: lines that hold a token of code, without blank lines, comments, docstrings and imports.
+"""How much code there is, counted by its tokens, without blank lines, comments, docstrings and imports.
 
     python -m bench.code_lines            # each room of gateway/, and the sum
     python -m bench.code_lines FOLDER     # of another tree
 
-A line counts once however much stands in it; beside it stand the tokens, which denser formatting does not change.
+Lines are those that hold a token; a longer name makes more of them, and denser formatting fewer. Statements (lines as
+Python counts them) and tokens do not change with the formatting.
 """
 
 import ast
@@ -22,19 +23,18 @@ SILENT = {
     tokenize.ENCODING,
     tokenize.ENDMARKER,
 }
+COUNTED = ("files", "lines", "statements", "tokens")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def count_code(text: str) -> tuple[int, int]:
-    """The lines of code in this source, and the tokens in them."""
+def count_code(text: str) -> Counter[str]:
+    """Returns the lines, statements and tokens of code in this source."""
     skipped = lines_passed_over(ast.parse(text))
-    found = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type not in SILENT and token.start[0] not in skipped
-    ]
+    tokens = [one for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.start[0] not in skipped]
+    found = [token for token in tokens if token.type not in SILENT]
     lines = {line for token in found for line in range(token.start[0], token.end[0] + 1)}
-    return len(lines), len(found)
+    statements = sum(token.type == tokenize.NEWLINE for token in tokens)
+    return Counter(files=1, lines=len(lines), statements=statements, tokens=len(found))
 
 
 def lines_passed_over(tree: ast.Module) -> set[int]:
@@ -50,19 +50,14 @@ def lines_passed_over(tree: ast.Module) -> set[int]:
 
 
 def main(top: Path) -> None:
-    lines: Counter[str] = Counter()
-    tokens: Counter[str] = Counter()
-    files: Counter[str] = Counter()
+    rooms: dict[str, Counter[str]] = {}
     for path in sorted(top.rglob("*.py")):
         inside = path.relative_to(top)
         room = inside.parts[0] if len(inside.parts) > 1 else "."
-        code, count = count_code(path.read_text("utf-8"))
-        lines[room] += code
-        tokens[room] += count
-        files[room] += 1
-    for room, code in lines.most_common():
-        print(f"{room:<14}{files[room]:>5} files{code:>8} lines{tokens[room]:>9} tokens")
-    print(f"{'all':<14}{files.total():>5} files{lines.total():>8} lines{tokens.total():>9} tokens")
+        rooms.setdefault(room, Counter()).update(count_code(path.read_text("utf-8")))
+    rooms = dict(sorted(rooms.items(), key=lambda one: -one[1]["tokens"]))
+    for room, count in {**rooms, "all": sum(rooms.values(), Counter())}.items():
+        print(f"{room:<14}" + "".join(f"{count[what]:>8} {what}" for what in COUNTED))
 
 
 if __name__ == "__main__":
