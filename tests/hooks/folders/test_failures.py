@@ -216,9 +216,7 @@ async def test_a_fork_server_that_dies_costs_a_moment(home: Home) -> None:
 
 
 async def test_a_hook_whose_start_a_dying_fork_server_took_along_is_started_again(home: Home) -> None:
-    home.plant(
-        "slow", "intercepts: ['my:*']\non_error: deny\n", "import time\ntime.sleep(0.3)\ndef handle(e, c): ...\n"
-    )
+    home.plant("slow", "intercepts: ['my:*']\non_error: deny\n", "import time\ntime.sleep(1)\ndef handle(e, c): ...\n")
     registry = HookRegistry()
     async with home.serving(registry) as service:
         fork_server, dead = service._services.fork_server, {service._services.fork_server.pid}
