@@ -104,5 +104,5 @@ class DispatcherContext:
         if found is None:
             what = "no platform that is served has a home channel" if to == HOME else f"{to} has no home channel"
             name = "PLATFORM" if to == HOME else to
-            raise AdapterError(f"{what}\nwrite {name}:CHAT, or set {name.upper()}_HOME_CHANNEL in .env")
+            raise AdapterError(f"{what}\nwrite {name}:CHAT, or set platforms.{name}.home_channel in config.yaml")
         return Address(found.name, found.home_channel)

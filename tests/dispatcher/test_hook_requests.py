@@ -130,14 +130,14 @@ async def test_home_is_the_home_channel_of_the_first_network_that_is_served() ->
             await grant("daily", "send", {"to": to, "text": f"to {to}"}, "")
         await room.hear(2)
         assert [(reply.text, reply.address) for reply in room.net.sent] == [("to home", ROOM), ("to net", ROOM)]
-        with pytest.raises(HookError, match=r"no home channel\nwrite none:CHAT, or set NONE_HOME_CHANNEL in \.env"):
+        with pytest.raises(HookError, match=r"no home channel\nwrite none:CHAT, or set platforms\.none\.home_ch"):
             await grant("daily", "send", {"to": "none", "text": "?"}, "")
         with pytest.raises(
             HookError, match="'off' is not served here; served: net, none\nset one up with: hermes-gateway setup"
         ):
             await grant("daily", "send", {"to": "off:room", "text": "?"}, "")
         networks = networks[:2]
-        with pytest.raises(HookError, match="has a home channel\nwrite PLATFORM:CHAT, or set PLATFORM_HOME"):
+        with pytest.raises(HookError, match=r"home channel\nwrite PLATFORM:CHAT, or set platforms\.PLATFORM\.home"):
             await grant("daily", "send", {"to": "home", "text": "?"}, "")
         facts = await grant("daily", "facts", {}, "")
         assert [one["name"] for one in facts["networks"]] == ["off", "none"]
