@@ -10,6 +10,8 @@ one is refused.
 
 import hashlib
 import re
+from functools import reduce
+from operator import or_
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -17,12 +19,13 @@ import msgspec
 from gateway.engine.interface import NewRecord
 from gateway.errors import EngineTooNew
 from gateway.messages import Address, Message, Reply
-from gateway.steps import VERSION
+from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
 from gateway.steps import LlmStep as LlmStep
 from gateway.steps import Step as Step
 from gateway.steps import ToolFinished as ToolFinished
 from gateway.steps import ToolStarted as ToolStarted
+from gateway.steps import TurnRecord as TurnRecord
 from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
 
@@ -56,46 +59,40 @@ class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
     session_key: str
 
 
-class Claim(JournalRecord, tag="claim", frozen=True, kw_only=True):
+class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
     """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries."""
 
-    turn_id: str
     by: str
     on: int
     attempt: int = 1
 
 
-class InterimReply(JournalRecord, tag="said", frozen=True, kw_only=True):
+class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):
     """A reply was appended in the middle of the turn; when the turn runs again, it is not sent again."""
 
-    turn_id: str
     reply_id: str
 
 
-class ClaimReleased(JournalRecord, tag="released", frozen=True, kw_only=True):
+class ClaimReleased(OpenTurnRecord, tag="released", frozen=True, kw_only=True):
     """The claim is given back in good order (a restart): who goes on starts no new try."""
 
-    turn_id: str
 
-
-class QuestionsAsked(JournalRecord, tag="asked", frozen=True, kw_only=True):
+class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
     """The turn waits for a person: questions by name. Its claim is given up until the answers are there."""
 
-    turn_id: str
     questions: dict[str, str]
     until: float
 
 
-class QuestionAnswered(JournalRecord, tag="answered", frozen=True, kw_only=True):
+class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True):
     """A person's answer to one question (None: nobody answered in time)."""
 
-    turn_id: str
     name: str
     answer: Any
     by: str = ""
 
 
-class TurnEnded(JournalRecord, tag="done", frozen=True, kw_only=True):
+class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
     """The end of a turn or command: everything up to the inbound sequence `upto` is answered.
 
     `entries` are what the turn adds to the transcript; `bag` is the session's bag when it changed. Two are ends of the
@@ -104,9 +101,7 @@ class TurnEnded(JournalRecord, tag="done", frozen=True, kw_only=True):
 
     upto: int
     turn_id: str = ""
-    status: Literal[
-        "ok", "ended", "denied", "interrupted", "failed", "command", "forgotten", "expired", "shortened"
-    ] = "ok"
+    status: TurnStatus = "ok"
     entries: tuple[Entry, ...] = ()
     usage: Usage = Usage()
     error: str = ""
@@ -123,7 +118,7 @@ class InitialState(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
-class SessionOpened(JournalRecord, tag="opened", frozen=True, kw_only=True):
+class SessionOpened(TurnRecord, tag="opened", frozen=True, kw_only=True):
     """A session begins under this key: the first one, or a new one after a reset; or an old one is resumed.
 
     It stands for itself: what it starts with is in `carried`, never behind a reference that could be forgotten.
@@ -140,14 +135,14 @@ class SessionOpened(JournalRecord, tag="opened", frozen=True, kw_only=True):
     carried: InitialState | None = None
 
 
-class SettingChanged(JournalRecord, tag="changed", frozen=True, kw_only=True):
+class SettingChanged(TurnRecord, tag="changed", frozen=True, kw_only=True):
     """A setting of the session (`model`, `title`, ...); None puts the default back."""
 
     name: str
     value: Any
 
 
-class TurnsUndone(JournalRecord, tag="undone", frozen=True, kw_only=True):
+class TurnsUndone(TurnRecord, tag="undone", frozen=True, kw_only=True):
     """The last `turns` turns of the transcript no longer count."""
 
     turns: int = 1
@@ -172,41 +167,39 @@ class OwedReply(JournalRecord, tag="out", frozen=True, kw_only=True):
     turn_id: str = ""
 
 
-class SendIntent(JournalRecord, tag="intent", frozen=True, kw_only=True):
-    """Written before the call that sends part `part`: if no `SendSucceeded` follows, the outcome is unknown.
+class SendRecord(JournalRecord, frozen=True, kw_only=True):
+    """What all records of a send journal are: about part `part` of the reply with the sequence `out`.
 
-    `out` is the reply's sequence (0: a stream, its reply is not written yet). The last record of a place's send
-    journal is enough to go on: everything below `out` is settled, and `message_ids` has the network's own ids of each
-    part so far.
+    `out` is 0 for a stream, whose reply is not written yet. The last record of a place's send journal is enough to go
+    on: everything below `out` is settled, and `message_ids` has the network's own ids of each part so far.
     """
 
     out: int
     reply_id: str = ""
     part: int = 0
+    message_ids: tuple[tuple[str, ...], ...] = ()
+
+
+class SendIntent(SendRecord, tag="intent", frozen=True, kw_only=True):
+    """Written before the call that sends a part: if no `SendSucceeded` follows, the outcome is unknown."""
+
     attempt: int = 1
-    message_ids: tuple[tuple[str, ...], ...] = ()
 
 
-class SendSucceeded(JournalRecord, tag="sent", frozen=True, kw_only=True):
-    """The network has part `part`, and with `last` the whole reply."""
+class SendSucceeded(SendRecord, tag="sent", frozen=True, kw_only=True):
+    """The network has the part, and with `last` the whole reply."""
 
-    out: int
-    reply_id: str = ""
-    part: int = 0
     attempts: int = 1
-    message_ids: tuple[tuple[str, ...], ...] = ()
+
     last: bool = True
 
 
-class SendFailed(JournalRecord, tag="failed", frozen=True, kw_only=True):
+class SendFailed(SendRecord, tag="failed", frozen=True, kw_only=True):
     """Given up, or (`permanent` false) to be tried again at `retry_at`. `strikes`: replies refused in a row."""
 
-    out: int
     error: str
-    reply_id: str = ""
-    part: int = 0
     attempts: int = 1
-    message_ids: tuple[tuple[str, ...], ...] = ()
+
     permanent: bool = True
     retry_at: float = 0.0
     strikes: int = 0
@@ -263,41 +256,20 @@ class EmittedEvent(JournalRecord, tag="event", frozen=True, kw_only=True):
     fields: dict[str, Any]
 
 
-TurnRecord = (
-    Claim
-    | LlmStep
-    | ToolStarted
-    | ToolFinished
-    | InterimReply
-    | ClaimReleased
-    | QuestionsAsked
-    | QuestionAnswered
-    | TurnEnded
-    | SessionOpened
-    | SettingChanged
-    | TurnsUndone
-)
-SendRecord = SendIntent | SendSucceeded | SendFailed
-AnyRecord = (
-    TurnRecord
-    | SendRecord
-    | SessionSnapshot
-    | InboundMessage
-    | LaneWakeup
-    | OwedReply
-    | DeadLetterRecord
-    | CursorRecord
-    | PairingState
-    | StoredValue
-    | EmittedEvent
-)
+def _find_kinds(record: type[JournalRecord]) -> tuple[type[JournalRecord], ...]:
+    """The kinds of record that there are: those that no other is made of."""
+    below = record.__subclasses__()
+    return tuple(kind for one in below for kind in _find_kinds(one)) if below else (record,)
+
+
+RECORD_KINDS = _find_kinds(JournalRecord)
 
 
 class _RecordVersion(msgspec.Struct):
     v: int = VERSION
 
 
-_decoder = msgspec.json.Decoder(AnyRecord)
+_decoder: msgspec.json.Decoder[JournalRecord] = msgspec.json.Decoder(reduce(or_, RECORD_KINDS))
 _version_decoder = msgspec.json.Decoder(_RecordVersion)
 
 
@@ -305,7 +277,7 @@ def encode(record: JournalRecord) -> bytes:
     return msgspec.json.encode(record)
 
 
-def decode(data: bytes) -> AnyRecord:
+def decode(data: bytes) -> JournalRecord:
     """Reads the record in these bytes.
 
     Raises:
@@ -315,8 +287,7 @@ def decode(data: bytes) -> AnyRecord:
         raise EngineTooNew(
             f"the journal holds a record of version {v}; this gateway reads up to {VERSION}: upgrade hermes-gateway"
         )
-    record: AnyRecord = _decoder.decode(data)
-    return record
+    return _decoder.decode(data)
 
 
 def token_of(text: str) -> str:

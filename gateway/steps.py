@@ -3,13 +3,17 @@
 A turn makes them and knows no journal; `gateway.records` counts them among the records of a session's chain.
 """
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from gateway.transcript import Entry, Usage
 
 VERSION = 1
+
+TurnStatus: TypeAlias = Literal[
+    "ok", "ended", "denied", "interrupted", "failed", "paused", "command", "forgotten", "expired", "shortened"
+]
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -19,29 +23,36 @@ class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind")
     at: float = 0.0
 
 
-class LlmStep(JournalRecord, tag="llm", frozen=True, kw_only=True):
-    """A model's finished answer."""
+class TurnRecord(JournalRecord, frozen=True, kw_only=True):
+    """What all records of a session's chain are."""
+
+
+class OpenTurnRecord(TurnRecord, frozen=True, kw_only=True):
+    """What is written of one turn until its end."""
 
     turn_id: str
+
+
+class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
+    """A model's finished answer."""
+
     hop: int
     entry: Entry
     usage: Usage = Usage()
 
 
-class ToolStarted(JournalRecord, tag="tool_started", frozen=True, kw_only=True):
+class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True):
     """Written before a tool runs, so that after a crash one knows that it may have run."""
 
-    turn_id: str
     call_id: str
     name: str
     args: dict[str, Any]
     repeatable: bool = False
 
 
-class ToolFinished(JournalRecord, tag="tool_finished", frozen=True, kw_only=True):
+class ToolFinished(OpenTurnRecord, tag="tool_finished", frozen=True, kw_only=True):
     """A tool's result, as the interceptors left it; not `judged`, while one of them waits for a person's answer."""
 
-    turn_id: str
     call_id: str
     entry: Entry
     judged: bool = True

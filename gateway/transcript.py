@@ -1,10 +1,12 @@
 """The transcript of a session, as the model sees it: entries in the shape of a chat, immutable and JSON-able."""
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import astuple
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -30,8 +32,7 @@ class Entry:
     error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What model calls cost; sums over a turn."""
 
     input_tokens: int = 0
@@ -40,12 +41,10 @@ class Usage:
     cost: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.calls + other.calls,
-            self.cost + other.cost,
-        )
+        return Usage(*map(operator.add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(*map(operator.sub, astuple(self), astuple(other)))
 
 
 def as_message(entry: Entry) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio.to_thread
 import msgspec
 
-from gateway.agent.model import ModelRequest, ModelResponse
+from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.model_call import ModelCall
 from gateway.agent.operation import run_operation
 from gateway.agent.skills import render_skills_prompt
@@ -18,7 +18,7 @@ from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
 from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
 from gateway.steps import LlmStep
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.transcript import Entry, ToolCall
 
 LONGEST_FILE = 32_000  # bytes of a context file
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
@@ -74,13 +74,8 @@ async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> Entry | None:
     answer = await run_operation(ModelCall(state, _build_request(state, tools)))
     if state.finish is not None:
         return None
-    entry = await state.add(Entry("assistant", answer.content, _make_call_ids_unique(state, answer)))
-    used = Usage(
-        state.usage.input_tokens - before.input_tokens,
-        state.usage.output_tokens - before.output_tokens,
-        state.usage.calls - before.calls,
-        state.usage.cost - before.cost,
-    )
+    entry = await state.add(Entry("assistant", answer.text, _make_call_ids_unique(state, answer)))
+    used = state.usage - before
     await state.record(LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used))
     state.partial = ""
     state.resumed = False
@@ -152,7 +147,7 @@ def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, 
     return (*messages[:place], Entry("user", text), *messages[place + 1 :])
 
 
-def _make_call_ids_unique(state: TurnState, answer: ModelResponse) -> tuple[ToolCall, ...]:
+def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ...]:
     """Each call gets an id that no other of the turn has: results, records and questions are matched by it."""
     used = {call.id for entry in state.entries for call in entry.tool_calls}
     calls: list[ToolCall] = []

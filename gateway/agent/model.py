@@ -32,7 +32,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of an answer. Tool calls come whole, usage and the reason of the stop with the last chunk."""
+    """A piece of an answer, or all of it. Tool calls come whole; usage and the reason of the stop, with the last."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -48,16 +48,6 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """An async generator; closing it early gives up the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelResponse:
-    """The whole answer of a model."""
-
-    content: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-    stop: str = ""
 
 
 CHARACTERS = 4  # a token

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.agent.model import ModelRequest, ModelResponse, ToolSpec, estimate_tokens
+from gateway.agent.model import Chunk, ModelRequest, ToolSpec, estimate_tokens
 from gateway.agent.operation import Operation, OperationResult
 from gateway.agent.turn_state import Fields, TurnEnding, TurnState
 from gateway.errors import ModelError
@@ -28,11 +28,11 @@ SUMMARY_PROMPT = (
 
 
 @dataclass(slots=True)
-class ModelCall(Operation[ModelResponse]):
+class ModelCall(Operation[Chunk]):
     """One answer of the model: asked for, streamed, and asked for again when a hook wants another one."""
 
     request: ModelRequest
-    response: ModelResponse = field(default_factory=ModelResponse)  # of the last try, as far as there is one
+    response: Chunk = field(default_factory=Chunk)  # of the last try, as far as there is one
     before = "llm:before"
     after = "llm:after"
     node_type = "call_llm"
@@ -52,7 +52,7 @@ class ModelCall(Operation[ModelResponse]):
             "result": None,
         }
 
-    async def act(self, event: Fields | None) -> ModelResponse:
+    async def act(self, event: Fields | None) -> Chunk:
         state, request = self.state, self.request
         if event is not None:
             request = _request_from(request, event, state.agent.model.name)
@@ -65,19 +65,19 @@ class ModelCall(Operation[ModelResponse]):
         return {
             **self.to_fields(response),
             "stop": result.exit_reason or response.stop or ("error" if result.error else ""),
-            "usage": msgspec.to_builtins(response.usage),
+            "usage": msgspec.to_builtins(response.usage or Usage()),
             "hop": self.state.hop,
         }
 
     def take(self, result: OperationResult) -> None:
         """Each try costs what it costs, whether or not its answer is the one that is kept."""
         response = self._response_of(result)
-        self.state.usage += response.usage
+        self.state.usage += response.usage or Usage()
         if result.after_event is not None:
             response = _apply_rewrite(response, result.after_event)
         if not self.state.end(result.outcome, self.before) and isinstance(result.outcome, Deny):
-            self.denied(response.content)
-        self.state.end(result.after_outcome, self.after, fallback=response.content)
+            self.denied(response.text)
+        self.state.end(result.after_outcome, self.after, fallback=response.text)
         self.response = response
 
     async def prepare_retry(self, retry: Retry) -> None:
@@ -86,50 +86,50 @@ class ModelCall(Operation[ModelResponse]):
             added = await self.state.add(Entry("user", retry.message))
             self.request = replace(self.request, messages=(*self.request.messages, added))
 
-    def conclude(self, result: OperationResult) -> ModelResponse:
+    def conclude(self, result: OperationResult) -> Chunk:
         if result.error is not None:
             raise result.error
         return self.response
 
-    def to_fields(self, value: ModelResponse) -> dict[str, Any]:
-        return {"content": value.content, "tool_calls": [as_call(call) for call in value.tool_calls]}
+    def to_fields(self, value: Chunk) -> dict[str, Any]:
+        return {"content": value.text, "tool_calls": [as_call(call) for call in value.tool_calls]}
 
-    def from_fields(self, left: Any) -> ModelResponse:
+    def from_fields(self, left: Any) -> Chunk:
         """An answer that a hook gave: a text, or a mapping with `content` and `tool_calls`."""
-        if isinstance(left, ModelResponse):
+        if isinstance(left, Chunk):
             return left
         if isinstance(left, dict):
             calls = tuple(call_from(call) for call in left.get("tool_calls") or ())
-            return ModelResponse(str(left.get("content") or ""), calls, stop="result")
-        return ModelResponse("" if left is None else str(left), stop="result")
+            return Chunk(str(left.get("content") or ""), calls, stop="result")
+        return Chunk("" if left is None else str(left), stop="result")
 
-    def denied(self, text: str) -> ModelResponse:
+    def denied(self, text: str) -> Chunk:
         """A denied call ends the turn: there is no answer that it could go on with."""
         if self.state.finish is None:
             self.state.finish = TurnEnding(text, "denied", "denied")
-        return ModelResponse(text, stop="denied")
+        return Chunk(text, stop="denied")
 
-    def _response_of(self, result: OperationResult) -> ModelResponse:
+    def _response_of(self, result: OperationResult) -> Chunk:
         """The model's answer, a hook's, the text that denies it, or what had come before it broke off."""
         if result.is_from_hook:
             return self.from_fields(result.value)
-        if isinstance(result.value, ModelResponse):
+        if isinstance(result.value, Chunk):
             return result.value
         if isinstance(result.outcome, Deny):
-            return ModelResponse(result.outcome.text, stop="denied")
-        return ModelResponse(result.outcome.reply if isinstance(result.outcome, End) else self.state.partial)
+            return Chunk(result.outcome.text, stop="denied")
+        return Chunk(result.outcome.reply if isinstance(result.outcome, End) else self.state.partial)
 
 
-def _apply_rewrite(response: ModelResponse, after: Fields) -> ModelResponse:
+def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
     try:
         calls = tuple(call_from(call) for call in after.get("tool_calls") or ())
     except ValueError as error:
         log.warning("llm:after left tool calls that are none (%s); the model's own are kept", error)
         calls = response.tool_calls
-    return replace(response, content=str(after.get("content") or ""), tool_calls=calls)
+    return replace(response, text=str(after.get("content") or ""), tool_calls=calls)
 
 
-async def _stream(state: TurnState, request: ModelRequest) -> ModelResponse:
+async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
     calls: list[ToolCall] = []
     usage, stop, index = Usage(calls=1), "", 0
     async with aclosing(state.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
@@ -143,9 +143,9 @@ async def _stream(state: TurnState, request: ModelRequest) -> ModelResponse:
             if state.finish is not None:  # a hook of `llm:chunk` ended the turn: closing the stream stops the model
                 break
             calls += chunk.tool_calls
-            usage = replace(chunk.usage, calls=1) if chunk.usage else usage
+            usage = msgspec.structs.replace(chunk.usage, calls=1) if chunk.usage else usage
             stop = chunk.stop or stop
-    return ModelResponse(state.partial, tuple(calls), usage, stop)
+    return Chunk(state.partial, tuple(calls), usage, stop)
 
 
 async def _filter_chunk(state: TurnState, text: str, index: int) -> str:
@@ -229,7 +229,7 @@ async def _sum_up(state: TurnState, before: str, messages: Sequence[Entry]) -> s
         async with aclosing(state.agent.model.stream(asked)) as chunks:  # type: ignore[type-var]  # an async generator
             async for chunk in chunks:
                 parts.append(chunk.text)
-                state.usage += chunk.usage or type(state.usage)()
+                state.usage += chunk.usage or Usage()
     except ModelError as error:
         log.warning("a conversation could not be summed up (%s); its older part is left out", error)
         return f"{before}\n{LEFT_OUT}".strip()

@@ -2,17 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from anyio import CancelScope
 
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort
 from gateway.events import Event, Question
-from gateway.steps import Step
+from gateway.steps import Step, TurnStatus
 from gateway.transcript import Entry, Usage
-
-TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "paused"]
 
 
 class EventRunner(Protocol):

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import anyio
 
 from gateway.agent.agent import Agent, TurnLimits
-from gateway.agent.ports import Ports, TurnResult, TurnStatus
+from gateway.agent.ports import Ports, TurnResult
 from gateway.events import Deny, End, Outcome, Pause
-from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted
+from gateway.steps import LlmStep, Step, ToolFinished, ToolStarted, TurnStatus
 from gateway.transcript import Entry, Usage, as_message, entry_from
 
 log = logging.getLogger(__name__)

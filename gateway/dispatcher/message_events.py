@@ -13,10 +13,11 @@ from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.scope import HookScope
-from gateway.lanes import LaneResult, LaneTurn, TurnStatus
+from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.sessions import Session
+from gateway.steps import TurnStatus
 
 REFUSED = "This was refused."
 

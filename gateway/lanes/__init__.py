@@ -2,7 +2,7 @@
 
 from gateway.lanes.context import LaneSettings, interrupt_on_text, is_same_person_continuing, never_interrupt
 from gateway.lanes.lanes import Lanes, QueuePosition, message_id_of
-from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, RunTurn, TurnStatus, build_partial_entries
+from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, RunTurn, build_partial_entries
 
 __all__ = [
     "ANSWER_WAIT",
@@ -12,7 +12,6 @@ __all__ = [
     "Lanes",
     "QueuePosition",
     "RunTurn",
-    "TurnStatus",
     "build_partial_entries",
     "interrupt_on_text",
     "is_same_person_continuing",

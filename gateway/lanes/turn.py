@@ -2,16 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 
 from gateway import records
 from gateway.messages import Message, Reply
 from gateway.sessions import Session
+from gateway.steps import TurnStatus
 from gateway.transcript import Entry, Usage
-
-TurnStatus: TypeAlias = Literal["ok", "ended", "denied", "interrupted", "failed", "command", "expired"]
 
 ANSWER_WAIT = 3600.0
 

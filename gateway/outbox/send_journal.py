@@ -45,7 +45,7 @@ def position_from(record: Record | None) -> SendPosition:
     return SendPosition() if record is None else _position_after(record.seq, records.decode(record.data))
 
 
-def _position_after(seq: int, kept: records.AnyRecord) -> SendPosition:
+def _position_after(seq: int, kept: records.JournalRecord) -> SendPosition:
     match kept:
         case records.SendIntent(out=out, part=part, message_ids=ids, attempt=attempt):
             # The intent counts as an attempt by itself: a process that dies of a reply does not try it for ever.

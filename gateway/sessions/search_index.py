@@ -17,6 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import astuple
+
 from gateway import records
 from gateway.engine.interface import Record
 from gateway.sessions.keys import platform_of
@@ -190,20 +192,9 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     if not (current := _find_current(db, conv)):
         return
     session, sizes = current
-    used = kept.usage
     db.execute(
         "INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            conv,
-            session,
-            at,
-            kept.status,
-            len(kept.entries),
-            used.input_tokens,
-            used.output_tokens,
-            used.calls,
-            used.cost,
-        ),
+        (conv, session, at, kept.status, len(kept.entries), *astuple(kept.usage)),
     )
     if kept.entries:
         sizes.append(len(kept.entries))

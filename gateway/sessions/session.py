@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gateway import records
 from gateway.engine.interface import Record
@@ -98,7 +98,7 @@ def fold_record(state: Session, record: Record) -> Session:
     return apply_record(state, records.decode(record.data), record.seq, record.ts)
 
 
-def apply_record(state: Session, kept: records.AnyRecord, seq: int, ts: float = 0.0) -> Session:
+def apply_record(state: Session, kept: records.JournalRecord, seq: int, ts: float = 0.0) -> Session:
     """The state after a record that is already decoded. What does not belong into a chain changes nothing."""
     moved = replace(state, seq=seq, records=state.records + 1)
     change = CHANGES.get(type(kept))
@@ -121,14 +121,10 @@ def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Ses
         previous=previous[-PREVIOUS_KEPT:],
         platform=kept.platform or state.platform,
         user_id=kept.user_id or state.user_id,
-        entries=start.entries,
-        turns=start.turns,
-        bag=start.bag,
-        settings=start.settings,
-        usage=start.usage,
         turn=None,
         last_active=at,
         weight=estimate_weight(start.entries),
+        **asdict(start),
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal
 
+import msgspec
+
 from gateway import records
 from gateway.errors import SessionError
 from gateway.messages import Message
@@ -96,13 +98,7 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
         platform=session.platform or source.platform,
         user_id=session.user_id or source.user_id,
         origin=source.session_id,
-        carried=records.InitialState(
-            entries=source.entries,
-            turns=source.turns,
-            bag=dict(source.bag),
-            settings=dict(source.settings),
-            usage=source.usage,
-        ),
+        carried=msgspec.convert(source, records.InitialState, from_attributes=True),
     )
 
 

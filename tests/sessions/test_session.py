@@ -51,7 +51,7 @@ KEPT = st.one_of(
 CHAINS = st.lists(KEPT, max_size=25)
 
 
-def folded(kept: list[records.AnyRecord], session: Session | None = None) -> Session:
+def folded(kept: list[records.JournalRecord], session: Session | None = None) -> Session:
     session = session or Session("k")
     for one in kept:
         session = apply_record(session, one, session.seq + 1, 5.0)
@@ -59,12 +59,12 @@ def folded(kept: list[records.AnyRecord], session: Session | None = None) -> Ses
 
 
 @given(CHAINS, st.integers(0, 25))
-def test_folding_in_pieces_is_folding_in_one_go(kept: list[records.AnyRecord], cut: int) -> None:
+def test_folding_in_pieces_is_folding_in_one_go(kept: list[records.JournalRecord], cut: int) -> None:
     assert folded(kept[cut:], folded(kept[:cut])) == folded(kept)
 
 
 @given(CHAINS, st.integers(0, 25))
-def test_a_state_that_was_written_down_is_the_state(kept: list[records.AnyRecord], cut: int) -> None:
+def test_a_state_that_was_written_down_is_the_state(kept: list[records.JournalRecord], cut: int) -> None:
     half = folded(kept[:cut])
     again = msgspec.json.decode(msgspec.json.encode(half), type=Session)
     assert again == half
@@ -72,7 +72,9 @@ def test_a_state_that_was_written_down_is_the_state(kept: list[records.AnyRecord
 
 
 @given(CHAINS, KEPT)
-def test_a_fold_leaves_the_state_before_as_it_was(kept: list[records.AnyRecord], one: records.AnyRecord) -> None:
+def test_a_fold_leaves_the_state_before_as_it_was(
+    kept: list[records.JournalRecord], one: records.JournalRecord
+) -> None:
     before = folded(kept)
     written = msgspec.json.encode(before)
     apply_record(before, one, before.seq + 1)
@@ -80,7 +82,7 @@ def test_a_fold_leaves_the_state_before_as_it_was(kept: list[records.AnyRecord],
 
 
 @given(CHAINS)
-def test_what_a_session_says_of_itself_agrees(kept: list[records.AnyRecord]) -> None:
+def test_what_a_session_says_of_itself_agrees(kept: list[records.JournalRecord]) -> None:
     session = Session("k")
     for one in kept:
         after = apply_record(session, one, session.seq + 1, 5.0)

@@ -49,14 +49,6 @@ class ScriptedError(msgspec.Struct, frozen=True):
     retry_after: float | None = None
 
 
-class ScriptedUsage(msgspec.Struct, frozen=True):
-    """The cost that is reported for an answer."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-
-
 class ScriptedAnswer(msgspec.Struct, frozen=True):
     """One answer: text (or chunks of it), tool calls, and perhaps an error at its end."""
 
@@ -65,7 +57,7 @@ class ScriptedAnswer(msgspec.Struct, frozen=True):
     tool_calls: tuple[ScriptedCall, ...] = ()
     delay: Duration = Duration(0)
     error: ScriptedError | None = None
-    usage: ScriptedUsage = ScriptedUsage()
+    usage: Usage = Usage()
     stop: str = ""
 
 
@@ -109,8 +101,7 @@ class ScriptModel:
             ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, dict(call.args))
             for number, call in enumerate(answer.tool_calls)
         )
-        usage = Usage(answer.usage.input_tokens, answer.usage.output_tokens, cost=answer.usage.cost)
-        yield Chunk(tool_calls=calls, usage=usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
+        yield Chunk(tool_calls=calls, usage=answer.usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
 
     def _choose(self, messages: Sequence[Entry]) -> ScriptedAnswer:
         place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)
