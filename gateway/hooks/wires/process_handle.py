@@ -106,10 +106,13 @@ class ProcessControl(Protocol):
 
 
 class ProcessHandle:
-    """`ended` is called once, when the process and what it left behind are no more."""
+    """When the process and what it left behind are no more, `drain` is called once, and then `ended`."""
 
-    def __init__(self, control: ProcessControl, output: HookOutput, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, control: ProcessControl, output: HookOutput, drain: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
         self._control = control
+        self._drain = drain
         self._ended = ended
         self._why = ""
         self._warned: set[tuple[str, str]] = set()
@@ -164,6 +167,7 @@ class ProcessHandle:
         """`how`: its exit code, minus the signal that ended it, or words."""
         if self.gone:
             return
+        self._drain()
         why = self._reason(how)
         stacks = self.look()
         if not self.is_stopping:

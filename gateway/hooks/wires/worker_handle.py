@@ -41,6 +41,7 @@ from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerSpec
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
+LAST_READS = 32  # of what is still in the socket when its writer is gone
 EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
 HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
@@ -80,7 +81,7 @@ class WorkerHandle:
         self, spec: WorkerSpec, control: ProcessControl, output: HookOutput, serve: Capability, tasks: TaskGroup
     ) -> None:
         self.spec = spec
-        self.process = ProcessHandle(control, output, self._ended)
+        self.process = ProcessHandle(control, output, self._read_rest, self._ended)
         self.gone = self.process.gone
         self._peer = Peer(serve, tasks, self._noticed, self.process.kill)
         self._calls = ActiveCalls()
@@ -95,6 +96,7 @@ class WorkerHandle:
     async def connect(self, sock: socket.socket) -> None:
         """Take this end of the wire, and say at the other which hook it is."""
         loop = asyncio.get_running_loop()
+        self._socket = sock
         pipe = WorkerPipe(
             self._peer, lambda: loop.call_later(EXIT_DELAY, self.process.kill, "it closed the wire to the gateway")
         )
@@ -200,6 +202,12 @@ class WorkerHandle:
                     _resolve(self._loaded, failed)
         except msgspec.ValidationError as error:
             self.process.kill(f"it wrote no message of ours: {error}")
+
+    def _read_rest(self) -> None:
+        """What it wrote before its end counts, though a busy loop may hear of the end first."""
+        with suppress(OSError):
+            for _ in range(LAST_READS):
+                self._peer.received(self._socket.recv(BUFFER_BYTES))
 
     def _ended(self) -> None:
         _resolve(self._loaded, self.process.failure())

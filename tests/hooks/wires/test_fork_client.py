@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,21 @@ async def test_the_fork_server_knows_nothing_and_has_one_thread(fork_server: For
     await make("def handle(e, c): pass")
     assert read(fork_server.pid, "environ") == ""
     assert "Threads:\t1\n" in read(fork_server.pid, "status")
+
+
+async def test_a_loop_that_hears_of_the_end_first_still_hears_why(make: Make) -> None:
+    """A held loop finds what the worker wrote and the news of its end at once, in any order."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(hold_the_loop)
+        with pytest.raises(HookFailed, match="the sky is not there"):
+            await make('raise OSError("the sky is not there")')
+        tasks.cancel_scope.cancel()
+
+
+async def hold_the_loop() -> None:
+    while True:
+        time.sleep(0.2)  # noqa: ASYNC251 - what is tried
+        await anyio.sleep(0)
 
 
 def read(pid: int, what: str) -> str:
