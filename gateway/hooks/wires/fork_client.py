@@ -41,6 +41,7 @@ from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import ForkServerSettings, WorkerSpec
 
+ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
 KILL_TIMEOUT = 6.0  # seconds for a fork server to kill a worker, on the busiest machine
@@ -67,6 +68,9 @@ class ForkServerProcess:
         self._loop.add_reader(self._socket, self._read)
 
     def add_worker(self, number: int, process: ProcessHandle, descriptors: Sequence[int]) -> None:
+        if not self.is_open:  # it ended while the worker's wire was made
+            process.end(ENDED)
+            return
         self._workers[number] = process
         self._send({"verb": "start", "worker": number}, descriptors)
 
@@ -122,7 +126,7 @@ class ForkServerProcess:
         for line in lines:
             self._receive(json.loads(line))
         if not data:
-            self._lose(self.trouble or "the fork server ended, and its workers with it")
+            self._lose(self.trouble or ENDED)
 
     def _receive(self, message: dict[str, Any]) -> None:
         match message:

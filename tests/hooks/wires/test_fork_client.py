@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.hooks.wires.fork_client import BOOT_FILE, ForkServerClient
@@ -70,7 +71,7 @@ async def test_a_loop_that_hears_of_the_end_first_still_hears_why(make: Make) ->
 async def hold_the_loop() -> None:
     while True:
         time.sleep(0.2)  # noqa: ASYNC251 - what is tried
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
 
 
 def read(pid: int, what: str) -> str:
