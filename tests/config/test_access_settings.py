@@ -22,7 +22,11 @@ def test_nobody_may_speak_by_default() -> None:
     ("network", "good", "bad"),
     [
         ("telegram", ["12345"], ["@alice", "alice", "-5", "12 34", "*", "٣"]),
-        ("discord", ["123456789012345678"], ["alice", "alice#1234", "1234", "<@123456789012345678>"]),
+        (
+            "discord",
+            ["123456789012345678", "123456789012345678901"],
+            ["alice", "alice#1234", "1234", "<@123456789012345678>", "1" * 22],
+        ),
         ("slack", ["U012ABCDEF", "W012ABCDEF"], ["alice", "u012abcdef", "@U012ABCDEF"]),
     ],
 )

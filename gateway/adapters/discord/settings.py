@@ -6,7 +6,7 @@ from gateway.config.fields import HTTP_PATTERN, WEBSOCKET_PATTERN, Secret, descr
 from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.logs.redaction import TokenShape
 
-SNOWFLAKE = r"[0-9]{15,20}"  # 64 bits, the upper ones of which are a time
+SNOWFLAKE = r"[0-9]{15,21}"  # 64 bits, the upper ones of which are a time; one digit more was always taken
 
 
 class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
