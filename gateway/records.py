@@ -10,13 +10,14 @@ one is refused.
 
 import hashlib
 import re
+from collections.abc import AsyncIterator
 from functools import reduce
 from operator import or_
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gateway.engine.interface import NewRecord
+from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineTooNew
 from gateway.messages import Address, Message, Reply
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
@@ -29,6 +30,7 @@ from gateway.steps import TurnRecord as TurnRecord
 from gateway.steps import turn_of as turn_of
 from gateway.transcript import Entry, Usage
 
+RecordT = TypeVar("RecordT", bound=JournalRecord)
 SessionSubject: TypeAlias = Literal["in", "turn", "bell", "sum", "dead.turns"]
 
 TURN_SUBJECTS = "gw.turn.*"
@@ -44,6 +46,7 @@ CONTROL_SUBJECTS = "rt.ctl.*"
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
 EVENT_TTL = 7 * DAY
+PAGE = 500  # records that are read at once
 
 
 class InboundMessage(JournalRecord, tag="in", frozen=True, kw_only=True):
@@ -288,6 +291,24 @@ def decode(data: bytes) -> JournalRecord:
             f"the journal holds a record of version {v}; this gateway reads up to {VERSION}: upgrade hermes-gateway"
         )
     return _decoder.decode(data)
+
+
+async def read_all(
+    engine: Engine, pattern: str, kind: type[RecordT], after: int = 0
+) -> AsyncIterator[tuple[Record, RecordT]]:
+    """Every record of this kind, in order, with what it holds."""
+    while page := await engine.read(pattern, after, PAGE):
+        for found in page:
+            if isinstance(kept := decode(found.data), kind):
+                yield found, kept
+        after = page[-1].seq
+
+
+async def read_last(engine: Engine, subject: str, kind: type[RecordT]) -> tuple[int, RecordT | None]:
+    """The last record, if it is of this kind, and its sequence; 0 where there is none."""
+    last = await engine.last(subject)
+    kept = decode(last.data) if last else None
+    return last.seq if last else 0, kept if isinstance(kept, kind) else None
 
 
 def token_of(text: str) -> str:

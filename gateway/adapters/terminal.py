@@ -21,7 +21,6 @@ from gateway.sessions import KeyRules, session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
-PAGE = 200
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
@@ -73,9 +72,9 @@ class Terminal:
 
     async def _said_before(self, message: Message, key: str) -> Receipt:
         """The receipt of a message that is in the journal already."""
-        async for record in read_all(self._engine, records.session_subject_of("in", key)):
-            kept = records.decode(record.data)
-            if isinstance(kept, records.InboundMessage) and kept.message.id == message.id:
+        where = records.session_subject_of("in", key)
+        async for record, kept in records.read_all(self._engine, where, records.InboundMessage):
+            if kept.message.id == message.id:
                 return Receipt(key, record.seq)
         raise GatewayError(f"the message {message.id} was said before, and is no longer in the journal")
 
@@ -117,11 +116,9 @@ class TerminalWatcher:
 
     async def ended(self) -> SayResult | None:
         """How it was answered before now, if it was."""
-        async for record in read_all(
-            self._engine, records.session_subject_of("turn", self._receipt.session_key), self._receipt.seq
-        ):
-            kept = records.decode(record.data)
-            if isinstance(kept, records.TurnEnded) and kept.upto >= self._receipt.seq:
+        where = records.session_subject_of("turn", self._receipt.session_key)
+        async for _, kept in records.read_all(self._engine, where, records.TurnEnded, self._receipt.seq):
+            if kept.upto >= self._receipt.seq:
                 return await self._said(kept.status, kept.turn_id, kept.error)
         return None
 
@@ -142,10 +139,8 @@ class TerminalWatcher:
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""
         pattern = records.reply_pattern_of_session(self._receipt.session_key)
-        for record in await self._engine.read(pattern, self._receipt.seq):
-            kept = records.decode(record.data)
-            if isinstance(kept, records.OwedReply):
-                await self._show(kept)
+        async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._receipt.seq):
+            await self._show(kept)
         texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
@@ -154,13 +149,6 @@ class TerminalWatcher:
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out
             await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
-
-
-async def read_all(engine: Engine, subject: str, after: int = 0) -> AsyncIterator[Record]:
-    while page := await engine.read(subject, after, PAGE):
-        for record in page:
-            yield record
-        after = page[-1].seq
 
 
 def message_of(typed: SayRequest) -> Message:

@@ -223,7 +223,6 @@ class Gateway:
             registry=self.registry,
             access=self.access,
             commands=self.context.commands,
-            keys=self.context.keys,
             files=self.home.files,
         )
 

@@ -94,7 +94,7 @@ class DiscordAdapter:
             tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.registry)
             show = partial(menu.send_menu, line, self._context.commands)
             tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
-            tasks.start_soon(self._keep_alive_note, receiver)
+            tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
             await self._watch(line, presence)
 
     async def _watch(self, line: DiscordClient, presence: Presence) -> None:
@@ -112,11 +112,6 @@ class DiscordAdapter:
                 presence.up(detail_of(line))
             elif silent > self._times.broken:
                 presence.down("the line to Discord broke, and is being mended")
-
-    async def _keep_alive_note(self, receiver: DiscordReceiver) -> None:
-        while True:
-            await anyio.sleep(self._times.alive)
-            await receiver.note_alive()
 
 
 async def listen(line: DiscordClient) -> None:

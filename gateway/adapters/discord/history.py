@@ -33,10 +33,8 @@ class DiscordHistory:
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
         """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
         known = [int(mark.person) for mark in since.chats()]
-        for user in known[:MOST_CHATS]:
-            async for message in self._chat(user, since):
-                yield message
-        for user in sorted(self._allowed() - set(known))[:MOST_NEW_CHATS]:
+        new = sorted(self._allowed() - set(known))
+        for user in (*known[:MOST_CHATS], *new[:MOST_NEW_CHATS]):
             async for message in self._chat(user, since):
                 yield message
 

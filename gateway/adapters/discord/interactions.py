@@ -1,10 +1,10 @@
 """What people do by the network's own means: slash commands, and buttons under our replies."""
 
 import logging
+from typing import Any
 
 import discord
 
-from gateway.adapters.discord.buttons import parse_press
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.menu import text_from
@@ -12,6 +12,7 @@ from gateway.adapters.discord.pending_commands import PendingCommands, send_ephe
 from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.buttons import decode_button
 from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
 from gateway.messages import Address, Message, MessageKind
 
@@ -62,7 +63,8 @@ class DiscordInteractions:
             await call.drop()
 
     async def _pressed(self, interaction: discord.Interaction, address: Address, shown: discord.Message) -> None:
-        value, asked = parse_press(interaction)
+        data: Any = interaction.data or {}
+        value, asked = decode_button(data.get("custom_id", ""))
         # One press counts: the id is that of the message, so that a second one is a message that is there already.
         message = message_of(interaction, address, f"{shown.id}:pressed", value, "button", reply_to=str(shown.id))
         receipt = await self._context.receive(message, bot=self._bot, asked=asked)

@@ -40,8 +40,6 @@ class DiscordReceiver:
         self._context = context
         self._presence = presence
         self._recent = recent
-        self._is_caught_up = anyio.Event()
-        self._is_caught_up.set()
         self.is_ready = anyio.Event()
 
     @property
@@ -71,31 +69,26 @@ class DiscordReceiver:
         self._marks = ReadMarks(self._context.engine, PLATFORM, self._bot)
         await self._marks.load()
         fetch = partial(fetch_file, folder=self._context.files / PLATFORM)
-        self._inbox = Inbox(self._context, self._bot, self._marks, self._recent.note, fetch)
+        self.inbox = Inbox(self._context, self._bot, self._marks, self._recent.note, fetch)
+        self.inbox.is_caught_up.set()
         self._since = self._marks.since()
         self._catch_up = DiscordHistory(client, self._settings, self._marks, self._context.access)
-
-    async def note_alive(self) -> None:
-        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
-        proved = self._presence.facts.last_probe
-        if self._is_caught_up.is_set() and self._inbox.is_idle:
-            await self._marks.note_alive(proved)
 
     def _connected(self) -> None:
         """A new connection, to which nothing of what was said before is told: what comes now waits for that.
 
         One that broke before it was ready leaves those who wait, and from where to read, to the next.
         """
-        if self._is_caught_up.is_set():
-            self._is_caught_up = anyio.Event()
+        if self.inbox.is_caught_up.is_set():
+            self.inbox.is_caught_up = anyio.Event()
             self._since = self._marks.since()
 
     def _ready(self) -> None:
-        self._tasks.start_soon(self._read_again, self._is_caught_up)
+        self._tasks.start_soon(self._read_again, self.inbox.is_caught_up)
 
     def _guild(self, guild: discord.Guild) -> None:
         """A server that came late: joined, or back after Discord had lost it for a while."""
-        if self._is_caught_up.is_set():
+        if self.inbox.is_caught_up.is_set():
             self._tasks.start_soon(self._take_all, self._catch_up.channels(guild, self._since))
 
     async def _read_again(self, done: anyio.Event) -> None:
@@ -110,7 +103,7 @@ class DiscordReceiver:
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
         async for message in found:
             if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
-                await self._inbox.take(arrival, str(message.channel.id))
+                await self.inbox.take(arrival, str(message.channel.id))
 
     def _message(self, message: discord.Message) -> None:
         if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
@@ -125,8 +118,8 @@ class DiscordReceiver:
             self._tasks.start_soon(self._wait_and_take, message, arrival)
 
     async def _wait_and_take(self, message: discord.Message, arrival: DiscordIncoming) -> None:
-        await self._is_caught_up.wait()
-        await self._inbox.take(arrival, str(message.channel.id))
+        await self.inbox.is_caught_up.wait()
+        await self.inbox.take(arrival, str(message.channel.id))
 
     def _reaction(self, event: discord.RawReactionActionEvent) -> None:
         is_bot = event.member is not None and event.member.bot

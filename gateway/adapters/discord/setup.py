@@ -14,8 +14,7 @@ SETUP = PlatformSetup(
             "the bot's token",
             "from the developer portal, Bot, Reset Token",
             r"[\w-]{20,}\.[\w-]{5,}\.[\w-]{20,}",
-            is_needed=True,
-            is_secret=True,
+            is_token=True,
         ),
         *make_access_questions(
             "discord",

@@ -5,33 +5,32 @@ Each part carries a nonce of its own, by which Discord knows a part that it has 
 
 import io
 import logging
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import discord
 
-from gateway.adapters.discord.buttons import view_of
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.format import render_messages
 from gateway.adapters.discord.pending_commands import PendingCommands
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
+from gateway.adapters.shared.buttons import encode_button
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
-from gateway.messages import Address, Reply
+from gateway.adapters.shared.transport import NetworkTransport
+from gateway.messages import Address, Attachment, Button, Reply
 from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)
 
 LARGEST = 10_000_000  # what Discord takes where nobody pays for more
+LONGEST_VALUE = 100  # characters that a button carries
+LONGEST_LABEL = 80
 
-T = TypeVar("T")
 
-
-class DiscordTransport:
-    """Fills `Carrier`."""
+class DiscordTransport(NetworkTransport[str]):
+    """Fills `Transport`."""
 
     platform = PLATFORM
     doubt: DoubtPolicy = "nonce"
@@ -44,50 +43,39 @@ class DiscordTransport:
         settings: DiscordSettings,
         presence: Presence,
     ) -> None:
+        super().__init__(render_messages, ERRORS, settings, presence)
         self._places = places
         self._calls = calls
         self._recent = recent
-        self._presence = presence
-        self.can_edit = settings.streaming != "off"
-
-    def parts(self, reply: Reply) -> int:
-        return len(render_messages(reply.text)) + len(reply.attachments)
 
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
-        texts = render_messages(reply.text)
+        piece, buttons = self.part(reply, part)
         what: dict[str, Any] = {"suppress_embeds": True, "silent": reply.silent}
-        if part < len(texts):
-            what["content"] = texts[part]
+        if isinstance(piece, Attachment):
+            name, data = await read_attachment(piece, LARGEST, "Discord")
+            what["file"] = discord.File(io.BytesIO(data), filename=name)
         else:
-            what["file"] = await self._file(reply, part - len(texts))
-        if part == max(len(texts) - 1, 0) and (view := view_of(reply.buttons, await self._asked(reply))):
-            what["view"] = view
-        sent = await self._call(lambda: self._send(reply, part, nonce, what))
+            what["content"] = piece
+        if buttons:
+            what["view"] = view_of(buttons, await self._asked(reply))
+        with self.calling():
+            sent = await self._send(reply, part, nonce, what)
         return (str(sent.id),)
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
-        texts = render_messages(reply.text)
-        if part >= len(texts) or not message_ids:
+        piece, buttons = self.part(reply, part)
+        if isinstance(piece, Attachment) or not message_ids:
             return
-        view = view_of(reply.buttons, await self._asked(reply)) if part == len(texts) - 1 else None
-
-        async def call() -> None:
+        view = view_of(buttons, await self._asked(reply)) if buttons else None
+        with self.calling():
             message = await self._places.message(reply.address, message_ids[0])
-            await message.edit(content=texts[part], view=view, allowed_mentions=discord.AllowedMentions.none())
-
-        await self._call(call)
+            await message.edit(content=piece, view=view, allowed_mentions=discord.AllowedMentions.none())
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
-        async def call() -> None:
+        with self.calling():
             for one in message_ids:
                 await (await self._places.message(address, one)).delete()
-
-        await self._call(call)
-
-    async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
-        """Nobody need look: the nonce does."""
-        return None
 
     async def _send(self, reply: Reply, part: int, nonce: str, what: dict[str, Any]) -> Any:
         """The answer of a slash command, if it waits for one; else a message."""
@@ -101,32 +89,22 @@ class DiscordTransport:
             what = {**what, "reference": replied, "mention_author": False}
         return await where.send(**what, nonce=nonce)
 
-    async def _file(self, reply: Reply, number: int) -> discord.File:
-        attachment = reply.attachments[number]
-        data = await read_attachment(attachment, LARGEST, "Discord")
-        return discord.File(io.BytesIO(data), filename=attachment.name or Path(attachment.path).name)
-
     async def _asked(self, reply: Reply) -> str:
-        """Whom the buttons are for: in a group, whoever wrote the message that is answered."""
-        if not reply.buttons or reply.address.chat_type == "dm":
+        """Whom the buttons are for: in a group, whoever wrote the message that is answered.
+
+        After a restart Discord is asked; where nobody knows any more, only admins may press.
+        """
+        if reply.address.chat_type == "dm":
             return ""
         number = reply.reply_to.partition(":")[0]
-        return self._recent.author(number) or await self._call(lambda: self._author(reply.address, number))
-
-    async def _author(self, address: Address, number: str) -> str:
-        """Asked of Discord, after a restart; where nobody knows any more, only admins may press."""
-        try:
-            message = await (await self._places.message(address, number)).fetch()
-        except discord.NotFound:
-            return "0"
+        if known := self._recent.author(number):
+            return known
+        with self.calling():
+            try:
+                message = await (await self._places.message(reply.address, number)).fetch()
+            except discord.NotFound:
+                return "0"
         return str(message.author.id)
-
-    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What goes wrong is told in our words."""
-        with ERRORS.translated():
-            done = await call()
-        self._presence.sent()
-        return done
 
 
 def reference_of(reply: Reply, where: Writable, *, in_thread: bool) -> discord.MessageReference | None:
@@ -135,3 +113,18 @@ def reference_of(reply: Reply, where: Writable, *, in_thread: bool) -> discord.M
     if reply.address.chat_type == "dm" or not number.isdecimal() or (in_thread and number == reply.address.thread_id):
         return None
     return discord.MessageReference(message_id=int_of(number), channel_id=id_of(where), fail_if_not_exists=False)
+
+
+def view_of(buttons: tuple[Button, ...], asked: str) -> discord.ui.View:
+    """The buttons, for the person `asked`. Discord hands back what they carry to us alone; nobody can change it.
+
+    Raises:
+        AdapterError: a value is longer than Discord carries.
+    """
+    view = discord.ui.View(timeout=None)
+    for button in buttons:
+        carried = encode_button(button, asked, LONGEST_VALUE, "Discord")
+        shown: discord.ui.Button[Any] = discord.ui.Button(label=button.label[:LONGEST_LABEL], custom_id=carried)
+        view.add_item(shown)
+    view.stop()  # the library need not remember it: presses come to us
+    return view

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.access import AccessControl
 from gateway.commands import CommandTable
@@ -20,7 +21,6 @@ from gateway.engine import Engine, NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
 from gateway.outbox import Outbox
-from gateway.sessions import KeyRules
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +48,17 @@ class AdapterContext:
     registry: HookRegistry
     access: AccessControl
     commands: CommandTable
-    keys: KeyRules
     files: Path
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):
     """What is shown of a network. Times are the wall clock's; 0 means never since the start."""
 
-    up: bool
-    detail: str
-    last_event: float
-    last_send: float
-    last_probe: float
+    up: bool = False
+    detail: str = ""
+    last_event: float = 0.0
+    last_send: float = 0.0
+    last_probe: float = 0.0
     complaints: tuple[str, ...] = ()
 
 
@@ -68,30 +67,22 @@ class Presence:
 
     def __init__(self, platform: str, registry: HookRegistry, on_up: Callable[[str], None]) -> None:
         self.platform = platform
+        self.facts = PresenceFacts()
         self._registry = registry
         self._on_up = on_up
-        self._is_up = False
-        self._detail = ""
-        self._last_event = self._last_send = self._last_probe = 0.0
-        self._complaints: tuple[str, ...] = ()
-
-    @property
-    def facts(self) -> PresenceFacts:
-        times = (self._last_event, self._last_send, self._last_probe)
-        return PresenceFacts(self._is_up, self._detail, *times, self._complaints)
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
-        self._detail = detail
-        if not self._is_up:
-            self._is_up = True
+        is_news = not self.facts.up
+        self.facts = replace(self.facts, up=True, detail=detail)
+        if is_news:
             self._on_up(detail)
             self._registry.emit("platform:up", platform=self.platform, reason=detail)
 
     def down(self, reason: str) -> None:
         """It does not work; told once, however often it is tried in vain."""
-        is_news = self._is_up or reason != self._detail
-        self._is_up, self._detail = False, reason
+        is_news = self.facts.up or reason != self.facts.detail
+        self.facts = replace(self.facts, up=False, detail=reason)
         if is_news:
             self._registry.emit("platform:down", platform=self.platform, reason=reason)
 
@@ -100,22 +91,23 @@ class Presence:
 
         These take the place of earlier complaints; none: all is well. They are shown until then.
         """
-        new = [one for one in what if one not in self._complaints]
-        self._complaints = what
+        new = [one for one in what if one not in self.facts.complaints]
+        self.facts = replace(self.facts, complaints=what)
         for one in new:
             log.warning("%s: %s", self.platform, one)
 
     def received(self) -> None:
         """Something came in."""
-        self._last_event = self._last_probe = time.time()
+        now = time.time()
+        self.facts = replace(self.facts, last_event=now, last_probe=now)
 
     def sent(self) -> None:
         """Something went out, and was taken."""
-        self._last_send = time.time()
+        self.facts = replace(self.facts, last_send=time.time())
 
     def answered(self) -> None:
         """The network answered, though it had nothing for us."""
-        self._last_probe = time.time()
+        self.facts = replace(self.facts, last_probe=time.time())
 
 
 class Adapter(Protocol):

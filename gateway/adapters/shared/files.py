@@ -87,8 +87,8 @@ def write_file(path: Path, data: bytes) -> None:
     beside.replace(path)
 
 
-async def read_attachment(attachment: Attachment, largest: int, network: str) -> bytes:
-    """The bytes of a file that goes out; `largest` is what the network takes.
+async def read_attachment(attachment: Attachment, largest: int, network: str) -> tuple[str, bytes]:
+    """The name and the bytes of a file that goes out; `largest` is what the network takes.
 
     Raises:
         AdapterError: it is not there, no plain file, or too large.
@@ -96,7 +96,7 @@ async def read_attachment(attachment: Attachment, largest: int, network: str) ->
     path = Path(attachment.path)
     name = attachment.name or path.name
     try:
-        return await anyio.to_thread.run_sync(read_plain_file, path, largest)
+        return name, await anyio.to_thread.run_sync(read_plain_file, path, largest)
     except FileNotFoundError:
         why = f"there is no file {path}"
     except OverflowError as error:

@@ -16,15 +16,14 @@ if TYPE_CHECKING:  # the table of commands stands above the journal, which no se
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """One thing to ask for, and the variable in which it is kept."""
+    """One thing to ask for, and the variable in which it is kept. A token is needed, and a secret."""
 
     variable: str
     flag: str
     what: str
     where: str
     pattern: str = r"\S+"
-    is_needed: bool = False
-    is_secret: bool = False
+    is_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Generic
 
 import anyio
 
-from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
 from gateway.adapters.shared.read_positions import ReadMark, ReadMarks
 from gateway.engine import NewRecord
@@ -20,7 +20,8 @@ class Inbox(Generic[FileT]):
     """Takes the messages of one bot. Nothing of a stranger's is written or fetched.
 
     `note` is called with each message of those who may speak, before its files are fetched. `threads_of` names the
-    places of a message in its channel whose marks it moves; `""` is the channel itself.
+    places of a message in its channel whose marks it moves; `""` is the channel itself. `is_caught_up` is set once
+    what was said while nobody listened has been read.
     """
 
     def __init__(
@@ -38,12 +39,16 @@ class Inbox(Generic[FileT]):
         self._note = note
         self._fetch = fetch
         self._threads_of = threads_of
+        self.is_caught_up = anyio.Event()
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], None] = {}
 
-    @property
-    def is_idle(self) -> bool:
-        return not len(self._order)
+    async def note_alive(self, presence: Presence, pause: float) -> None:
+        """Until cancelled: what came before the line was last proved good is taken, and need not be read again."""
+        while True:
+            await anyio.sleep(pause)
+            if self.is_caught_up.is_set() and not len(self._order):
+                await self._marks.note_alive(presence.facts.last_probe)
 
     async def take(self, incoming: IncomingMessage[FileT], channel: str) -> None:
         """When this returns, the message is in the journal, or settled.

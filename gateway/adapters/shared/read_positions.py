@@ -12,7 +12,7 @@ has become old says nothing new: `alive`, the time at which everything was known
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from gateway import records
 from gateway.engine import Engine, NewRecord
@@ -22,7 +22,6 @@ CURSOR_TIDY = 100  # moves of the cursor between two removals of what is outdate
 LONGEST_AWAY = records.DAY  # what is older is not read again
 OVERLAP = 120.0  # seconds by which a network may be late
 TIDY = 20  # moves of a mark between two removals of the outdated
-PAGE = 500
 
 
 class ReadCursor:
@@ -43,10 +42,8 @@ class ReadCursor:
         Raises:
             Conflict: another one did so at the same moment.
         """
-        last = await self._engine.last(self._subject)
-        kept = records.decode(last.data) if last else None
-        self.value = int(kept.value.get("at", 0)) if isinstance(kept, records.CursorRecord) else 0
-        self._seq = last.seq if last else 0
+        self._seq, kept = await records.read_last(self._engine, self._subject, records.CursorRecord)
+        self.value = int(kept.value.get("at", 0)) if kept else 0
         await self.move(self.value)
 
     def put(self, value: int) -> NewRecord:
@@ -69,17 +66,16 @@ class ReadCursor:
         Raises:
             Conflict: another reader moved it.
         """
-        last = await self._engine.last(self._subject)
-        if last is None or last.seq == self._seq:
+        seq, kept = await records.read_last(self._engine, self._subject, records.CursorRecord)
+        if seq in (0, self._seq):
             await self.move(value)
             return
-        kept = records.decode(last.data)
-        if not isinstance(kept, records.CursorRecord) or kept.value.get("by") != self._reader:
+        if kept is None or kept.value.get("by") != self._reader:
             raise Conflict(f"{self._subject} was moved by another reader")
-        self._seq, self.value = last.seq, value
+        self._seq, self.value = seq, value
         self._moves += 1
         if self._moves % CURSOR_TIDY == 1:
-            await self._engine.purge(self._subject, last.seq - 1)
+            await self._engine.purge(self._subject, seq - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +103,12 @@ class ReadMarks:
         self._moves = 0
 
     async def load(self) -> None:
-        after = 0
-        while page := await self._engine.read(f"{self._subject}.*", after, PAGE):
-            for record in page:
-                kept = records.decode(record.data)
-                assert isinstance(kept, records.CursorRecord)
-                if "alive" in kept.value:
-                    self._alive = float(kept.value["alive"])
-                else:
-                    mark = ReadMark(**kept.value)
-                    self._marks[mark.chat, mark.inside] = mark
-            after = page[-1].seq
+        async for _, kept in records.read_all(self._engine, f"{self._subject}.*", records.CursorRecord):
+            if "alive" in kept.value:
+                self._alive = float(kept.value["alive"])
+            else:
+                mark = ReadMark(**kept.value)
+                self._marks[mark.chat, mark.inside] = mark
 
     def since(self) -> "MarksSnapshot":
         """From where everything has to be read again, as it is known now."""
@@ -132,8 +123,7 @@ class ReadMarks:
 
     def put(self, mark: ReadMark) -> NewRecord:
         """The move, for an append. A person's chat is known for good, others as long as anybody may go on there."""
-        value: dict[str, float | str] = {"chat": mark.chat, "at": mark.at, "person": mark.person, "inside": mark.inside}
-        return self._put(f"{mark.chat}:{mark.inside}", value, None if mark.person else records.TRAFFIC_TTL)
+        return self._put(f"{mark.chat}:{mark.inside}", asdict(mark), None if mark.person else records.TRAFFIC_TTL)
 
     async def move(self, mark: ReadMark) -> None:
         """Move by an append of its own."""

@@ -76,13 +76,9 @@ class SlackAdapter:
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
         me, lacks = await fetch_identity(web)
         url = await fetch_socket_url(web, self._settings)
-        marks, recent, sign = (
-            ReadMarks(self._context.engine, PLATFORM, f"{me.team}:{me.user}"),
-            RecentMessages(),
-            WorkingIndicator(web),
-        )
-        await marks.load()
         bot = f"{me.team}:{me.user}"
+        marks, recent, sign = ReadMarks(self._context.engine, PLATFORM, bot), RecentMessages(), WorkingIndicator(web)
+        await marks.load()
         reader = SlackReader(me.user, me.bot, self._settings, self._context.commands.__contains__, marks.knows)
         presses = SlackInteractions(web, self._context, recent, bot)
 
@@ -107,7 +103,7 @@ class SlackAdapter:
                 tasks.start_soon(receiver.read_again, web, marks)
                 await tasks.start(self._context.outbox.serve_platform, carrier)
                 tasks.start_soon(sign.run, self._context.registry)
-                tasks.start_soon(self._note_alive, receiver, marks)
+                tasks.start_soon(inbox.note_alive, presence, self._times.alive)
                 await self._watch(client, web, presence, f"{me.name}, by Socket Mode")
         finally:
             with anyio.CancelScope(shield=True):
@@ -131,11 +127,6 @@ class SlackAdapter:
                 raise AdapterError("Slack's line was not mended in time; it is built anew")
             if away > self._times.broken:
                 presence.down("the line to Slack broke, and is being mended")
-
-    async def _note_alive(self, receiver: SlackReceiver, marks: ReadMarks) -> None:
-        while True:
-            await anyio.sleep(self._times.alive)
-            await receiver.note_alive(marks)
 
 
 class Complaints:

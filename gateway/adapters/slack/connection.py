@@ -78,6 +78,13 @@ async def fetch_socket_url(web: AsyncWebClient, settings: SlackSettings) -> str:
     return str(answer["url"])
 
 
+async def fetch_messages(web: AsyncWebClient, channel: str, thread: str, **how: Any) -> Any:
+    """What stands in a channel, or in a thread of it."""
+    if thread:
+        return (await web.conversations_replies(channel=channel, ts=thread, **how))["messages"]
+    return (await web.conversations_history(channel=channel, **how))["messages"]
+
+
 def code_of(error: Exception) -> str:
     """Slack's word for what is wrong."""
     return str(answer_of(error).get("error", "")) if isinstance(error, SlackApiError) else ""

@@ -5,14 +5,13 @@ together by a text, and no message may be longer than Slack takes.
 import re
 from typing import Any
 
+from gateway.adapters.shared.buttons import encode_button
 from gateway.adapters.shared.markdown_split import FENCE, split_markdown
-from gateway.errors import AdapterError
 from gateway.messages import Button
 
 LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
-SEPARATOR = "|"
 CHANNEL_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 CODE = re.compile(r"(`[^`\n]*`)")
 WORD_JOINER = "\u2060"
@@ -48,9 +47,7 @@ def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any
         return []
     elements = []
     for number, button in enumerate(buttons):
-        carried = f"{button.value}{SEPARATOR}{asked}"
-        if len(carried) > LONGEST_VALUE:
-            raise AdapterError(f"the button {button.label!r} carries more than Slack takes", permanent=True)
+        carried = encode_button(button, asked, LONGEST_VALUE, "Slack")
         label = {"type": "plain_text", "text": button.label[:LONGEST_LABEL]}
         elements.append({"type": "button", "action_id": f"gateway:{number}", "text": label, "value": carried})
     return [{"type": "actions", "block_id": ACTIONS, "elements": elements}]

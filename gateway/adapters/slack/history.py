@@ -5,6 +5,7 @@ Read are people's own chats with the bot, and of channels and threads those in w
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -12,7 +13,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.read_positions import MarksSnapshot
-from gateway.adapters.slack.connection import ERRORS, code_of, retry_after_of
+from gateway.adapters.slack.connection import ERRORS, code_of, fetch_messages, retry_after_of
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +39,8 @@ class SlackHistory:
                 yield event
         others = [one for one in since.marks.values() if not one.person]
         for mark in sorted(others, key=lambda one: -one.at)[:MOST_PLACES]:
-            after = max(mark.at, since.time)
-            if mark.inside:
-                async for event in self._history(mark.chat, after, ts=mark.inside):
-                    yield event
-            else:
-                async for event in self._history(mark.chat, after):
-                    yield event
+            async for event in self._history(mark.chat, max(mark.at, since.time), mark.inside):
+                yield event
 
     async def _own_chats(self) -> list[str]:
         chats: list[str] = []
@@ -53,16 +49,11 @@ class SlackHistory:
             chats += [str(one["id"]) for one in answer["channels"]]
         return chats
 
-    async def _history(self, channel: str, after: float, *, ts: str = "", **more: str) -> AsyncIterator[Event]:
-        async def page() -> Any:
-            oldest = f"{after:.6f}"
-            if ts:
-                return await self._web.conversations_replies(channel=channel, ts=ts, oldest=oldest, limit=MOST)
-            return await self._web.conversations_history(channel=channel, oldest=oldest, limit=MOST)
-
+    async def _history(self, channel: str, after: float, thread: str = "", **more: str) -> AsyncIterator[Event]:
         found: list[Event] = []
+        page = partial(fetch_messages, self._web, channel, thread, oldest=f"{after:.6f}", limit=MOST)
         with ERRORS.logged(log.info, "what was said in %s cannot be read", channel):
-            found = (await self._patiently(page))["messages"]
+            found = await self._patiently(page)
         if len(found) >= MOST:
             log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
         for message in sorted(found, key=lambda one: float(one["ts"])):

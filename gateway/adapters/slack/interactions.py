@@ -8,9 +8,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from gateway.adapters.shared.adapter import AdapterContext
+from gateway.adapters.shared.buttons import decode_button
 from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of, remember
 from gateway.adapters.slack.connection import ERRORS, PLATFORM
-from gateway.adapters.slack.format import ACTIONS, SEPARATOR
+from gateway.adapters.slack.format import ACTIONS
 from gateway.adapters.slack.manifest import command_name_of
 from gateway.adapters.slack.reader import address_of
 from gateway.messages import Message
@@ -60,7 +61,7 @@ class SlackInteractions:
         shown, press = body.get("message") or {}, (body.get("actions") or [{}])[0]
         if not shown or not press.get("value"):
             return
-        value, _, asked = str(press["value"]).rpartition(SEPARATOR)
+        value, asked = decode_button(press["value"])
         where = {"channel": body["channel"]["id"], "thread_ts": shown.get("thread_ts")}
         # One press counts: the id is that of the message, so that a second one is a message that is there already.
         message = Message(

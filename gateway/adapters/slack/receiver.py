@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import anyio
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -46,7 +45,6 @@ class SlackReceiver:
         self._reader = reader
         self._inbox = inbox
         self._presses = presses
-        self._is_caught_up = anyio.Event()
 
     def listen(self, app: AsyncApp) -> None:
         """Have Bolt call us for everything."""
@@ -61,20 +59,14 @@ class SlackReceiver:
             if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
                 await self._inbox.take(arrival, arrival.message.address.chat_id)
         await marks.note_alive(begun)
-        self._is_caught_up.set()
-
-    async def note_alive(self, marks: ReadMarks) -> None:
-        """All that came until the line was last proved good is taken, if nothing waits: it need not be read again."""
-        proved = self._presence.facts.last_probe
-        if self._is_caught_up.is_set() and self._inbox.is_idle:
-            await marks.note_alive(proved)
+        self._inbox.is_caught_up.set()
 
     async def _event(self, body: Body) -> None:
         event = body["event"]
         self._presence.received()
         if event["type"] in ("message", "app_mention"):
             if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
-                await self._is_caught_up.wait()
+                await self._inbox.is_caught_up.wait()
                 await self._inbox.take(arrival, arrival.message.address.chat_id)
         elif event["type"] in ("reaction_added", "reaction_removed"):
             await self._react(event)

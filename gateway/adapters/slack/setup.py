@@ -16,8 +16,7 @@ SETUP = PlatformSetup(
             "the bot's token",
             "xoxb-..., from OAuth & Permissions",
             r"xoxb-[\w-]{10,}",
-            is_needed=True,
-            is_secret=True,
+            is_token=True,
         ),
         SetupQuestion(
             "SLACK_APP_TOKEN",
@@ -25,8 +24,7 @@ SETUP = PlatformSetup(
             "the app's token",
             "xapp-..., from Basic Information, App-Level Tokens",
             r"xapp-[\w-]{10,}",
-            is_needed=True,
-            is_secret=True,
+            is_token=True,
         ),
         *make_access_questions(
             "slack", "such as U012ABCDEF, from a person's profile, Copy member ID", "C012ABCDEF", SPEC.user_id

@@ -6,7 +6,7 @@ Telegram cannot be asked whether a message arrived, so a part in doubt is sent a
 import io
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeVar
 
 from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameters
@@ -15,6 +15,7 @@ from telegram.error import BadRequest, ChatMigrated
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import read_attachment
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
+from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.adapters.telegram.format import TelegramText, render_messages
@@ -37,63 +38,50 @@ GROUP_RATE = Rate(10, 3.0)
 T = TypeVar("T")
 
 
-class TelegramTransport:
-    """Fills `Carrier`."""
+class TelegramTransport(NetworkTransport[TelegramText]):
+    """Fills `Transport`."""
 
     platform = PLATFORM
     doubt: DoubtPolicy = "resend"
 
     def __init__(self, bot: Bot, settings: TelegramSettings, presence: Presence) -> None:
+        super().__init__(render_messages, ERRORS, settings, presence)
         self._bot = bot
-        self._presence = presence
         self._pace = RateLimiter("Telegram", OVERALL_RATE)
-        self.can_edit = settings.streaming != "off"
-
-    def parts(self, reply: Reply) -> int:
-        return len(render_messages(reply.text)) + len(reply.attachments)
 
     async def send(self, reply: Reply, part: int, _nonce: str) -> tuple[str, ...]:
-        texts = render_messages(reply.text)
-        how = self._placing(reply, part)
-        if part == len(texts) - 1 or not texts:
-            how["reply_markup"] = make_keyboard(reply.buttons)
-        if part < len(texts):
-            sent = await self._call(lambda chat: self._say(chat, texts[part], how), reply.address)
-        else:
-            attachment = reply.attachments[part - len(texts)]
-            sent = await self._call(lambda chat: self._upload(chat, attachment, how), reply.address)
-        return (str(sent.message_id),)
+        piece, buttons = self.part(reply, part)
+        how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
+
+        async def call(chat: int | str) -> Message:
+            if isinstance(piece, Attachment):
+                return await self._upload(chat, piece, how)
+            return await self._say(chat, piece, how)
+
+        return (str((await self._call(call, reply.address)).message_id),)
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
-        texts = render_messages(reply.text)
-        if part >= len(texts) or not message_ids:
+        piece, buttons = self.part(reply, part)
+        if isinstance(piece, Attachment) or not message_ids:
             return
-        buttons = make_keyboard(reply.buttons) if part == len(texts) - 1 else None
-
-        async def call(chat: int | str) -> None:
-            await self._bot.edit_message_text(
-                texts[part].text,
-                chat,
-                int(message_ids[0]),
-                entities=texts[part].entities,
-                reply_markup=buttons,
-                link_preview_options=NO_PREVIEW,
-            )
-
+        edit = partial(
+            self._bot.edit_message_text,
+            piece.text,
+            message_id=int(message_ids[0]),
+            entities=piece.entities,
+            reply_markup=make_keyboard(buttons),
+            link_preview_options=NO_PREVIEW,
+        )
         try:
-            await self._call(call, reply.address)
+            await self._call(edit, reply.address)
         except AdapterError as error:
             if "not modified" not in str(error):
                 raise
 
     async def delete(self, address: Address, message_ids: tuple[str, ...]) -> None:
         ids = [int(one) for one in message_ids]
-        await self._call(lambda chat: self._bot.delete_messages(chat, ids), address)
-
-    async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
-        """Telegram cannot be asked."""
-        return None
+        await self._call(partial(self._bot.delete_messages, message_ids=ids), address)
 
     def _placing(self, reply: Reply, part: int) -> dict[str, Any]:
         """Where in the chat: the topic, and where many talk, under the message that is answered."""
@@ -117,10 +105,8 @@ class TelegramTransport:
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
     async def _upload(self, chat: int | str, attachment: Attachment, how: dict[str, Any]) -> Message:
-        data = await read_attachment(attachment, LARGEST, "Telegram")
-        file = InputFile(
-            io.BytesIO(data), filename=attachment.name or Path(attachment.path).name, read_file_handle=True
-        )
+        name, data = await read_attachment(attachment, LARGEST, "Telegram")
+        file = InputFile(io.BytesIO(data), filename=name, read_file_handle=True)
         send: dict[str, Callable[..., Awaitable[Message]]] = {
             "image": self._bot.send_photo,
             "audio": self._bot.send_audio,
@@ -137,13 +123,11 @@ class TelegramTransport:
     async def _call(self, call: Callable[[int | str], Awaitable[T]], address: Address) -> T:
         """A call, once more where the group has moved; what goes wrong is told in our words."""
         await self._pace.wait(address.chat_id, DIRECT_RATE if address.chat_type == "dm" else GROUP_RATE)
-        with self._pace.heeded(address.chat_id), ERRORS.translated():
+        with self._pace.heeded(address.chat_id), self.calling():
             try:
-                done = await call(chat_of(address))
+                return await call(chat_of(address))
             except ChatMigrated as error:
-                done = await call(error.new_chat_id)
-        self._presence.sent()
-        return done
+                return await call(error.new_chat_id)
 
 
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)

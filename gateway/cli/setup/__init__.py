@@ -82,7 +82,7 @@ def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mappi
         if not value and sys.stdin.isatty():
             value = prompt_for(ask, known.get(ask.variable, ""))
         value = (value or known.get(ask.variable, "")).strip()
-        if not value and ask.is_needed:
+        if not value and ask.is_token:
             way = f"give it with {ask.flag} or the variable {ask.variable}; {ask.where}"
             raise ConfigError(f"{ask.what} is missing, and nobody can be asked\n{way}")
         if value and (wrong := check_value(value, ask.pattern)):
@@ -94,9 +94,9 @@ def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mappi
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:
     """What the person types; Enter keeps what is there."""
-    keeps = " (Enter keeps the present one)" if now else "" if ask.is_needed else " (Enter: none)"
+    keeps = " (Enter keeps the present one)" if now else "" if ask.is_token else " (Enter: none)"
     prompt = f"{ask.what}, {ask.where}{keeps}: "
-    return (getpass(prompt) if ask.is_secret else input(prompt)).strip()
+    return (getpass(prompt) if ask.is_token else input(prompt)).strip()
 
 
 def check_tokens(check: PlatformCheck, settings: Any) -> None:

@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
 
 
 async def read(path: Path, largest: int = 100) -> bytes:
-    return await read_attachment(Attachment("document", str(path), "letter"), largest, "Telegram")
+    return (await read_attachment(Attachment("document", str(path), "letter"), largest, "Telegram"))[1]
 
 
 async def test_a_file_is_read_whole(root: Path) -> None:
