@@ -1,12 +1,15 @@
 """The gate: deny by default, ids only, groups give no rights beyond speaking."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from gateway.access import AccessControl, AccessRules
+from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.access.message_rate import MOST_PEOPLE
 from gateway.messages import Address, ChatType, Message
+from gateway.testing.memory_engine import MemoryEngine
 
 RULES = AccessRules(
     "ignore",
@@ -18,6 +21,10 @@ RULES = AccessRules(
     chats={"net": frozenset({"room"})},
     everybody=frozenset({"open"}),
 )
+
+
+def control(rules: AccessRules, clock: Callable[[], float] = time.monotonic) -> AccessControl:
+    return AccessControl(rules, Pairings(MemoryEngine()), clock)
 
 
 def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm", name: str = "") -> Message:
@@ -44,16 +51,16 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
     ],
 )
 def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> None:
-    assert AccessControl(RULES).scope(given) == scope
+    assert control(RULES).scope(given) == scope
 
 
 def test_with_no_rules_nobody_may_speak() -> None:
-    assert AccessControl(AccessRules("ignore", 30)).scope(message("net", "1")) is None
+    assert control(AccessRules("ignore", 30)).scope(message("net", "1")) is None
 
 
 def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_like() -> None:
     now = [0.0]
-    access = AccessControl(AccessRules("ignore", 2, owners=RULES.owners, users=RULES.users), clock=lambda: now[0])
+    access = control(AccessRules("ignore", 2, owners=RULES.owners, users=RULES.users), lambda: now[0])
     person, owner = message("net", "2"), message("terminal", "owner")
     assert [access.is_too_fast(person, "user") for _ in range(3)] == [False, False, True]
     assert not any(access.is_too_fast(owner, "owner") for _ in range(100))
@@ -63,7 +70,7 @@ def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_
 
 def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
     now = [0.0]
-    access = AccessControl(RULES, clock=lambda: now[0])
+    access = control(RULES, lambda: now[0])
     person, other = message("net", "2"), message("net", "4")
     assert [access.message_rate.is_warning_due(one) for one in (person, person, other)] == [True, False, True]
     now[0] = 61.0
@@ -72,7 +79,7 @@ def test_who_is_too_fast_is_told_so_once_a_minute() -> None:
 
 def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
     now = [0.0]
-    access = AccessControl(AccessRules("ignore", 0), clock=lambda: now[0])
+    access = control(AccessRules("ignore", 0), lambda: now[0])
     for number in range(MOST_PEOPLE + 1):
         crowd = message("net", str(number))
         assert access.is_too_fast(crowd, "user")
@@ -83,7 +90,7 @@ def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
 
 
 def test_a_role_lets_speak_in_groups_alone() -> None:
-    access = AccessControl(AccessRules("ignore", 30, roles={"net": frozenset({"7"})}))
+    access = control(AccessRules("ignore", 30, roles={"net": frozenset({"7"})}))
     in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})
     assert access.scope(in_group) == "user"
     assert access.scope(replace(in_group, address=Address("net", "9", "dm"))) is None

@@ -38,7 +38,7 @@ async def pairings(engine: MemoryEngine, clock: SetClock) -> Pairings:
 
 
 async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairings) -> None:
-    access = AccessControl(AccessRules("pair", 30), pairings=pairings)
+    access = AccessControl(AccessRules("pair", 30), pairings)
     code = await access.invite(asked())
     assert access.scope(asked()) is None
     guest = await pairings.approve(f" {code.lower()} ")
@@ -47,7 +47,7 @@ async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairing
 
 
 async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(pairings: Pairings) -> None:
-    access = AccessControl(AccessRules("pair", 30), pairings=pairings)
+    access = AccessControl(AccessRules("pair", 30), pairings)
     await pairings.approve(await access.invite(asked()))
     for elsewhere in (asked(chat_type="group"), asked(chat_type="thread"), asked(platform="other"), asked("4")):
         assert access.scope(elsewhere) is None
@@ -108,7 +108,7 @@ async def test_nobody_gets_a_code_in_a_group_or_for_what_is_no_message(pairings:
 
 
 async def test_nobody_gets_a_code_where_strangers_are_ignored(pairings: Pairings) -> None:
-    assert await AccessControl(AccessRules("ignore", 30), pairings=pairings).invite(asked()) == ""
+    assert await AccessControl(AccessRules("ignore", 30), pairings).invite(asked()) == ""
 
 
 async def test_who_was_let_in_and_who_asks_is_known_after_a_restart(

@@ -36,9 +36,7 @@ class AccessRules:
 class AccessControl:
     """The one gate for every kind of ingress. `clock` is steady: the pace of a person does not follow a wall clock."""
 
-    def __init__(
-        self, rules: AccessRules, clock: Callable[[], float] = time.monotonic, pairings: Pairings | None = None
-    ) -> None:
+    def __init__(self, rules: AccessRules, pairings: Pairings, clock: Callable[[], float] = time.monotonic) -> None:
         self.rules = rules
         self.pairings = pairings
         self.message_rate = MessageRate(clock)
@@ -52,16 +50,9 @@ class AccessControl:
             return False
         return not self.message_rate.take(message, self.rules.rate)
 
-    async def load(self) -> None:
-        """Read who was let in before; until then only the rules count."""
-        if self.pairings is not None:
-            await self.pairings.load()
-
     async def invite(self, message: Message) -> str:
         """A pairing code for a stranger; empty where there is none."""
-        if self.pairings is None or self.rules.strangers == "ignore":
-            return ""
-        return await self.pairings.invite(message)
+        return "" if self.rules.strangers == "ignore" else await self.pairings.invite(message)
 
     def scope(self, message: Message) -> AccessLevel | None:
         """Returns the rights of a message's sender; None: a stranger.
@@ -78,7 +69,7 @@ class AccessControl:
         if user and user in self.rules.users.get(platform, ()):
             return "user"
         in_group = message.address.chat_type != "dm"
-        if not in_group and user and self.pairings and self.pairings.has(platform, user):
+        if not in_group and user and self.pairings.has(platform, user):
             return "user"
         if in_group and user and user in self.rules.group_users.get(platform, ()):
             return "user"

@@ -53,10 +53,9 @@ class Pairings:
         return any((one.platform, one.user_id) == (platform, user_id) for one in self._kept.people)
 
     async def load(self) -> None:
-        last = await self._engine.last(records.ACCESS_SUBJECT)
-        kept = records.decode(last.data) if last else None
-        if last and isinstance(kept, records.PairingState):
-            self._kept, self._seq = kept, last.seq
+        seq, kept = await records.read_last(self._engine, records.ACCESS_SUBJECT, records.PairingState)
+        if kept:
+            self._kept, self._seq = kept, seq
 
     async def invite(self, message: Message) -> str:
         """A code for the sender; empty: this is no direct message, or it is too soon, or too many ask."""

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import anyio
 
-from gateway.control_socket.server import Notify, Verb
-from gateway.daemon import hooks
+from gateway.control_socket.server import Notify, Verb, as_verb
 from gateway.daemon.gateway import Gateway
-from gateway.daemon.platform_verbs import PlatformVerbs
-from gateway.daemon.session_verbs import SessionVerbs
+from gateway.daemon.hook_verbs import HOOK_VERBS, replay_events
+from gateway.daemon.platform_verbs import PLATFORM_VERBS
+from gateway.daemon.session_verbs import SESSION_VERBS
 from gateway.daemon.status import build_status
 from gateway.events.catalogue import get_event_spec
 
@@ -19,28 +20,25 @@ MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the 
 
 def build_verbs(gateway: Gateway) -> Mapping[str, Verb]:
     """By name, each a function of its parameters and of how to notify its caller."""
-
-    async def status(_params: dict[str, Any], _notify: Notify) -> Any:
-        return await build_status(gateway)
-
-    async def stop(_params: dict[str, Any], _notify: Notify) -> Any:
-        gateway.shutdown.request("asked on the control socket")
-        return {}
-
-    async def events(params: dict[str, Any], notify: Notify) -> Any:
-        return await tail_events(gateway, params.get("names") or ["*"], notify)
-
-    own = {"status": status, "stop": stop, "events.tail": events, "chat.say": gateway.terminal.say}
-    sessions = SessionVerbs(gateway.engine, gateway.sessions, gateway.search)
+    answers = {"status": _status, "stop": _stop, **HOOK_VERBS, **SESSION_VERBS, **PLATFORM_VERBS}
     return {
-        **own,
-        **hooks.build_hook_verbs(gateway.folder_hooks, gateway.engine),
-        **sessions.verbs(),
-        **PlatformVerbs(gateway).verbs(),
+        **{name: as_verb(partial(answer, gateway)) for name, answer in answers.items()},
+        "events.tail": partial(tail_events, gateway),
+        "events.replay": partial(replay_events, gateway),
+        "chat.say": gateway.terminal.say,
     }
 
 
-async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> None:
+async def _status(gateway: Gateway, _params: dict[str, Any]) -> Any:
+    return await build_status(gateway)
+
+
+async def _stop(gateway: Gateway, _params: dict[str, Any]) -> Any:
+    gateway.shutdown.request("asked on the control socket")
+    return {}
+
+
+async def tail_events(gateway: Gateway, params: dict[str, Any], notify: Notify) -> None:
     """Every event as it happens, until the caller leaves; a caller that is too slow loses some, never the gateway."""
     send, receive = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
     lost = 0
@@ -52,7 +50,7 @@ async def tail_events(gateway: Gateway, names: list[str], notify: Notify) -> Non
             return
         send.send_nowait({"event": event_type, "lost": lost, "fields": remove_live_fields(event_type, context)})
 
-    remove = gateway.registry.watch(names, note)
+    remove = gateway.registry.watch(params.get("names") or ["*"], note)
     try:
         with send, receive:
             async for event in receive:

@@ -10,10 +10,10 @@ above (the dispatcher asks for an agent, a command for the state of the platform
 import math
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.abc
@@ -38,7 +38,7 @@ from gateway.daemon.part_settings import (
     lane_settings_from,
     mcp_specs_from,
 )
-from gateway.daemon.parts import Part, serve_from
+from gateway.daemon.parts import Part
 from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
@@ -60,9 +60,12 @@ from gateway.schedule import Scheduler
 from gateway.sessions import KeyRules, Session, SessionRepository
 from gateway.sessions.retention import Retention, RetentionLimits
 from gateway.sessions.search import SessionSearch
+from gateway.worker.protocol import ForkServerSettings
 
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
+AnswerVerb: TypeAlias = Callable[["Gateway", dict[str, Any]], Awaitable[Any]]
+"""A verb of the control socket that answers once, from the parameters that it was given."""
 
 NODE_NAME = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
 LANES_DRAIN_SHARE, OUTBOX_DRAIN_SHARE = 0.5, 0.2  # of the time that there is for the stop
@@ -96,7 +99,7 @@ class Gateway:
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
-        self.access = AccessControl(access_rules_from(settings.access, settings.platforms), pairings=Pairings(engine))
+        self.access = AccessControl(access_rules_from(settings.access, settings.platforms), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.folder_hooks = FolderHooks(
             registry,
@@ -239,11 +242,11 @@ async def open_gateway(
     async with (
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
         HookRegistry() as registry,
-        ForkServerClient(hooks.build_fork_server_options(configuration)) as fork_server,
+        ForkServerClient(ForkServerSettings(processes=configuration.settings.hooks.processes)) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
-        await gateway.access.load()
+        await gateway.access.pairings.load()  # until then only the rules count
         async with gateway.serving_hooks():
             for part in build_parts(gateway, ControlServer(home.socket, build_verbs(gateway))):
                 gateway.start(part)
@@ -263,20 +266,20 @@ async def open_gateway(
 
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start."""
-    yield Part("lanes", serve_from(gateway.lanes.run))
-    yield Part("reminders", serve_from(gateway.dispatcher.reminders.run))
+    yield Part("lanes", gateway.lanes.run)
+    yield Part("reminders", gateway.dispatcher.reminders.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
-        yield Part(name, serve_from(partial(gateway.outbox.serve_platform, JournalTransport(platform))))
-    yield Part("search", serve_from(gateway.search.run))
+        yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
+    yield Part("search", gateway.search.run)
     session_list = SessionList(gateway.home, gateway.engine, gateway.sessions)
     if session_list.is_ours():
-        yield Part("session list", serve_from(session_list.run))
-    yield Part("alerts", serve_from(partial(gateway.alerts.run, gateway.registry)))
-    yield Part("tool servers", serve_from(gateway.tool_servers.run))
-    yield Part("retention", serve_from(gateway.retention.run))
-    yield Part("control", serve_from(control.serve))
+        yield Part("session list", session_list.run)
+    yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
+    yield Part("tool servers", gateway.tool_servers.run)
+    yield Part("retention", gateway.retention.run)
+    yield Part("control", control.serve)
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
-    yield Part("schedule", serve_from(scheduler.run))
+    yield Part("schedule", scheduler.run)
 
 
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -19,7 +19,6 @@ BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 RECOVERED_AFTER = 10.0  # a part that ran this long has recovered: its pauses start small again
 
 PartState: TypeAlias = Literal["starting", "up", "restarting", "paused", "stopped"]
-Serve: TypeAlias = Callable[["Part"], Awaitable[None]]
 
 
 class PartStatus(msgspec.Struct, frozen=True):
@@ -32,10 +31,16 @@ class PartStatus(msgspec.Struct, frozen=True):
     since: float
 
 
-class Part:
-    """One service and its supervisor. `serve(part)` runs until it is cancelled and calls `part.up()` when it works."""
+class ServeFunction(Protocol):
+    """A function that serves until it is cancelled, and says when it has begun to."""
 
-    def __init__(self, name: str, serve: Serve) -> None:
+    def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
+
+
+class Part(anyio.abc.TaskStatus[None]):
+    """One service and its supervisor, which is told by the service, or by `up`, that it works."""
+
+    def __init__(self, name: str, serve: ServeFunction) -> None:
         self.name = name
         self._serve = serve
         self.facts = PartStatus(name, "starting", "", 0, time.time())
@@ -48,6 +53,9 @@ class Part:
     def up(self, detail: str = "") -> None:
         self._enter("up", detail)
         self._first.set()
+
+    def started(self, _value: None = None) -> None:
+        self.up()
 
     async def wait_first_try(self) -> None:
         """Until it works, or has failed once: the start of others does not wait longer."""
@@ -104,7 +112,7 @@ class Part:
 
     async def _once(self) -> None:
         try:
-            await self._serve(self)
+            await self._serve(task_status=self)
         except Exception as error:  # whatever a part does wrong, the others go on
             trace = None if isinstance(unwrap_error(error), GatewayError) else error  # ours say all that helps
             log.error("%s failed; it is started again: %s", self.name, describe_error(error), exc_info=trace)
@@ -116,20 +124,3 @@ class Part:
 
     def _enter(self, state: PartState, detail: str) -> None:
         self.facts = replace(self.facts, state=state, detail=detail, since=time.time())
-
-
-class ServeFunction(Protocol):
-    """A function that serves until it is cancelled, and says when it has begun to."""
-
-    def __call__(self, *, task_status: anyio.abc.TaskStatus[None]) -> Coroutine[Any, Any, None]: ...
-
-
-def serve_from(service: ServeFunction) -> Serve:
-    """What a part runs: a service that is up once it has said so."""
-
-    async def serve(part: Part) -> None:
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(service)
-            part.up()
-
-    return serve

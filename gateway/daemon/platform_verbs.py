@@ -10,18 +10,17 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.control_socket.server import AnswerParams, Verb, as_verb
-from gateway.daemon.gateway import Gateway
+from gateway.adapters.shared.files import kind_of
+from gateway.daemon.gateway import AnswerVerb, Gateway
 from gateway.daemon.platforms import steer_platform
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
 from gateway.engine import Record
 from gateway.errors import AdapterError, GatewayError
-from gateway.messages import Attachment, AttachmentKind, Reply
+from gateway.messages import Attachment, Reply
 
 TEXT_LIMIT = 100_000
 HOST_OPERATOR = "whoever runs this gateway"
-ATTACHMENT_KINDS: Mapping[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,62 +32,50 @@ class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30.0
 
 
-class PlatformVerbs:
-    """Serves the verbs."""
+async def _list_pairings(gateway: Gateway, _params: dict[str, Any]) -> Any:
+    return pairing_commands.list_pairings(gateway.context)
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
 
-    def verbs(self) -> Mapping[str, Verb]:
-        answers: Mapping[str, AnswerParams] = {
-            "pairing.list": self._list,
-            "pairing.approve": self._approve,
-            "pairing.revoke": self._revoke,
-            "platform.list": self._platforms,
-            "platform.steer": self._steer,
-            "chat.send": self._send,
-        }
-        return {name: as_verb(one) for name, one in answers.items()}
+async def _approve(gateway: Gateway, params: dict[str, Any]) -> Any:
+    return describe_guest(await pairing_commands.approve_pairing(gateway.context, str(params["code"]), HOST_OPERATOR))
 
-    async def _list(self, _params: dict[str, Any]) -> Any:
-        return pairing_commands.list_pairings(self._gateway.context)
 
-    async def _approve(self, params: dict[str, Any]) -> Any:
-        guest = await pairing_commands.approve_pairing(self._gateway.context, str(params["code"]), HOST_OPERATOR)
-        return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
+async def _revoke(gateway: Gateway, params: dict[str, Any]) -> Any:
+    return describe_guest(await gateway.access.pairings.revoke(str(params["platform"]), str(params["user_id"])))
 
-    async def _revoke(self, params: dict[str, Any]) -> Any:
-        guest = await pairing_commands.revoke_pairing(
-            self._gateway.context, str(params["platform"]), str(params["user_id"])
-        )
-        return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
-    async def _platforms(self, _params: dict[str, Any]) -> Any:
-        served = [
-            {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
-            for one in self._gateway.platforms
-        ]
-        return {"platforms": served, "off": list_unserved_platforms(self._gateway)}
+def describe_guest(guest: records.PairingUser) -> dict[str, str]:
+    return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
 
-    async def _steer(self, params: dict[str, Any]) -> Any:
-        return {"did": steer_platform(self._gateway.platforms, str(params["verb"]), str(params["name"]))}
 
-    async def _send(self, params: dict[str, Any]) -> Any:
-        """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
-        try:
-            asked = msgspec.convert(params, ChatSendParams)
-        except msgspec.ValidationError as error:
-            raise GatewayError(f"send: {error}") from None
-        if not asked.text.strip() and not asked.files:
-            raise GatewayError("send: there is nothing to send")
-        address = self._gateway.context.resolve_destination(asked.to, list_unserved_platforms(self._gateway))
-        attachments = tuple(read_attachment(Path(path)) for path in asked.files)
-        reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
-        tail = self._gateway.engine.tail(records.send_subject_of(records.place_of(address)))
-        await self._gateway.outbox.post(reply)
-        with anyio.move_on_after(asked.wait):
-            return {"state": "sent", "message_ids": await wait_until_sent(tail, reply.id)}
-        return {"state": "owed", "message_ids": []}
+async def _list_platforms(gateway: Gateway, _params: dict[str, Any]) -> Any:
+    served = [
+        {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
+        for one in gateway.platforms
+    ]
+    return {"platforms": served, "off": list_unserved_platforms(gateway)}
+
+
+async def _steer(gateway: Gateway, params: dict[str, Any]) -> Any:
+    return {"did": steer_platform(gateway.platforms, str(params["verb"]), str(params["name"]))}
+
+
+async def _send(gateway: Gateway, params: dict[str, Any]) -> Any:
+    """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
+    try:
+        asked = msgspec.convert(params, ChatSendParams)
+    except msgspec.ValidationError as error:
+        raise GatewayError(f"send: {error}") from None
+    if not asked.text.strip() and not asked.files:
+        raise GatewayError("send: there is nothing to send")
+    address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway))
+    attachments = tuple(make_attachment(Path(path)) for path in asked.files)
+    reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
+    tail = gateway.engine.tail(records.send_subject_of(records.place_of(address)))
+    await gateway.outbox.post(reply)
+    with anyio.move_on_after(asked.wait):
+        return {"state": "sent", "message_ids": await wait_until_sent(tail, reply.id)}
+    return {"state": "owed", "message_ids": []}
 
 
 async def wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[str]:
@@ -106,7 +93,7 @@ async def wait_until_sent(tail: AsyncIterator[Record], reply_id: str) -> list[st
     raise AdapterError("the gateway stops; what was to be sent is kept, and goes out when it runs again")
 
 
-def read_attachment(path: Path) -> Attachment:
+def make_attachment(path: Path) -> Attachment:
     """A file as what its name says it is.
 
     Raises:
@@ -115,5 +102,14 @@ def read_attachment(path: Path) -> Attachment:
     if not path.is_file():
         raise AdapterError(f"there is no file {path}")
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    kind: AttachmentKind = ATTACHMENT_KINDS.get(media_type.partition("/")[0], "document")
-    return Attachment(kind, str(path.resolve()), path.name, media_type, path.stat().st_size)
+    return Attachment(kind_of(media_type), str(path.resolve()), path.name, media_type, path.stat().st_size)
+
+
+PLATFORM_VERBS: Mapping[str, AnswerVerb] = {
+    "pairing.list": _list_pairings,
+    "pairing.approve": _approve,
+    "pairing.revoke": _revoke,
+    "platform.list": _list_platforms,
+    "platform.steer": _steer,
+    "chat.send": _send,
+}

@@ -5,6 +5,7 @@ A network's library is imported when it is needed, in a thread, so that the rest
 
 from collections.abc import Sequence
 
+import anyio.abc
 from anyio import to_thread
 from msgspec.structs import asdict
 
@@ -29,7 +30,7 @@ class PlatformPart:
         self._settings = settings
         self._context = context
 
-    async def _serve(self, _part: Part) -> None:
+    async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
         module = await to_thread.run_sync(load_part, self.name, "adapter")
         adapter: Adapter = module.ADAPTER(self._settings, self._context)
         try:

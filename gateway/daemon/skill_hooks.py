@@ -22,7 +22,6 @@ from gateway.hooks.folders.sources import Source
 HOOKS_FOLDER = "hooks"
 LOADED_OWNER = "skills/loaded"  # whose store it is in the journal; no hook has such a name
 RETENTION = 365 * records.DAY
-PAGE_SIZE = 1000
 
 
 class SkillHooks:
@@ -105,14 +104,8 @@ class SkillHooks:
         return [folder for folder, sessions in self._having.items() if session in sessions]
 
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:
-        found: list[tuple[str, Path]] = []
-        after = 0
-        while page := await self._engine.read(records.hook_store_subject_of(owner), after, PAGE_SIZE):
-            after = page[-1].seq
-            kept = [records.decode(record.data) for record in page]
-            values = [one.value for one in kept if isinstance(one, records.StoredValue)]
-            found += [(value["session"], Path(value["folder"])) for value in values]
-        return found
+        found = records.read_all(self._engine, records.hook_store_subject_of(owner), records.StoredValue)
+        return [(kept.value["session"], Path(kept.value["folder"])) async for _, kept in found]
 
 
 def ended_owner_of(session: str) -> str:

@@ -65,11 +65,13 @@ def list_unserved_platforms(gateway: Gateway) -> dict[str, str]:
 
 def list_gateway_problems(gateway: Gateway) -> list[str]:
     """What somebody should look at."""
-    asking = gateway.access.pairings.asking if gateway.access.pairings else ()
     return [
         *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
-        *(f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list" for one in asking),
+        *(
+            f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
+            for one in gateway.access.pairings.asking
+        ),
         *filter(None, [gateway.trouble, gateway.retention.trouble]),
     ]
 

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from gateway import records
-from gateway.engine import Engine, Record
+from gateway.engine import Engine
 from gateway.engine.interface import Tail
 from gateway.errors import GatewayError
 from gateway.lanes import Lanes
@@ -77,7 +77,6 @@ class AwaitedTurns:
 
     async def _read_replies(self, key: str, turn_id: str, after: int) -> str:
         """Returns the texts of the turn's replies, without its questions; an end and its replies are one append."""
-        found: list[Record] = await self._engine.read(records.reply_pattern_of_session(key), after)
-        decoded = [records.decode(record.data) for record in found]
-        replies = [one.reply for one in decoded if isinstance(one, records.OwedReply) and one.turn_id == turn_id]
+        found = records.read_all(self._engine, records.reply_pattern_of_session(key), records.OwedReply, after)
+        replies = [one.reply async for _, one in found if one.turn_id == turn_id]
         return "\n\n".join(reply.text for reply in replies if not reply.buttons)

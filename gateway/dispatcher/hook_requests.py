@@ -63,15 +63,15 @@ class HookRequests:
         self._context = context
         self._lanes = lanes
         self.waiting = AwaitedTurns(context.engine, lanes)
-        self._verbs: Mapping[str, Callable[[str, dict[str, Any]], Awaitable[Any]]] = {
-            "send": self._send,
-            "submit": self._submit,
-            "emit": self._emit,
-            "facts": self._facts,
-            "store.get": self._get,
-            "store.set": self._set,
-            "store.delete": self._delete,
-            "store.keys": self._keys,
+        self._verbs: Mapping[str, tuple[type, Callable[[str, Any], Awaitable[Any]]]] = {
+            "send": (SendRequest, self._send),
+            "submit": (SubmitRequest, self._submit),
+            "emit": (EmitRequest, self._emit),
+            "facts": (dict, self._facts),
+            "store.get": (StoreRequest, self._get),
+            "store.set": (StoreRequest, self._set),
+            "store.delete": (StoreRequest, self._delete),
+            "store.keys": (dict, self._keys),
         }
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], _during: str) -> Any:
@@ -82,13 +82,13 @@ class HookRequests:
         """
         if verb not in self._verbs:
             raise HookError(f"the gateway has no `{verb}` for hooks; there is {', '.join(self._verbs)}")
+        kind, answer = self._verbs[verb]
         try:
-            return await self._verbs[verb](hook, params)
+            return await answer(hook, msgspec.convert(params, kind))
         except msgspec.ValidationError as error:
             raise HookError(f"{verb}: {error}") from None
 
-    async def _send(self, _hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, SendRequest)
+    async def _send(self, _hook: str, asked: SendRequest) -> Any:
         if not asked.text or len(asked.text) > TEXT_LIMIT:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
         address, key = await self._find_place(asked.to)
@@ -96,8 +96,7 @@ class HookRequests:
         seq = await self._context.outbox.post(reply, key)
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
-    async def _submit(self, hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, SubmitRequest)
+    async def _submit(self, hook: str, asked: SubmitRequest) -> Any:
         key = asked.session if asked.session.startswith("agent:") else make_internal_key(asked.session or hook)
         if asked.deliver:
             address, _ = await self._find_place(asked.deliver)
@@ -118,23 +117,20 @@ class HookRequests:
             return {"session_key": key, **msgspec.to_builtins(answered)}
         return {"session_key": key, "seq": await self._lanes.accept(message, key) or 0}
 
-    async def _facts(self, _hook: str, _params: dict[str, Any]) -> Any:
+    async def _facts(self, _hook: str, _asked: dict[str, Any]) -> Any:
         return msgspec.to_builtins(self._context.reports.about())
 
-    async def _emit(self, hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, EmitRequest)
+    async def _emit(self, hook: str, asked: EmitRequest) -> Any:
         if get_event_spec(asked.name) is not None:
             raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
         self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook})
 
-    async def _get(self, hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, StoreRequest)
-        record = await self._context.engine.last(records.hook_store_subject_of(hook, asked.key))
-        kept = records.decode(record.data) if record else None
-        return kept.value if isinstance(kept, records.StoredValue) else asked.default
+    async def _get(self, hook: str, asked: StoreRequest) -> Any:
+        where = records.hook_store_subject_of(hook, asked.key)
+        _, kept = await records.read_last(self._context.engine, where, records.StoredValue)
+        return kept.value if kept else asked.default
 
-    async def _set(self, hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, StoreRequest)
+    async def _set(self, hook: str, asked: StoreRequest) -> Any:
         data = records.encode(records.StoredValue(hook=hook, key=asked.key, value=asked.value))
         if len(data) > VALUE_LIMIT:
             raise HookError(f"store: {asked.key!r} takes {len(data)} bytes; {VALUE_LIMIT} are the most")
@@ -142,14 +138,12 @@ class HookRequests:
         (seq,) = await self._context.engine.append(NewRecord(subject, data))
         await self._context.engine.purge(subject, seq - 1)
 
-    async def _delete(self, hook: str, params: dict[str, Any]) -> Any:
-        asked = msgspec.convert(params, StoreRequest)
+    async def _delete(self, hook: str, asked: StoreRequest) -> Any:
         return bool(await self._context.engine.purge(records.hook_store_subject_of(hook, asked.key)))
 
-    async def _keys(self, hook: str, _params: dict[str, Any]) -> list[str]:
-        found = await self._context.engine.read(records.hook_store_subject_of(hook), limit=10_000)
-        kept = [records.decode(record.data) for record in found]
-        return sorted(one.key for one in kept if isinstance(one, records.StoredValue))
+    async def _keys(self, hook: str, _asked: dict[str, Any]) -> list[str]:
+        found = records.read_all(self._context.engine, records.hook_store_subject_of(hook), records.StoredValue)
+        return sorted([kept.key async for _, kept in found])
 
     async def _find_place(self, to: str) -> tuple[Address, str]:
         """Returns the address of `to`, and the key of the session that it belongs to, if it names one."""
@@ -165,9 +159,9 @@ class HookRequests:
 
     async def _address_of(self, key: str) -> Address | None:
         """Returns the address that a session's last message came from."""
-        record = await self._context.engine.last(records.session_subject_of("in", key))
-        kept = records.decode(record.data) if record else None
-        return kept.message.address if isinstance(kept, records.InboundMessage) else None
+        where = records.session_subject_of("in", key)
+        _, kept = await records.read_last(self._context.engine, where, records.InboundMessage)
+        return kept.message.address if kept else None
 
 
 def make_internal_key(name: str) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from gateway.access import Pairings
 from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages import Address, Message, Reply
@@ -35,7 +34,7 @@ async def approve_pairing(context: DispatcherContext, code: str, by: str) -> Pai
     Raises:
         AccessError: nobody has it.
     """
-    guest = await get_pairings(context).approve(code)
+    guest = await context.access.pairings.approve(code)
     context.registry.emit(
         "access:paired",
         platform=guest.platform,
@@ -47,28 +46,13 @@ async def approve_pairing(context: DispatcherContext, code: str, by: str) -> Pai
     return guest
 
 
-async def revoke_pairing(context: DispatcherContext, platform: str, user_id: str) -> PairingUser:
-    """Let somebody in no more.
-
-    Raises:
-        AccessError: they were not let in by a code.
-    """
-    return await get_pairings(context).revoke(platform, user_id)
-
-
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
     """Returns everybody who was let in and everybody who has asked, without the marks of their codes."""
-    both = {"people": get_pairings(context).people, "asking": get_pairings(context).asking}
+    both = {"people": context.access.pairings.people, "asking": context.access.pairings.asking}
     return {
         name: [{key: value for key, value in msgspec.to_builtins(one).items() if key != "mark"} for one in guests]
         for name, guests in both.items()
     }
-
-
-def get_pairings(context: DispatcherContext) -> Pairings:
-    if context.access.pairings is None:
-        raise AccessError("this gateway has no pairing")
-    return context.access.pairings
 
 
 async def run_pairing_command(context: DispatcherContext, args: str, by: str, platform: str) -> str:
@@ -78,7 +62,7 @@ async def run_pairing_command(context: DispatcherContext, args: str, by: str, pl
         if verb == "approve" and rest:
             return f"{describe_guest(await approve_pairing(context, rest, by))} may speak now."
         if verb == "revoke" and rest:
-            return f"{describe_guest(await revoke_pairing(context, platform, rest.strip()))} may speak no more."
+            return f"{describe_guest(await context.access.pairings.revoke(platform, rest.strip()))} may speak no more."
         if verb:
             return "/pairing takes `approve CODE`, `revoke ID`, or nothing."
         found = list_pairings(context)

@@ -23,7 +23,6 @@ from gateway.lanes import LaneTurn
 from gateway.messages import Address, Message, Reply
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
-MOST = 10_000
 MOST_OF_ONE = 50
 LOOK_PAUSE = 30.0  # seconds between two looks at the wall clock, at most
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
@@ -92,11 +91,8 @@ class Reminders:
         return LOOK_PAUSE
 
     async def _all(self) -> list[Reminder]:
-        found = [
-            records.decode(record.data)
-            for record in await self._engine.read(records.hook_store_subject_of(OWNER), limit=MOST)
-        ]
-        kept = {one.key: msgspec.convert(one.value, Reminder) for one in found if isinstance(one, records.StoredValue)}
+        found = records.read_all(self._engine, records.hook_store_subject_of(OWNER), records.StoredValue)
+        kept = {one.key: msgspec.convert(one.value, Reminder) async for _, one in found}
         return sorted(kept.values(), key=lambda one: one.at)
 
 

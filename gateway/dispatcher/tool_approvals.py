@@ -12,7 +12,6 @@ from gateway.engine import Engine, NewRecord
 from gateway.messages import Message
 from gateway.sessions import Session
 
-MOST = 1000
 SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
 SESSION, ALWAYS = "session", "always"
 
@@ -47,9 +46,8 @@ class ToolApprovals:
             await self.engine.purge(records.hook_store_subject_of(self._owner(how), key))
 
     async def _keys(self, how: str) -> list[str]:
-        found = await self.engine.read(records.hook_store_subject_of(self._owner(how)), limit=MOST)
-        kept = [records.decode(record.data) for record in found]
-        return [one.key for one in kept if isinstance(one, records.StoredValue)]
+        where = records.hook_store_subject_of(self._owner(how))
+        return [kept.key async for _, kept in records.read_all(self.engine, where, records.StoredValue)]
 
     def _owner(self, how: str) -> str:
         """No hook has such a name: a folder's name has no slash in it."""

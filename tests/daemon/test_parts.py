@@ -1,6 +1,7 @@
 """A part that fails is restarted and says why; the others do not feel it."""
 
 import anyio
+from anyio.abc import TaskStatus
 
 from gateway.daemon.parts import Part
 
@@ -9,7 +10,7 @@ async def test_a_part_that_fails_comes_back_and_says_why() -> None:
     attempts: list[int] = []
     again = anyio.Event()
 
-    async def serve(part: Part) -> None:
+    async def serve(*, task_status: TaskStatus[None]) -> None:
         attempts.append(1)
         if len(attempts) == 1:
             raise OSError("the network is gone")

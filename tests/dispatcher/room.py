@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from gateway.access import AccessControl, AccessRules
+from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
@@ -130,7 +130,7 @@ async def chat(
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(AccessRules("ignore", 30, admins=admins, users=users)),
+        access=AccessControl(AccessRules("ignore", 30, admins=admins, users=users), Pairings(engine)),
         commands=CommandTable(BUILT_IN),
         reports=GatewayReports(
             lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about, steer_nothing

@@ -15,7 +15,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.options import is_path
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
-from gateway.daemon.hooks import build_fork_server_options, build_hook_environment, list_sources
+from gateway.daemon.hooks import build_hook_environment, list_sources
 from gateway.errors import HookError, unwrap_error
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
@@ -25,6 +25,7 @@ from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.worker.protocol import ForkServerSettings
 
 
 def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -62,7 +63,7 @@ async def _run_trials(
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
         HookRegistry() as registry,
-        ForkServerClient(build_fork_server_options(configuration)) as fork_server,
+        ForkServerClient(ForkServerSettings(processes=settings.processes)) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         services = HookServices(settings, around, registry, fork_server, None, None, _refuse_grant, tasks)
