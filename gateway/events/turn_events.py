@@ -1,5 +1,7 @@
 """What happens in a turn: the agent, its model, its tools, and whatever else it is made of."""
 
+from functools import partial
+
 from gateway.events.fields import (
     CHAT,
     CHAT_TYPE,
@@ -31,13 +33,15 @@ _START = (
     EventField("message", "string", "the first 500 characters of what the person wrote"),
 )
 
+_in_turn = partial(EventSpec, in_turn=True)
+
 TURN_EVENTS = (
     EventSpec(
         "agent:init",
         "An agent is there: once for each agent in a process, before its first turn.",
         (EventField("agent", "string", "its name"), EventField("kind", "string", "what it is: main, sub-agent")),
     ),
-    EventSpec(
+    _in_turn(
         "agent:start",
         "A turn begins.",
         (
@@ -51,9 +55,8 @@ TURN_EVENTS = (
             SKIP_RESULT,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "agent:step",
         "The model wanted tools, and they have run.",
         (
@@ -64,9 +67,8 @@ TURN_EVENTS = (
             EventField("tool_names", "string[]", "the tools of this step"),
             EventField("tools", "object[]", "name, result and arguments (as JSON text) of each"),
         ),
-        in_turn=True,
     ),
-    EventSpec(
+    _in_turn(
         "agent:end",
         "The turn is over, however it ended. Retry begins a new turn with the message.",
         (
@@ -86,9 +88,8 @@ TURN_EVENTS = (
             EventField("interrupted", "boolean", "whether a person stopped it"),
         ),
         RETRY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "llm:before",
         "The model is about to be called.",
         (
@@ -101,9 +102,8 @@ TURN_EVENTS = (
             SKIP_RESULT,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "llm:chunk",
         "A piece of the reply streams in.",
         (
@@ -113,9 +113,8 @@ TURN_EVENTS = (
             HOP,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "llm:after",
         "The model answered or failed. Retry discards the answer and calls again.",
         (
@@ -129,23 +128,20 @@ TURN_EVENTS = (
             HOP,
         ),
         END | RETRY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "tools:before",
         "A batch of tools is about to run. Deny gives each call an error result.",
         (make_writable_field("calls", "object[]", "the calls: id, name, args"), TOOLS, HOP),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "tools:after",
         "The batch has run.",
         (make_writable_field("results", "object[]", "in the order of the calls: call_id, name, content, error"), HOP),
         END,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "tool:before",
         "One tool is about to run.",
         (
@@ -157,9 +153,8 @@ TURN_EVENTS = (
             HOP,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "tool:after",
         "One tool has run, failed, or was denied.",
         (
@@ -173,16 +168,14 @@ TURN_EVENTS = (
             HOP,
         ),
         END | RETRY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "message:add",
         "A message is about to join the conversation. Deny puts a placeholder in its place.",
         (make_writable_field("message", "object", "role, content, tool calls"),),
         DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "handoff:before",
         "Another agent is about to take over (transfer) or to be asked (call).",
         (
@@ -194,9 +187,8 @@ TURN_EVENTS = (
             SKIP_RESULT,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "handoff:after",
         "The other agent is done.",
         (
@@ -207,9 +199,8 @@ TURN_EVENTS = (
             make_error_field("it"),
         ),
         END | RETRY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "skill:before",
         "A skill is about to be loaded or unloaded.",
         (
@@ -219,9 +210,8 @@ TURN_EVENTS = (
             make_writable_field("result", "string?", "given here, it is the skill's text"),
         ),
         DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "skill:after",
         "A skill has been loaded or unloaded.",
         (
@@ -231,9 +221,8 @@ TURN_EVENTS = (
             EventField("tools", "string[]", "the tools that came or went with it"),
             make_error_field("it"),
         ),
-        in_turn=True,
     ),
-    EventSpec(
+    _in_turn(
         "node:before",
         "A part of the turn is entered.",
         (
@@ -243,9 +232,8 @@ TURN_EVENTS = (
             SKIP_RESULT,
         ),
         END | DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "node:after",
         "A part of the turn is left.",
         (
@@ -256,9 +244,8 @@ TURN_EVENTS = (
             make_writable_field("state", "object", "what it worked on"),
         ),
         RETRY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "interrupt:before",
         "The person is about to be asked.",
         (
@@ -266,9 +253,8 @@ TURN_EVENTS = (
             make_writable_field("value", "any", "what the person is shown"),
         ),
         DENY,
-        True,
     ),
-    EventSpec(
+    _in_turn(
         "interrupt:after",
         "The person answered.",
         (
@@ -276,7 +262,6 @@ TURN_EVENTS = (
             EventField("value", "any", "what the person was shown"),
             make_writable_field("response", "any", "the answer"),
         ),
-        in_turn=True,
     ),
     EventSpec(
         "model:create",

@@ -164,17 +164,34 @@ async def _close_response(response: Any, events: AsyncIterator[bytes] | None) ->
         await response.aclose()
 
 
-async def _read_events(response: Any) -> AsyncIterator[bytes]:
+def _read_events(response: Any) -> AsyncIterator[bytes]:
     """The data of the response's events. A server that does not stream sends one: the whole answer."""
-    if "event-stream" not in response.headers.get("content-type", "event-stream"):
-        yield await response.aread()
-        return
-    events = SseDecoder()
-    async for piece in response.aiter_bytes():
-        for data in events.feed(piece):
-            yield data
-    if rest := events.rest():
-        yield rest
+    is_stream = "event-stream" in response.headers.get("content-type", "event-stream")
+    return read_sse(response.aiter_bytes()) if is_stream else _read_whole(response)
+
+
+async def _read_whole(response: Any) -> AsyncIterator[bytes]:
+    yield await response.aread()
+
+
+async def read_sse(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of each of the server-sent events in these pieces. Raises ValueError when a line has no end."""
+    rest, event = b"", list[bytes]()
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            raise ValueError("a line of the stream has no end")
+        for line in lines:
+            line = line.removesuffix(b"\r")
+            if line.startswith(b"data:"):
+                event.append(line[5:].removeprefix(b" "))
+            elif not line and event:
+                yield b"\n".join(event)
+                event = []
+    if rest.startswith(b"data:"):
+        event.append(rest[5:].strip())
+    if last := b"\n".join(event) or rest:
+        yield last  # what came without the end of its event
 
 
 @dataclass(slots=True)
@@ -270,34 +287,3 @@ def _retry_after(error: Exception) -> float | None:
         return float(headers["retry-after"])
     except (KeyError, ValueError):
         return None
-
-
-class SseDecoder:
-    """Reads server-sent events: feed it bytes, and it gives the data of the events that are complete."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._data: list[bytes] = []
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The data of each event that this piece completes. Raises ValueError when a line has no end."""
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > LONGEST_LINE:
-            raise ValueError("a line of the stream has no end")
-        events = []
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))
-            elif not line and self._data:
-                events.append(b"\n".join(self._data))
-                self._data = []
-        return events
-
-    def rest(self) -> bytes:
-        """The data that came without the end of its event, once the stream is over."""
-        if self._rest.startswith(b"data:"):
-            self._data.append(self._rest[5:].strip())
-            self._rest = b""
-        return b"\n".join(self._data) or self._rest

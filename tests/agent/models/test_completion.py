@@ -2,13 +2,14 @@
 
 import json
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
 from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel
-from gateway.agent.models.provider import SseDecoder, TokenPrice
+from gateway.agent.models.provider import TokenPrice, read_sse
 from gateway.errors import ModelError
 from gateway.transcript import Entry, ToolCall
 
@@ -26,27 +27,32 @@ def call(index, id_=None, name=None, arguments=None):
     return {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
 
 
+def events_in(*pieces):
+    async def read():
+        async def sent():
+            for piece in pieces:
+                yield piece
+
+        return [event async for event in read_sse(sent())]
+
+    return anyio.run(read)
+
+
 @given(st.data())
 def test_events_are_the_same_however_the_bytes_are_cut(data):
     wire = b': ping\r\ndata: {"a":1}\r\n\r\nevent: x\ndata:two\ndata: lines\n\ndata: [DONE]\n\n'
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=6)))
-    stream, events = SseDecoder(), []
-    for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True):
-        events += stream.feed(wire[start:end])
-    assert events == [b'{"a":1}', b"two\nlines", b"[DONE]"]
-    assert stream.rest() == b""
+    pieces = [wire[start:end] for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True)]
+    assert events_in(*pieces) == [b'{"a":1}', b"two\nlines", b"[DONE]"]
 
 
 def test_an_event_without_its_end_is_not_lost():
-    stream = SseDecoder()
-    assert stream.feed(b"data: one\n\ndata: tw") == [b"one"]
-    assert stream.rest() == b"tw"
+    assert events_in(b"data: one\n\ndata: tw") == [b"one", b"tw"]
 
 
 def test_a_line_without_end_is_refused():
-    stream = SseDecoder()
     with pytest.raises(ValueError, match="no end"):
-        stream.feed(b"x" * 16_000_001)
+        events_in(b"x" * 16_000_001)
 
 
 def test_text_calls_usage_and_cost_are_put_together():
