@@ -68,19 +68,13 @@ def parse_command(text: str) -> ParsedCommand | None:
     return ParsedCommand(word.partition("@")[0].replace("_", "-").lower(), args.strip())
 
 
-def list_no_commands() -> Iterable[Command]:
-    return ()
-
-
 class CommandTable(Mapping[str, Command]):
     """Commands by name and alias; iterating gives each once.
 
     `further` gives those that there are besides, just now; a name that is taken keeps its meaning.
     """
 
-    def __init__(
-        self, commands: Iterable[Command], further: Callable[[], Iterable[Command]] = list_no_commands
-    ) -> None:
+    def __init__(self, commands: Iterable[Command], further: Callable[[], Iterable[Command]] = tuple) -> None:
         self._commands = {command.name: command for command in commands}
         self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}
         self._further = further

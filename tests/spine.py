@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ import anyio
 import pytest
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import Conflict
 from gateway.lanes import LaneSettings
 from gateway.messages import Address, Message
-from gateway.sessions import KeyRules, ResetPolicy, Session, SessionRepository, session_key_of
+from gateway.sessions import Session, SessionRepository, session_key_of
 from gateway.testing.memory_engine import MemoryEngine
 
 LIMIT = 10.0
@@ -54,11 +54,11 @@ def message(text: str, chat: str = "1", user: str = "ann", **more: Any) -> Messa
 
 def lane_settings(**more: Any) -> LaneSettings:
     """Limits that no test reaches by chance."""
-    return replace(LaneSettings(16, 4, ResetPolicy("none", 0, 0)), **more)
+    return LaneSettings(**{"sessions": SessionSettings(), **more})
 
 
 def key(chat: str = "1") -> str:
-    return session_key_of(message("", chat), KeyRules())
+    return session_key_of(message("", chat), SessionSettings())
 
 
 async def change_session(

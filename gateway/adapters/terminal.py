@@ -13,11 +13,12 @@ import msgspec
 
 from gateway import records
 from gateway.adapters.shared.adapter import ReceiveMessage
+from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, Record
 from gateway.errors import GatewayError
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import DoubtPolicy
-from gateway.sessions import KeyRules, session_key_of
+from gateway.sessions import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
@@ -158,5 +159,5 @@ def message_of(typed: SayRequest) -> Message:
 
 def subjects_of(message: Message) -> tuple[str, ...]:
     """Where the journal speaks of the session that a message goes to."""
-    key = session_key_of(message, KeyRules())
+    key = session_key_of(message, SessionSettings())
     return records.session_subject_of("turn", key), records.reply_pattern_of_session(key), records.delta_subject_of(key)

@@ -35,7 +35,6 @@ from gateway.daemon.part_settings import (
     access_rules_from,
     add_agent_hooks,
     build_setup_info,
-    lane_settings_from,
     mcp_specs_from,
 )
 from gateway.daemon.parts import Part
@@ -52,12 +51,12 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import Lanes, RunTurn, interrupt_on_text
+from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.schedule import Scheduler
-from gateway.sessions import KeyRules, Session, SessionRepository
+from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention, RetentionLimits
 from gateway.sessions.search import SessionSearch
 from gateway.worker.protocol import ForkServerSettings
@@ -112,9 +111,7 @@ class Gateway:
         self.tool_servers = McpServers(mcp_specs_from(settings, home))
         self.agents = self._build_agents(configuration)
         reply_hooks = ReplyHooks(registry, lambda: self.agents.workspace)
-        self.outbox = Outbox(
-            engine, prepare=reply_hooks.prepare, on_sent=reply_hooks.sent, on_failed=reply_hooks.failed
-        )
+        self.outbox = Outbox(engine, callbacks=reply_hooks)
 
         self.context = self._build_dispatcher_context()
         self.dispatcher = Dispatcher(self.context, self._build_lanes, tasks)
@@ -204,17 +201,15 @@ class Gateway:
                 about=lambda: build_setup_info(self.home, self.settings),
             ),
             run_id=uuid.uuid4().hex,
-            keys=KeyRules(
-                per_user_in_groups=sessions.per_user_in_groups, per_user_in_threads=sessions.per_user_in_threads
-            ),
+            keys=sessions,
             on_skill=self.skill_hooks.changed,
             too_old=sessions.too_old or math.inf,
         )
 
     def _build_lanes(self, run_turn: RunTurn) -> Lanes:
-        limits = lane_settings_from(
+        limits = LaneSettings(
             self.settings.sessions,
-            lambda session, message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(session, message),
+            interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
         return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME)
 

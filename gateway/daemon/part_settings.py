@@ -15,14 +15,10 @@ from gateway.config.settings import (
     HookOverrides,
     HooksSettings,
     PlatformIds,
-    SessionSettings,
     Settings,
 )
 from gateway.daemon.platforms import why_not_served
 from gateway.dispatcher import GatewayFacts, PlatformInfo
-from gateway.lanes import LaneSettings
-from gateway.lanes.context import InterruptsTurn
-from gateway.sessions import ResetPolicy
 
 
 def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:
@@ -51,27 +47,11 @@ def ids_by_platform(ids: PlatformIds) -> Mapping[str, frozenset[str]]:
     return {network: frozenset((*found, *everywhere)) for network, found in named.items()}
 
 
-def lane_settings_from(sessions: SessionSettings, interrupts: InterruptsTurn) -> LaneSettings:
-    reset = ResetPolicy(sessions.reset, round(sessions.idle / 60), sessions.daily_at)
-    return LaneSettings(sessions.turns, sessions.turns_per_person, reset, interrupts=interrupts)
-
-
 def mcp_specs_from(settings: Settings, home: Home) -> Iterator[McpSpec]:
     """Those that are switched on."""
     for name, server in settings.mcp_servers.items():
         if server.enabled:
-            yield McpSpec(
-                name,
-                command=server.command,
-                args=server.args,
-                env={key: secret.reveal() for key, secret in server.env.items()},
-                folder=home.root,
-                url=server.url,
-                headers={key: secret.reveal() for key, secret in server.headers.items()},
-                tools=server.tools,
-                timeout=server.timeout,
-                output_limit=settings.tools.output_limit,
-            )
+            yield McpSpec(name, server, home.root, settings.tools.output_limit)
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:

@@ -9,12 +9,13 @@ import msgspec
 from gateway.access import INTERNAL, AccessControl
 from gateway.agent import Agent, Skill
 from gateway.commands import CommandTable
+from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.hooks import HookRegistry
 from gateway.messages import Address, Message
 from gateway.outbox import Outbox
-from gateway.sessions import KeyRules, Session, SessionRepository
+from gateway.sessions import Session, SessionRepository
 
 HOME = "home"  # a destination: the home channel of the first platform that has one
 
@@ -76,7 +77,7 @@ class DispatcherContext:
     commands: CommandTable
     choose: ChooseAgent
     reports: GatewayReports
-    keys: KeyRules
+    keys: SessionSettings
     run_id: str  # of this process: the next one has another
     on_skill: OnSkillChange
     too_old: float  # seconds after which a message that waited is not answered any more

@@ -16,6 +16,7 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
+from gateway.outbox.interface import DeliveryCallbacks
 from gateway.sessions import Session
 from gateway.steps import TurnStatus
 
@@ -145,7 +146,7 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
     return HookedMessages(tuple(left), tuple(replies), status)
 
 
-class ReplyHooks:
+class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them."""
 
     def __init__(self, registry: HookRegistry, get_workspace: GetWorkspace) -> None:

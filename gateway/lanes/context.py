@@ -6,11 +6,12 @@ from typing import TypeAlias
 
 import anyio
 
+from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
 from gateway.messages import Message
-from gateway.sessions import ResetPolicy, Session, SessionRepository
+from gateway.sessions import SessionRepository
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
@@ -18,7 +19,7 @@ BUSY = "I am busy just now: yours is number {} in line."
 
 COMMAND_SIGNS = ("/", "!")
 
-InterruptsTurn: TypeAlias = Callable[[Session, Message], bool]
+InterruptsTurn: TypeAlias = Callable[[Message], bool]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
@@ -32,11 +33,7 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
     )
 
 
-def never_interrupt(_session: Session, _message: Message) -> bool:
-    return False
-
-
-def interrupt_on_text(_session: Session, message: Message) -> bool:
+def interrupt_on_text(message: Message) -> bool:
     """Returns True for texts: they end the running turn. Commands wait for it; urgent ones never come here."""
     return message.kind == "text" and not message.text.startswith(COMMAND_SIGNS)
 
@@ -51,9 +48,7 @@ class LaneSettings:
     taken: the networks keep it.
     """
 
-    turns: int
-    turns_per_person: int
-    reset: ResetPolicy
+    sessions: SessionSettings
     folded: int = 10
     attempts: int = 3
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
@@ -64,7 +59,7 @@ class LaneSettings:
     lease: float = 10.0
     ack_wait: float = 30.0
     apology: str = APOLOGY
-    interrupts: InterruptsTurn = never_interrupt
+    interrupts: InterruptsTurn = lambda _message: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,15 +216,16 @@ class Lane:
             self.claim = None
 
     async def _claim(self, session: Session, job: TurnJob) -> Session:
-        now = self._context.clock()
+        now, reason = self._context.clock(), None
+        written: list[records.TurnRecord] = []
+        if not session.session_id:
+            reason = "first"
+        elif not job.resumed:
+            reason = get_reset_reason(session, self._context.settings.sessions, now)
+        if reason is not None:
+            written.append(begin_session(session, now, reason, message=job.messages[0]))
         claim = records.Claim(turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt)
-        if job.resumed and session.session_id:
-            return await self._context.sessions.append(session, claim)
-        reason = "first" if not session.session_id else get_reset_reason(session, self._context.settings.reset, now)
-        if reason is None:
-            return await self._context.sessions.append(session, claim)
-        opened = begin_session(session, now, reason, message=job.messages[0])
-        return await self._context.sessions.append(session, opened, claim)
+        return await self._context.sessions.append(session, *written, claim)
 
     async def _run(self, claim: TurnClaim) -> None:
         try:

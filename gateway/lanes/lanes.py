@@ -54,7 +54,7 @@ class Lanes:
         node: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        slots = Slots(settings.turns, settings.turns_per_person)
+        slots = Slots(settings.sessions.turns, settings.sessions.turns_per_person)
         node = node or uuid.uuid4().hex
         self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
         self._workers = self._make_workers()
@@ -189,10 +189,8 @@ class Lanes:
     def _look_at(self, lane: Lane, record: Record) -> None:
         """A message may want the running turn to end."""
         kept = records.decode(record.data)
-        if isinstance(kept, records.InboundMessage):
-            session = self._context.sessions.peek(lane.key) or Session(lane.key)
-            if self._context.settings.interrupts(session, kept.message):
-                lane.interrupt_before(record.seq)
+        if isinstance(kept, records.InboundMessage) and self._context.settings.interrupts(kept.message):
+            lane.interrupt_before(record.seq)
 
     async def _obey_control(self, asked: Tail) -> None:
         """Another node asks that a turn of ours be stopped."""

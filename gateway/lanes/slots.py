@@ -4,7 +4,6 @@ A lane takes a slot for one turn and then stands at the end again, so a conversa
 gets one turn in each round like every other.
 """
 
-import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,10 +13,6 @@ from typing import TypeAlias
 import anyio
 
 TellWait: TypeAlias = Callable[[int], Awaitable[None]]
-
-
-async def tell_nobody(_position: int) -> None:
-    """Who waits is patient."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,48 +39,28 @@ class Slots:
         return self._running.total()
 
     @asynccontextmanager
-    async def slot(self, person: str, patience: float = math.inf, tell: TellWait = tell_nobody) -> AsyncIterator[bool]:
+    async def slot(self, person: str, patience: float, tell: TellWait) -> AsyncIterator[bool]:
         """One slot for this person; yields whether one had to wait for it.
 
         Who still waits after `patience` seconds is told, once, which place in the line it is.
         """
-        waited = await self._take(Ticket(person), patience, tell)
-        try:
-            yield waited
-        finally:
-            self._release(person)
-
-    async def _take(self, ticket: Ticket, patience: float, tell: TellWait) -> bool:
-        if not self._queue and self._admits(ticket.person):
-            self._enter(ticket)
-            return False
+        ticket = Ticket(person)
         self._queue.append(ticket)
         self._serve()
         waited = not ticket.called.is_set()
         try:
-            with anyio.move_on_after(patience):
+            if waited:
+                with anyio.move_on_after(patience):
+                    await ticket.called.wait()
+                if not ticket.called.is_set():
+                    await tell(self._queue.index(ticket) + 1)
                 await ticket.called.wait()
-            if not ticket.called.is_set():
-                await tell(self._queue.index(ticket) + 1)
-            await ticket.called.wait()
-        except BaseException:
-            self._give_up(ticket)
-            raise
-        return waited
-
-    def _give_up(self, ticket: Ticket) -> None:
-        if ticket.called.is_set():
-            self._release(ticket.person)
-        else:
-            self._queue.remove(ticket)
-
-    def _admits(self, person: str) -> bool:
-        return self._free > 0 and self._running[person] < self._per_person
-
-    def _enter(self, ticket: Ticket) -> None:
-        self._free -= 1
-        self._running[ticket.person] += 1
-        ticket.called.set()
+            yield waited
+        finally:
+            if ticket.called.is_set():
+                self._release(person)
+            else:
+                self._queue.remove(ticket)
 
     def _release(self, person: str) -> None:
         self._free += 1
@@ -96,13 +71,13 @@ class Slots:
 
     def _serve(self) -> None:
         """Call who may come; who is at the limit of the person lets others pass."""
-        if self._free <= 0 or not self._queue:
-            return
         stay: deque[Ticket] = deque()
         while self._queue and self._free > 0:
             ticket = self._queue.popleft()
             if self._running[ticket.person] < self._per_person:
-                self._enter(ticket)
+                self._free -= 1
+                self._running[ticket.person] += 1
+                ticket.called.set()
             else:
                 stay.append(ticket)
         self._queue.extendleft(reversed(stay))

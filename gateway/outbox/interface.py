@@ -1,6 +1,5 @@
 """What the outbox needs of a chat network: parts that can be sent, and if the network can, edited and found again."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -90,23 +89,15 @@ class ReplyWithheld(GatewayError):
     """Raised by `prepare`: this reply shall not be sent, for this reason."""
 
 
-DeliveryListener: TypeAlias = Callable[[DeliveryReport], None]
-PrepareReply: TypeAlias = Callable[[records.OwedReply], Awaitable[Reply]]
-
-
-@dataclass(frozen=True, slots=True)
 class DeliveryCallbacks:
-    """Who looks at a reply before it is sent, and who hears how its delivery ended."""
+    """Who looks at a reply before it is sent, and who hears how its delivery ended. This one leaves all as it is."""
 
-    prepare: PrepareReply
-    sent: DeliveryListener
-    failed: DeliveryListener
+    async def prepare(self, outbound: records.OwedReply) -> Reply:
+        """The reply as it shall be sent. Raises ReplyWithheld when it shall not."""
+        return outbound.reply
 
+    def sent(self, delivery: DeliveryReport) -> None:
+        """It has arrived."""
 
-def ignore_delivery(_delivery: DeliveryReport) -> None:
-    """The listener of an outbox that has none: the journal knows."""
-
-
-async def keep_reply(outbound: records.OwedReply) -> Reply:
-    """Send the reply as it is."""
-    return outbound.reply
+    def failed(self, delivery: DeliveryReport) -> None:
+        """It is given up."""

@@ -20,15 +20,7 @@ import anyio.abc
 from gateway import records
 from gateway.engine.interface import Engine
 from gateway.messages import Reply
-from gateway.outbox.interface import (
-    DeliveryCallbacks,
-    DeliveryListener,
-    OutboxSettings,
-    PrepareReply,
-    Transport,
-    ignore_delivery,
-    keep_reply,
-)
+from gateway.outbox.interface import DeliveryCallbacks, OutboxSettings, Transport
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream import Stream
@@ -44,14 +36,12 @@ class Outbox:
         engine: Engine,
         settings: OutboxSettings | None = None,
         *,
-        prepare: PrepareReply = keep_reply,
-        on_sent: DeliveryListener = ignore_delivery,
-        on_failed: DeliveryListener = ignore_delivery,
+        callbacks: DeliveryCallbacks | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._settings = settings or OutboxSettings()
-        self._callbacks = DeliveryCallbacks(prepare, on_sent, on_failed)
+        self._callbacks = callbacks or DeliveryCallbacks()
         self._clock = clock
         self.platforms: dict[str, PlatformSender] = {}
 

@@ -24,6 +24,7 @@ import logging
 
 import anyio
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.backoff import Attempts, Backoff
@@ -129,9 +130,8 @@ class PlaceSender:
         pause = self._platform.next_pause(attempts, error.retry_after if isinstance(error, AdapterError) else None)
         log.info("reply %s to %s waits %.1f s: %s", reply_id, self._place, pause, error)
         retry_at = self._platform.clock() + pause
-        await self._journal.write_failure(
-            reply_id, words, attempts=attempts, strikes=at.strikes, retry_at=retry_at, is_final=False
-        )
+        failed = records.SendFailed(out=at.out, reply_id=reply_id, error=words, attempts=attempts, permanent=False)
+        await self._journal.write_failure(replace(failed, strikes=at.strikes, retry_at=retry_at))
         await self._rest(pause)
 
     async def _give_up(self, outbound: records.OwedReply, error: Exception) -> None:
@@ -148,9 +148,8 @@ class PlaceSender:
     ) -> None:
         at, reply = self._journal.position, outbound.reply
         log.warning("reply %s to %s is given up: %s", reply.id, self._place, error)
-        await self._journal.write_failure(
-            reply.id, error, attempts=attempts, strikes=at.strikes + strike, retry_at=retry_at, is_final=True
-        )
+        failed = records.SendFailed(out=at.out, reply_id=reply.id, error=error, attempts=attempts)
+        await self._journal.write_failure(replace(failed, strikes=at.strikes + strike, retry_at=retry_at))
         self._platform.report(self._platform.callbacks.failed, DeliveryReport(outbound, reply, at.ids, attempts, error))
 
     async def _rest(self, seconds: float) -> None:

@@ -15,7 +15,6 @@ from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.messages import Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
-    DeliveryListener,
     DeliveryReport,
     MessageIds,
     OutboxSettings,
@@ -128,7 +127,7 @@ class PlatformSender:
             return (*shown.message_ids, found) if found else shown.message_ids
         return shown.message_ids
 
-    def report(self, listener: DeliveryListener, delivery: DeliveryReport) -> None:
+    def report(self, listener: Callable[[DeliveryReport], None], delivery: DeliveryReport) -> None:
         try:
             listener(delivery)
         except Exception:  # whoever listens cannot undo a delivery

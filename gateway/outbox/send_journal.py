@@ -117,24 +117,9 @@ class SendJournal:
         at = self.position
         await self._move(records.SendSucceeded(out=at.out, reply_id=reply_id, message_ids=at.ids))
 
-    async def write_failure(
-        self, reply_id: str, error: str, *, attempts: int, strikes: int, retry_at: float, is_final: bool
-    ) -> None:
-        """Writes that the reply is given up, or where that is not final, is tried again at `retry_at`."""
-        at = self.position
-        await self._move(
-            records.SendFailed(
-                out=at.out,
-                error=error,
-                reply_id=reply_id,
-                part=at.part,
-                attempts=attempts,
-                message_ids=at.ids,
-                permanent=is_final,
-                retry_at=retry_at,
-                strikes=strikes,
-            )
-        )
+    async def write_failure(self, failed: records.SendFailed) -> None:
+        """Writes that the reply is given up, or tried again; where it stands is filled in here."""
+        await self._move(msgspec.structs.replace(failed, part=self.position.part, message_ids=self.position.ids))
 
     async def _move(self, kept: records.SendRecord) -> None:
         self.position = _position_after(await self._append(kept), kept)

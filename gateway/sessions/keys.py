@@ -1,39 +1,31 @@
 """Which session a message belongs to, as Hermes names it: `agent:main:<platform>:dm:<chat>[:thread]` and the like."""
 
 import secrets
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from gateway.config.settings import MAIN, SessionSettings
 from gateway.messages import Message
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRules:
-    """The rules of sharing a session in a chat of many: everybody does, or each person has one of their own."""
-
-    agent: str = "main"
-    per_user_in_groups: bool = False
-    per_user_in_threads: bool = False
-
-
-def session_key_of(message: Message, rules: KeyRules) -> str:
-    """The key of the session that a message goes to.
+def session_key_of(message: Message, rules: SessionSettings) -> str:
+    """The key of the session that a message goes to. In a chat of many all share one, or each has one of their own.
 
     A session that the sender names is a key of its own on the sender's platform; a whole key (`agent:...`) is taken
-    as it stands. Only adapters of trusted ends (terminal, page) fill that field.
+    as it stands. Only adapters of trusted ends (terminal, page) fill that field, so a stranger cannot choose a
+    session by it.
     """
     at = message.address
     if message.session.startswith("agent:"):
         return message.session
     if message.session:
-        return f"agent:{rules.agent}:{at.platform}:dm:{message.session}"
+        return f"agent:{MAIN}:{at.platform}:dm:{message.session}"
     place = [part for part in (at.chat_id, at.thread_id) if part]
     is_private = rules.per_user_in_groups and (rules.per_user_in_threads or not at.thread_id)
     if at.chat_type != "dm" and message.user_id and is_private:
         place.append(message.user_id)
-    return ":".join(["agent", rules.agent, at.platform, at.chat_type, *place])
+    return ":".join(["agent", MAIN, at.platform, at.chat_type, *place])
 
 
 def platform_of(key: str) -> str:

@@ -95,7 +95,10 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
 
     Their files go too, and the events that hooks are owed of them.
     """
-    await _remove_files(engine, conv, upto)
+    async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
+        kept = records.decode(record.data)
+        for file in kept.message.attachments if isinstance(kept, records.InboundMessage) else ():
+            await anyio.Path(file.path).unlink(missing_ok=True)
     await _purge_chain(engine, conv, seq)
     await engine.purge(records.session_subject_of_token("in", conv), upto)
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
@@ -126,13 +129,6 @@ def _is_about(data: bytes, conv: str) -> bool:
     if isinstance(kept, records.DeadLetterRecord):
         return _is_about(kept.data, conv)
     return isinstance(kept, records.EmittedEvent) and records.token_of(str(kept.fields.get("session_key", ""))) == conv
-
-
-async def _remove_files(engine: Engine, conv: str, upto: int) -> None:
-    async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
-        kept = records.decode(record.data)
-        for file in kept.message.attachments if isinstance(kept, records.InboundMessage) else ():
-            await anyio.Path(file.path).unlink(missing_ok=True)
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:

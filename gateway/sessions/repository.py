@@ -74,11 +74,6 @@ class SessionRepository:
         """The sessions that are in memory, as they were last seen."""
         return [held.session for held in self._held.values()]
 
-    def peek(self, key: str) -> Session | None:
-        """The session as it was last seen, if it is in memory: for looks that must not wait."""
-        held = self._held.get(key)
-        return held.session if held else None
-
     async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
         """Write records behind the state that one has seen, with other puts in the same atomic append.
 

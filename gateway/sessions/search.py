@@ -128,22 +128,20 @@ class SessionSearch:
 
     async def list_sessions(self, *, platform: str = "", limit: int = 50) -> list[SessionInfo]:
         """Sessions, those last used first."""
-        await self._read_on()
         where = "WHERE ? IN ('', platform) ORDER BY last_active DESC, id DESC LIMIT ?"
-        return await self._query(lambda index: _read_sessions(index.db, where, (platform, limit)))
+        return await self._find_sessions(where, platform, limit)
 
     async def find_by_id_prefix(self, prefix: str) -> list[SessionInfo]:
         """The sessions whose id begins with this: how a person names one."""
-        await self._read_on()
-        return await self._query(
-            lambda index: _read_sessions(index.db, "WHERE substr(id, 1, ?) = ?", (len(prefix), prefix))
-        )
+        return await self._find_sessions("WHERE substr(id, 1, ?) = ?", len(prefix), prefix)
 
     async def list_silent(self, before: float, limit: int = 100) -> list[SessionInfo]:
         """The sessions that were last used before that time, the longest silent first."""
+        return await self._find_sessions("WHERE last_active < ? ORDER BY last_active, id LIMIT ?", before, limit)
+
+    async def _find_sessions(self, where: str, *values: Any) -> list[SessionInfo]:
         await self._read_on()
-        where = "WHERE last_active < ? ORDER BY last_active, id LIMIT ?"
-        return await self._query(lambda index: _read_sessions(index.db, where, (before, limit)))
+        return await self._query(lambda index: _read_sessions(index.db, where, values))
 
     async def statistics(self, days: int = 30) -> SessionStatistics:
         await self._read_on()

@@ -5,13 +5,13 @@ Inside a lane that record goes into the chain with the end of the turn. The stat
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Literal
 
 import msgspec
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.errors import SessionError
 from gateway.messages import Message
 from gateway.sessions.keys import make_session_id
@@ -102,30 +102,19 @@ def open_from(session: Session, source: Session, session_id: str, reason: str) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ResetPolicy:
-    """`idle` minutes without a word, or the first message after the hour `at_hour` of a day; `none`: never."""
+def get_reset_reason(
+    session: Session, settings: SessionSettings, now: float, zone: tzinfo | None = None
+) -> Literal["idle", "daily"] | None:
+    """The reason that a message which comes now begins a new session, or None. An open turn is never cut.
 
-    mode: Literal["none", "idle", "daily", "both"]
-    idle_minutes: int
-    at_hour: int
-    zone: tzinfo | None = None  # None: the machine's
-
-
-def get_reset_reason(session: Session, policy: ResetPolicy, now: float) -> Literal["idle", "daily"] | None:
-    """The reason that a message which comes now begins a new session, or None. An open turn is never cut."""
-    if policy.mode == "none" or not session.session_id or session.turn is not None:
+    The day begins by the clock of the zone; None is the machine's.
+    """
+    if settings.reset == "none" or not session.session_id or session.turn is not None:
         return None
-    if policy.mode in ("idle", "both") and now - session.last_active >= policy.idle_minutes * 60:
+    if settings.reset in ("idle", "both") and now - session.last_active >= settings.idle:
         return "idle"
-    if policy.mode in ("daily", "both") and session.last_active < _find_last_boundary(policy, now):
-        return "daily"
-    return None
-
-
-def _find_last_boundary(policy: ResetPolicy, now: float) -> float:
-    here = datetime.fromtimestamp(now, policy.zone).astimezone(policy.zone)
-    boundary = here.replace(hour=policy.at_hour, minute=0, second=0, microsecond=0)
+    here = datetime.fromtimestamp(now, zone).astimezone(zone)
+    boundary = here.replace(hour=settings.daily_at, minute=0, second=0, microsecond=0)
     if boundary > here:
         boundary -= timedelta(days=1)
-    return boundary.timestamp()
+    return "daily" if settings.reset in ("daily", "both") and session.last_active < boundary.timestamp() else None

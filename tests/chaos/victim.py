@@ -120,7 +120,7 @@ async def answer_questions(lanes: Lanes, sessions: SessionRepository, conversati
         await anyio.sleep(0.02)
         for number in range(conversations):
             key = f"agent:main:net:dm:c{number}"
-            session = sessions.peek(key) or await sessions.open(key)
+            session = await sessions.open(key)
             if session.is_waiting:
                 await lanes.answer(key, "sure", True)
 

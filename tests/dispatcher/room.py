@@ -13,12 +13,13 @@ from gateway.agent import Agent, Tool
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
+from gateway.config.settings import SessionSettings
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayFacts, GatewayReports, ReplyHooks
 from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
-from gateway.sessions import KeyRules, SessionRepository
+from gateway.sessions import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import lane_settings, until
 
@@ -120,7 +121,7 @@ async def chat(
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
     agent = Agent("main", script(*turns), tools=tools)
     deliveries = ReplyHooks(hooks, lambda: workspace)
-    outbox = Outbox(engine, prepare=deliveries.prepare, on_sent=deliveries.sent, on_failed=deliveries.failed)
+    outbox = Outbox(engine, callbacks=deliveries)
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "too_old": math.inf}
@@ -135,7 +136,7 @@ async def chat(
         reports=GatewayReports(
             lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about, steer_nothing
         ),
-        keys=KeyRules(per_user_in_groups=True),
+        keys=SessionSettings(),
         run_id="this run",
         **given,
     )

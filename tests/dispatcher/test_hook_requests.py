@@ -4,11 +4,12 @@ import anyio
 import pytest
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.dispatcher import GatewayFacts, HookRequests, PlatformInfo
 from gateway.errors import HookError
 from gateway.events import Deny
 from gateway.messages import Message
-from gateway.sessions import KeyRules, session_key_of
+from gateway.sessions import session_key_of
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
@@ -69,7 +70,7 @@ async def test_a_hook_keeps_values_that_no_other_sees() -> None:
 
 
 async def test_no_message_from_a_network_passes_for_one_of_our_own() -> None:
-    assert session_key_of(Message("1", ROOM, "7", "x"), KeyRules(per_user_in_groups=True)) == KEY
+    assert session_key_of(Message("1", ROOM, "7", "x"), SessionSettings()) == KEY
     assert records.token_of(KEY) != records.token_of("agent:main:internal:dm:room")
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.config.settings import SessionSettings
 from gateway.lanes import interrupt_on_text
-from gateway.sessions import ResetPolicy
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import lane_settings, until
 
@@ -13,7 +13,7 @@ async def contents(room: Chat) -> list[str]:
 
 
 async def test_after_a_silence_a_new_session_begins_and_both_are_told() -> None:
-    silence = lane_settings(reset=ResetPolicy("idle", 0, 4))
+    silence = lane_settings(sessions=SessionSettings(reset="idle", idle=0))
     async with chat("first", "second", lanes=silence) as room:
         await room.write("one")
         await room.hear()

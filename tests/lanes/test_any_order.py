@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.lanes import LaneResult, Lanes, LaneTurn
 from gateway.sessions import SessionRepository, transitions
 from gateway.testing.memory_engine import MemoryEngine
@@ -24,7 +25,16 @@ from tests.lanes.desk import QUICK, echo
 from tests.late import Gate, Late
 from tests.spine import change_session, key, message
 
-SETTINGS = replace(QUICK, lease=0.02, ack_wait=0.02, grace=0.005, attempts=50, pauses=(0.0,), turns=2, folded=2)
+SETTINGS = replace(
+    QUICK,
+    sessions=SessionSettings(turns=2),
+    lease=0.02,
+    ack_wait=0.02,
+    grace=0.005,
+    attempts=50,
+    pauses=(0.0,),
+    folded=2,
+)
 CHATS = st.sampled_from("123")
 WHICH = st.integers(0, 1)
 ACTIONS = st.one_of(

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.engine import Engine
 from gateway.errors import EngineError
 from gateway.lanes import interrupt_on_text
-from gateway.sessions import Session
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import chain, message, replies, until
 
@@ -16,7 +16,7 @@ from tests.spine import chain, message, replies, until
 async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: Engine) -> None:
     work = Watched()
     work.acts["long"] = work.hold
-    async with served(engine, work, replace(QUICK, turns=1, patience=0.02)) as desk:
+    async with served(engine, work, replace(QUICK, sessions=SessionSettings(turns=1), patience=0.02)) as desk:
         await desk.say("long", "1", user="ann")
         await desk.running(1)
         await desk.say("me too", "2", user="ben")
@@ -34,7 +34,7 @@ async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: E
 
 
 async def test_a_short_wait_is_not_worth_a_word(engine: Engine) -> None:
-    async with served(engine, settings=replace(QUICK, turns=1)) as desk:
+    async with served(engine, settings=replace(QUICK, sessions=SessionSettings(turns=1))) as desk:
         for chat in "123456":
             seq = await desk.say("hello", chat, user=chat)
             await desk.answered(seq, chat)
@@ -44,7 +44,7 @@ async def test_a_short_wait_is_not_worth_a_word(engine: Engine) -> None:
 async def test_work_that_the_gateway_gave_itself_is_told_nothing(engine: Engine) -> None:
     work = Watched()
     work.acts["long"] = work.hold
-    async with served(engine, work, replace(QUICK, turns=1, patience=0.001)) as desk:
+    async with served(engine, work, replace(QUICK, sessions=SessionSettings(turns=1), patience=0.001)) as desk:
         await desk.say("long", "1", user="ann")
         await desk.running(1)
         await desk.say("a report", "2", user="hook", kind="internal")
@@ -81,8 +81,7 @@ async def test_what_is_too_much_is_not_taken_and_taken_again_when_there_is_room(
 
 
 async def test_only_plain_words_interrupt() -> None:
-    session = Session("k")
-    assert interrupt_on_text(session, message("no, wait"))
+    assert interrupt_on_text(message("no, wait"))
     for text, kind in (
         ("/title x", "text"),
         ("!new", "text"),
@@ -90,4 +89,4 @@ async def test_only_plain_words_interrupt() -> None:
         ("/approve", "button"),
         ("x", "internal"),
     ):
-        assert not interrupt_on_text(session, message(text, kind=kind)), (text, kind)
+        assert not interrupt_on_text(message(text, kind=kind)), (text, kind)

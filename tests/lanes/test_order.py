@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gateway import records
+from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
 from gateway.lanes import LaneResult, LaneTurn
-from gateway.sessions import ResetPolicy, transitions
+from gateway.sessions import transitions
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
 
@@ -110,7 +111,7 @@ async def test_no_more_messages_are_folded_than_allowed(engine: Engine) -> None:
 async def test_sessions_run_beside_each_other_up_to_the_limit(engine: Engine) -> None:
     work = Watched()
     work.acts["wait"] = work.hold
-    async with served(engine, work, replace(QUICK, turns=3)) as desk:
+    async with served(engine, work, replace(QUICK, sessions=SessionSettings(turns=3))) as desk:
         seqs = {chat: await desk.say("wait", chat, user=f"u{chat}") for chat in "123456"}
         await until(lambda: (desk.lanes.waiting, work.now) == (3, 3))
         assert desk.lanes.running == 3
@@ -123,7 +124,7 @@ async def test_sessions_run_beside_each_other_up_to_the_limit(engine: Engine) ->
 async def test_one_person_does_not_take_all_slots(engine: Engine) -> None:
     work = Watched()
     work.acts["wait"] = work.hold
-    async with served(engine, work, replace(QUICK, turns=4, turns_per_person=2)) as desk:
+    async with served(engine, work, replace(QUICK, sessions=SessionSettings(turns=4, turns_per_person=2))) as desk:
         for chat in "123":
             await desk.say("wait", chat, user="greedy")
         await until(lambda: desk.lanes.waiting == 1)
@@ -139,7 +140,7 @@ async def test_a_flood_in_one_conversation_does_not_delay_the_others(engine: Eng
         pass
     for first in range(0, 5000, 500):
         await desk.lanes.accept_all(flood[first : first + 500])
-    async with served(engine, settings=replace(QUICK, folded=1, turns=2)) as desk:
+    async with served(engine, settings=replace(QUICK, sessions=SessionSettings(turns=2), folded=1)) as desk:
         seqs = {chat: await desk.say("hello", chat, user=f"u{chat}") for chat in ("a", "b", "c")}
         for chat, seq in seqs.items():
             await desk.answered(seq, chat)
@@ -213,7 +214,7 @@ async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) 
 
 
 async def test_a_session_that_was_idle_too_long_begins_anew_and_the_turn_is_told(engine: Engine) -> None:
-    clock, settings = SetClock(), replace(QUICK, reset=ResetPolicy("idle", 60, 4))
+    clock, settings = SetClock(), replace(QUICK, sessions=SessionSettings(reset="idle", idle=3600))
     async with served(engine, settings=settings, clock=clock) as desk:
         first = await desk.answered(await desk.say("a"))
         clock.now += 3599

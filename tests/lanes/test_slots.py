@@ -1,11 +1,17 @@
 """Slots: limits in all and for a person, in order, and nobody's wait blocks another's."""
 
+import math
+
 import anyio
 import anyio.lowlevel
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.lanes.slots import Slots
+
+
+async def tell_nobody(_position: int) -> None:
+    """Who waits is patient."""
 
 
 @given(
@@ -25,7 +31,7 @@ def test_limits_hold_everybody_is_served_and_a_person_in_order(
 
         async def come(number: int, person: str, scope: anyio.CancelScope) -> None:
             with scope:
-                async with slots.slot(person):
+                async with slots.slot(person, math.inf, tell_nobody):
                     now[person] += 1
                     assert now[person] <= per_person
                     assert sum(now.values()) <= slots.running <= total
@@ -57,7 +63,7 @@ async def test_who_is_at_the_limit_lets_others_pass() -> None:
     order: list[str] = []
 
     async def come(person: str, until: anyio.Event) -> None:
-        async with slots.slot(person):
+        async with slots.slot(person, math.inf, tell_nobody):
             order.append(person)
             await until.wait()
 

@@ -1,16 +1,19 @@
 """A chat network that a test can make ill, and an outbox before it."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
 
+from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import DeliveryReport, DoubtPolicy, Outbox, OutboxSettings
+from gateway.outbox.interface import DeliveryCallbacks
 from tests.spine import until
 
 QUICK = OutboxSettings(first_pause=0.001, longest_pause=0.01, edit_pause=0.001, shutdown=0.1, ack_wait=0.1)
@@ -116,16 +119,36 @@ class Post:
         return [delivery.reply.text for delivery in self.sent]
 
 
+class Listener(DeliveryCallbacks):
+    """Remembers how deliveries ended; `change` makes of a reply what is sent."""
+
+    def __init__(self, change: Callable[[Reply], Reply]) -> None:
+        self.change = change
+        self.arrived: list[DeliveryReport] = []
+        self.given_up: list[DeliveryReport] = []
+
+    async def prepare(self, outbound: records.OwedReply) -> Reply:
+        return self.change(outbound.reply)
+
+    def sent(self, delivery: DeliveryReport) -> None:
+        self.arrived.append(delivery)
+
+    def failed(self, delivery: DeliveryReport) -> None:
+        self.given_up.append(delivery)
+
+
 @asynccontextmanager
 async def posted(
-    engine: Engine, net: Net | None = None, settings: OutboxSettings = QUICK, **more: object
+    engine: Engine,
+    net: Net | None = None,
+    settings: OutboxSettings = QUICK,
+    clock: Callable[[], float] = time.time,
+    change: Callable[[Reply], Reply] = lambda reply: reply,
 ) -> AsyncIterator[Post]:
     """An outbox over a journal, until the block ends."""
-    sent: list[DeliveryReport] = []
-    failed: list[DeliveryReport] = []
-    net = net or Net()
-    outbox = Outbox(engine, settings, on_sent=sent.append, on_failed=failed.append, **more)  # type: ignore[arg-type]
+    net, listener = net or Net(), Listener(change)
+    outbox = Outbox(engine, settings, callbacks=listener, clock=clock)
     async with anyio.create_task_group() as tasks:
         await tasks.start(outbox.serve_platform, net)
-        yield Post(outbox, net, tasks, sent, failed)
+        yield Post(outbox, net, tasks, listener.arrived, listener.given_up)
         tasks.cancel_scope.cancel()

@@ -9,8 +9,8 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
-from gateway.outbox import Outbox, OutboxSettings, ReplyWithheld
-from gateway.outbox.interface import DeliveryCallbacks, ignore_delivery, keep_reply
+from gateway.outbox import DeliveryReport, Outbox, OutboxSettings, ReplyWithheld
+from gateway.outbox.interface import DeliveryCallbacks
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.testing.memory_engine import MemoryEngine
@@ -100,8 +100,7 @@ async def test_the_networks_own_pause_is_kept_to(engine: Engine) -> None:
 
 
 async def test_pauses_grow_to_a_limit_and_are_never_the_same() -> None:
-    callbacks = DeliveryCallbacks(keep_reply, ignore_delivery, ignore_delivery)
-    sender = PlatformSender(MemoryEngine(), Net(), OutboxSettings(), callbacks, SetClock(), PlaceSender)
+    sender = PlatformSender(MemoryEngine(), Net(), OutboxSettings(), DeliveryCallbacks(), SetClock(), PlaceSender)
     for attempts, longest in ((1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (500, 300), (100_000, 300)):
         pauses = {sender.next_pause(attempts, None) for _ in range(20)}
         assert len(pauses) > 1
@@ -187,13 +186,13 @@ async def test_what_was_owed_while_the_platform_was_away_goes_out_when_it_is_bac
 async def test_a_reply_is_looked_at_once_before_it_goes(engine: Engine) -> None:
     seen: list[str] = []
 
-    async def prepare(out: records.OwedReply) -> Reply:
-        seen.append(out.reply.text)
-        if out.reply.text == "secret":
+    def change(reply: Reply) -> Reply:
+        seen.append(reply.text)
+        if reply.text == "secret":
             raise ReplyWithheld("a hook denied it")
-        return replace(out.reply, text=out.reply.text.upper())
+        return replace(reply, text=reply.text.upper())
 
-    async with posted(engine, prepare=prepare) as post:
+    async with posted(engine, change=change) as post:
         post.net.ills = [AdapterError("off")]
         await post.say("hi")
         await post.say("secret")
@@ -206,10 +205,11 @@ async def test_a_reply_is_looked_at_once_before_it_goes(engine: Engine) -> None:
 
 
 async def test_a_listener_that_fails_does_not_stop_the_post(engine: Engine) -> None:
-    def fail(_delivery: object) -> None:
-        raise RuntimeError("listener")
+    class Failing(DeliveryCallbacks):
+        def sent(self, delivery: DeliveryReport) -> None:
+            raise RuntimeError("listener")
 
-    outbox, net = Outbox(engine, QUICK, on_sent=fail), Net()
+    outbox, net = Outbox(engine, QUICK, callbacks=Failing()), Net()
     async with anyio.create_task_group() as tasks:
         await tasks.start(outbox.serve_platform, net)
         for text in ("a", "b"):

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from gateway.config.settings import SessionSettings
 from gateway.messages import Address, ChatType, Message
-from gateway.sessions import KeyRules, make_session_id, platform_of, session_key_of
+from gateway.sessions import platform_of, session_key_of
+from gateway.sessions.keys import make_session_id
 
 
 def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "", chat: str = "42") -> Message:
@@ -28,15 +30,15 @@ def at(chat_type: ChatType, thread: str = "", user: str = "u7", session: str = "
     ],
 )
 def test_a_message_goes_to_the_session_that_hermes_would_choose(message: Message, key: str) -> None:
-    assert session_key_of(message, KeyRules(per_user_in_groups=True)) == key
+    assert session_key_of(message, SessionSettings()) == key
     assert platform_of(key) in ("net", "other")
 
 
 def test_a_group_may_share_one_session_and_a_thread_may_have_one_a_person() -> None:
-    shared = KeyRules()
+    shared = SessionSettings(per_user_in_groups=False)
     assert session_key_of(at("group"), shared) == "agent:main:net:group:42"
-    private = KeyRules(agent="night", per_user_in_groups=True, per_user_in_threads=True)
-    assert session_key_of(at("thread", "9"), private) == "agent:night:net:thread:42:9:u7"
+    private = SessionSettings(per_user_in_threads=True)
+    assert session_key_of(at("thread", "9"), private) == "agent:main:net:thread:42:9:u7"
 
 
 def test_session_ids_sort_by_their_time_and_are_hardly_ever_the_same() -> None:

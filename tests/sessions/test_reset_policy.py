@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from gateway.sessions import OpenTurn, ResetPolicy, Session, get_reset_reason
+from gateway.config.settings import SessionSettings
+from gateway.sessions import OpenTurn, Session, get_reset_reason
 
 
 def at(text: str, zone: str = "UTC") -> float:
@@ -33,17 +34,17 @@ def last_spoken(text: str) -> Session:
 def test_the_next_message_begins_a_new_session_when_it_is_time(
     mode: str, last: str, now: str, reason: str | None
 ) -> None:
-    assert get_reset_reason(last_spoken(last), ResetPolicy(mode, 1440, 4, UTC), at(now)) == reason  # type: ignore[arg-type]
+    assert get_reset_reason(last_spoken(last), SessionSettings(reset=mode), at(now), UTC) == reason  # type: ignore[arg-type]
 
 
 def test_the_day_begins_by_the_clock_of_the_place() -> None:
-    tokyo = ResetPolicy("daily", 1440, 4, ZoneInfo("Asia/Tokyo"))
-    assert get_reset_reason(last_spoken("2026-01-01T18:00"), tokyo, at("2026-01-01T18:59")) is None
-    assert get_reset_reason(last_spoken("2026-01-01T18:00"), tokyo, at("2026-01-01T19:00")) == "daily"
+    daily, tokyo = SessionSettings(reset="daily"), ZoneInfo("Asia/Tokyo")
+    assert get_reset_reason(last_spoken("2026-01-01T18:00"), daily, at("2026-01-01T18:59"), tokyo) is None
+    assert get_reset_reason(last_spoken("2026-01-01T18:00"), daily, at("2026-01-01T19:00"), tokyo) == "daily"
 
 
 def test_a_turn_that_is_open_is_never_cut_and_what_never_began_cannot_end() -> None:
-    policy, now = ResetPolicy("idle", 1440, 4, UTC), at("2027-01-01T00:00")
+    idle, now = SessionSettings(reset="idle"), at("2027-01-01T00:00")
     waiting = replace(last_spoken("2026-01-01T00:00"), turn=OpenTurn("t", 1, 1, 1))
-    assert get_reset_reason(waiting, policy, now) is None
-    assert get_reset_reason(Session("k"), policy, now) is None
+    assert get_reset_reason(waiting, idle, now) is None
+    assert get_reset_reason(Session("k"), idle, now) is None

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from anyio.abc import ObjectReceiveStream
 from gateway import __version__
 from gateway.agent.libraries import load_library
 from gateway.agent.tools import Tool, ToolContext
+from gateway.config.fields import Secret
+from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
 
 log = logging.getLogger(__name__)
@@ -38,21 +40,15 @@ FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class McpSpec:
-    """A program (`command`) or an address (`url`). `tools` are those that are offered, by the server's own names.
+    """A server and what it may do here.
 
-    A program sees PATH, HOME and the like, and of all else only `env`; it runs in `folder`. `timeout` is how long one
-    call may take, `output_limit` how much of its result the model gets to see.
+    A program sees PATH, HOME and the like, and of all else only its `env`; it runs in `folder`. `output_limit` is how
+    much of a call's result the model gets to see.
     """
 
     name: str
-    command: str
-    args: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)
+    settings: McpServerSettings
     folder: Path
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-    tools: tuple[str, ...] | None
-    timeout: float
     output_limit: int
 
 
@@ -79,20 +75,20 @@ class McpConnection:
                 found += page.tools
                 if not (cursor := page.next_cursor):
                     break
-            wanted = self._spec.tools
+            wanted = self._spec.settings.tools
             self._tools = tuple(self._tool(one) for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted)
         return self._tools
 
     async def call(self, name: str, args: dict[str, Any]) -> str:
         """Call a tool. Raises AgentError in words for the model, whatever goes wrong."""
-        result = None
+        result, seconds = None, self._spec.settings.timeout
         try:
-            with anyio.move_on_after(self._spec.timeout):
+            with anyio.move_on_after(seconds):
                 result = await self._client.call_tool(name, args)
         except Exception as error:
             raise self._failure(error) from error
         if result is None:
-            raise AgentError(f"{self._spec.name} took longer than {self._spec.timeout:g} seconds; it was told to stop")
+            raise AgentError(f"{self._spec.name} took longer than {seconds:g} seconds; it was told to stop")
         text = text_of(result, self._spec.output_limit)
         if result.is_error:
             raise AgentError(text or f"{name} failed, and did not say why")
@@ -131,7 +127,9 @@ async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterato
             connection.forget_tools()
 
     async with anyio.create_task_group() as tasks:
-        transport = _connect_program(spec, stdio, on_line, tasks) if spec.command else _connect_url(spec, http, httpx2)
+        transport = (
+            _connect_program(spec, stdio, on_line, tasks) if spec.settings.command else _connect_url(spec, http, httpx2)
+        )
         ended = anyio.Event()
         client = sdk.Client(
             _watch_transport(transport, ended),
@@ -172,7 +170,10 @@ async def _connect_program(
         os.set_blocking(reading, False)
         tasks.start_soon(_read_lines, output, on_line)
         parameters = stdio.StdioServerParameters(
-            command=spec.command, args=list(spec.args), env=dict(spec.env), cwd=spec.folder
+            command=spec.settings.command,
+            args=list(spec.settings.args),
+            env=_reveal(spec.settings.env),
+            cwd=spec.folder,
         )
         async with stdio.stdio_client(parameters, errlog=errors) as streams:
             yield streams
@@ -180,10 +181,10 @@ async def _connect_program(
 
 @asynccontextmanager
 async def _connect_url(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[Any]:
-    times = httpx2.Timeout(CONNECT_TIMEOUT, read=max(spec.timeout, 300.0))
+    times = httpx2.Timeout(CONNECT_TIMEOUT, read=max(spec.settings.timeout, 300.0))
     async with (
-        httpx2.AsyncClient(headers=dict(spec.headers), timeout=times) as client,
-        http.streamable_http_client(spec.url, http_client=client) as streams,
+        httpx2.AsyncClient(headers=_reveal(spec.settings.headers), timeout=times) as client,
+        http.streamable_http_client(spec.settings.url, http_client=client) as streams,
     ):
         yield streams
 
@@ -235,6 +236,10 @@ class _WatchedStream(ObjectReceiveStream[Any]):
     async def aclose(self) -> None:
         with suppress(anyio.ClosedResourceError):
             await self._inner.aclose()
+
+
+def _reveal(secrets: Mapping[str, Secret]) -> dict[str, str]:
+    return {name: secret.reveal() for name, secret in secrets.items()}
 
 
 def prefix_of(server: str) -> str:

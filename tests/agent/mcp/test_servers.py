@@ -5,7 +5,6 @@ import socket
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -13,6 +12,8 @@ import pytest
 from gateway.agent.mcp import McpServers, McpSpec
 from gateway.agent.mcp.client import make_tool_name
 from gateway.agent.tools import choose_sources
+from gateway.config.fields import Secret
+from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
 from tests.spine import until
 
@@ -26,18 +27,10 @@ def notes(tmp_path):
     return tmp_path / "notes"
 
 
-def spec(name="shop", **more):
-    """What the daemon fills in from the settings."""
-    given: dict[str, Any] = {
-        "command": "",
-        "args": (),
-        "env": {},
-        "folder": Path.cwd(),
-        "url": "",
-        "headers": {},
-        "tools": None,
-    }
-    return McpSpec(name, **(given | {"timeout": 60.0, "output_limit": 64_000} | more))
+def spec(name="shop", output_limit=64_000, **settings):
+    for secrets in ("env", "headers"):
+        settings[secrets] = {key: Secret(value) for key, value in settings.get(secrets, {}).items()}
+    return McpSpec(name, McpServerSettings(**settings), Path.cwd(), output_limit)
 
 
 @pytest.fixture
