@@ -77,7 +77,7 @@ LOADED_BY_NAME = {
     "gateway/cli/__init__.py": "the one command that was typed",
     "gateway/cli/hooks/__init__.py": "the one verb that was typed",
     "gateway/adapters/shared/folder.py": "what is wanted of a chat network",
-    "gateway/hooks/folders/requirements.py": "the library for versions, for the first hook that needs a package",
+    "gateway/hooks/folders/manifest.py": "the library for versions, for the first hook that needs a package",
     "gateway/hooks/remote.py": "the HTTP library, for the first hook that is a URL",
     "gateway/public.py": "what an old name is called now, for the program that asks for it",
     "gateway/worker/boot.py": "the part that this process is to play",

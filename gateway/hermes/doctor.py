@@ -94,7 +94,7 @@ def _check_folder(
     lacking: tuple[str, ...] = ()
     if studied.manifest:
         outside = read_environment(environ, home.env)
-        lacking = tuple(find_missing_needs(studied.manifest, outside.environ, studied.manifest.needs_platforms, ()))
+        lacking = tuple(find_missing_needs(studied.manifest, outside.environ, studied.manifest.requires.platforms, ()))
     reached = list(find_unsupported_imports(folder.name, read_code(folder).files))
     degrades = bool(reached or known or lacking)
     fails = any(reach.verdict == "missing" and not reach.is_caught for reach in reached)

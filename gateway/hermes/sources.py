@@ -200,7 +200,7 @@ class ShellHookSource(ConfigSource):
             env=_find_variables(entry.command, home),
             options={"event": entry.event, "matcher": entry.matcher},
             command=words,
-            oneshot=True,
+            protocol="oneshot",
             hermes=True,
             guards=row.events if row and row.guards and entry.fail_closed else (),
         )

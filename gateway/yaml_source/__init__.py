@@ -8,7 +8,7 @@ dates keep their text. No value is ever repeated in a finding: it may be a secre
     manifest, findings = bind(tree, Manifest)
 """
 
-from gateway.yaml_source.binder import bind
+from gateway.yaml_source.binder import ONE_OR_MORE, bind
 from gateway.yaml_source.parser import parse_yaml, read_yaml
 from gateway.yaml_source.tree import (
     Finding,
@@ -24,6 +24,7 @@ from gateway.yaml_source.tree import (
 from gateway.yaml_source.units import Duration, Size
 
 __all__ = [
+    "ONE_OR_MORE",
     "Duration",
     "Finding",
     "Severity",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
-from msgspec import Struct, inspect
+from msgspec import Meta, Struct, inspect
 
 from gateway.yaml_source.parser import MAX_FINDINGS
 from gateway.yaml_source.scalars import (
@@ -38,6 +38,9 @@ from gateway.yaml_source.tree import (
 )
 
 T = TypeVar("T", bound=Struct)
+
+ONE_OR_MORE = Meta(extra={"one_or_more": True})
+"""Of a list that may be written as its only entry."""
 
 _INVALID: Any = object()
 
@@ -81,7 +84,12 @@ class _Binder:
         """The node as a value of the wanted type, or `_INVALID` with at least one finding."""
         match wanted:
             case inspect.Metadata(type=inner, extra=extra):
-                return self.value(node, inner, (extra or {}).get("unit", unit))
+                hints = extra or {}
+                if hints.get("one_or_more") and not isinstance(node, YamlSequence):
+                    if isinstance(node, YamlMapping) or is_null(node):
+                        return self._expected(node, "text or a list")
+                    node = YamlSequence(node.place, (node,))
+                return self.value(node, inner, hints.get("unit", unit))
             case inspect.AnyType():
                 return to_plain(node)
             case inspect.UnionType():

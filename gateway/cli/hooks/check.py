@@ -55,7 +55,7 @@ def list_missing(manifest: Manifest, home: Home) -> Iterator[str]:
     """What it requires and is not here; which platforms are configured is a thing of the gateway."""
     outside = read_environment(get_process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / manifest.folder), *sys.path]
-    return find_missing_needs(manifest, outside.environ, manifest.needs_platforms, packages)
+    return find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages)
 
 
 def show_check(one: FolderCheck) -> None:

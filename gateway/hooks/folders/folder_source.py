@@ -118,9 +118,13 @@ class FolderSource(Source):
             return await _open_remote(manifest, services)
         if manifest.command:
             spec = program_spec_of(version, manifest, version.path, services, log)
-            return OneshotProgram(spec) if manifest.oneshot else await LastingProgram.start(spec, serve, services.tasks)
+            return (
+                OneshotProgram(spec)
+                if manifest.protocol == "oneshot"
+                else await LastingProgram.start(spec, serve, services.tasks)
+            )
         configured = services.settings_of(version.name).isolation
-        if configured == "none" or (configured is None and self.is_ours and not manifest.isolated):
+        if configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none"):
             return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve)
         return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
 

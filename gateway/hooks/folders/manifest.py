@@ -6,13 +6,14 @@ finds everything that is wrong at once; what is only odd is a warning. A folder 
 of ours in it, is read as Hermes reads it, save that mistakes which there fall silent are shown here.
 """
 
+import importlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,11 +24,12 @@ from gateway.events import OnError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
 from gateway.hooks.folders.dead_letters import can_be_durable
-from gateway.hooks.folders.requirements import parse_requirement
 from gateway.yaml_source import (
+    ONE_OR_MORE,
     Duration,
     Finding,
     SourceLocation,
+    YamlDocument,
     YamlMapping,
     YamlNode,
     YamlScalar,
@@ -38,10 +40,15 @@ from gateway.yaml_source import (
 )
 from gateway.yaml_source.tree import as_bool, as_float, is_null, to_printable
 
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
 MANIFEST_FILE = "HOOK.yaml"
 HANDLER_FILE = "handler.py"
 MAX_MANIFEST_BYTES = 64_000
 MAX_NAME = 100
+# Imported when the first hook needs a Python package: it costs as much of the start as a hundred hooks.
+REQUIREMENT_LIBRARY = "packaging.requirements"
 
 ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]
@@ -49,9 +56,6 @@ HookRight = Literal["emit", "send", "store", "submit"]
 PluginRight = HookRight | Literal["tool", "llm"]  # plugins have these too
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
-
-
-T = TypeVar("T")
 
 # What hooks written for Hermes carry; Hermes reads the first three and passes over the rest, and so do we.
 HERMES_KEYS = frozenset({"name", "description", "events", "version", "enabled"})
@@ -63,15 +67,16 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 
 ShortText = Annotated[str, msgspec.Meta(max_length=1000)]
 TimeoutSeconds = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
+Words = Annotated[tuple[str, ...], ONE_OR_MORE]
 
 
 class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
     """What must be there before the hook can work."""
 
-    bins: str | tuple[str, ...] = ()
-    env: str | tuple[str, ...] = ()
-    python: str | tuple[str, ...] = ()
-    platforms: str | tuple[str, ...] = ()
+    bins: Words = ()
+    env: Words = ()
+    python: Words = ()
+    platforms: Words = ()
 
 
 class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +85,8 @@ class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
     description: ShortText = ""
     version: Annotated[str, msgspec.Meta(max_length=100)] = ""
-    events: str | tuple[str, ...] = ()
-    intercepts: str | tuple[str, ...] = ()
+    events: Words = ()
+    intercepts: Words = ()
     when: dict[str, Any] = {}
     order: float = 0
     mode: ObserveMode = "queued"
@@ -91,11 +96,11 @@ class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
     delivery: DeliveryMode = "memory"
     isolation: Literal["process", "none"] = "process"
     requires: ManifestRequires = ManifestRequires()
-    env: str | tuple[str, ...] = ()
-    uses: HookRight | tuple[HookRight, ...] = ()
+    env: Words = ()
+    uses: Annotated[tuple[HookRight, ...], ONE_OR_MORE] = ()
     schedule: Annotated[str, msgspec.Meta(max_length=200)] = ""
     options: dict[str, Any] = {}
-    command: str | tuple[str, ...] = ()
+    command: Words = ()
     protocol: Literal["lines", "oneshot"] = "lines"
     url: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     dialect: Literal["gateway", "sherma"] = "gateway"
@@ -103,38 +108,19 @@ class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder says about itself, made whole: every list is a tuple, every default stands."""
+class Manifest(ManifestKeys, frozen=True, kw_only=True):
+    """What a folder says about itself, made whole: `command` is split into words, each name stands once.
+
+    Others than `HOOK.yaml` may say it too; then its texts may have any length.
+    """
 
     folder: str
     name: str
     description: str = ""
     version: str = ""
-    events: tuple[str, ...] = ()
-    intercepts: tuple[str, ...] = ()
-    when: dict[str, Any] = {}
-    order: float = 0
-    mode: ObserveMode = "queued"
     max: int = 1
-    timeout: float | None = None
-    on_error: OnError = "skip"
-    delivery: DeliveryMode = "memory"
-    isolated: bool = True
-    needs_bins: tuple[str, ...] = ()
-    needs_env: tuple[str, ...] = ()
-    needs_python: tuple[str, ...] = ()
-    needs_platforms: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    uses: tuple[PluginRight, ...] = ()
+    uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
-    schedule: str = ""
-    options: dict[str, Any] = {}
-    command: tuple[str, ...] = ()
-    oneshot: bool = False
-    url: str = ""
-    dialect: Literal["gateway", "sherma"] = "gateway"
-    secret_env: str = ""
-    enabled: bool = True
     hermes: bool = False
     entry: str = HANDLER_FILE  # the file that its worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
@@ -225,7 +211,7 @@ def read_manifest(folder: Path) -> ParsedManifest:
         findings += _check_keys(root, keys or _bind_valid_keys(kept))
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
-    manifest = None if failed or keys is None else _build_manifest(folder.name, keys, is_hermes)
+    manifest = None if failed or keys is None else _build_manifest(folder.name, root, keys, is_hermes)
     return ParsedManifest(manifest, tuple(findings), None if manifest else _read_guard(root))
 
 
@@ -236,65 +222,39 @@ def _report_missing_manifest(folder: Path) -> ParsedManifest:
     return ParsedManifest(None, (Finding(place, "is missing", remedy),))
 
 
-def as_tuple(value: str | Iterable[T]) -> tuple[str | T, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
     """What can be bound when not all can, so that the rest is checked in the same reading."""
     pairs = (pair for pair in root.pairs if bind(YamlMapping(root.place, (pair,)), ManifestKeys, unknown="warning")[0])
     return bind(YamlMapping(root.place, tuple(pairs)), ManifestKeys, unknown="warning")[0] or ManifestKeys()
 
 
-def _build_manifest(folder: str, keys: ManifestKeys, is_hermes: bool) -> Manifest:
+def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, is_hermes: bool) -> Manifest:
     schedule = keys.schedule.strip()
-    events = dict.fromkeys((*as_tuple(keys.events), *([f"schedule:{folder}"] if schedule else [])))
-    return Manifest(
-        folder=folder,
-        name=keys.name or folder,
-        description=keys.description,
-        version=keys.version,
-        events=tuple(events),
-        intercepts=tuple(dict.fromkeys(as_tuple(keys.intercepts))),
-        when=keys.when,
-        order=keys.order,
-        mode=keys.mode,
-        max=keys.max if keys.mode == "parallel" else 1,
-        timeout=keys.timeout,
-        on_error=keys.on_error,
-        delivery=keys.delivery,
-        isolated=keys.isolation == "process",
-        needs_bins=as_tuple(keys.requires.bins),
-        needs_env=as_tuple(keys.requires.env),
-        needs_python=as_tuple(keys.requires.python),
-        needs_platforms=as_tuple(keys.requires.platforms),
-        env=tuple(dict.fromkeys((*as_tuple(keys.env), *as_tuple(keys.requires.env)))),
-        uses=as_tuple(keys.uses),  # type: ignore[arg-type]  # the binding has checked the words
-        schedule=schedule,
-        options=keys.options,
-        command=_command_of(keys),
-        oneshot=keys.protocol == "oneshot",
-        url=keys.url,
-        dialect=keys.dialect,
-        secret_env=keys.secret_env,
-        enabled=keys.enabled,
-        hermes=is_hermes,
-    )
+    made_whole = {
+        "folder": folder,
+        "name": keys.name or folder,
+        "events": tuple(dict.fromkeys((*keys.events, *([f"schedule:{folder}"] if schedule else [])))),
+        "intercepts": tuple(dict.fromkeys(keys.intercepts)),
+        "max": keys.max if keys.mode == "parallel" else 1,
+        "env": tuple(dict.fromkeys((*keys.env, *keys.requires.env))),
+        "schedule": schedule,
+        "command": _command_of(root, keys),
+        "hermes": is_hermes,
+    }
+    return Manifest(**{**msgspec.structs.asdict(keys), **made_whole})
 
 
-def _command_of(keys: ManifestKeys) -> tuple[str, ...]:
-    return tuple(shlex.split(keys.command)) if isinstance(keys.command, str) else keys.command
+def _command_of(root: YamlMapping, keys: ManifestKeys) -> tuple[str, ...]:
+    """Raises ValueError where a command that is one text cannot be split into words."""
+    return tuple(shlex.split(" ".join(keys.command))) if isinstance(root.get("command"), YamlScalar) else keys.command
 
 
 def _read_guard(root: YamlMapping) -> Guard | None:
     """Read from the tree itself, so that a guard whose manifest is broken elsewhere still denies."""
-    on_error, intercepts, when = (root.get(key) for key in ("on_error", "intercepts", "when"))
-    if not isinstance(on_error, YamlScalar) or on_error.text != "deny" or intercepts is None:
+    if "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
         return None
-    names = tuple(
-        item.text for item in _items_of(intercepts) if isinstance(item, YamlScalar) and _NAME.match(item.text)
-    )
-    fields = to_plain(when) if isinstance(when, YamlMapping) else {}
+    names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.match(item.text))
+    fields = to_plain(when) if isinstance(when := root.get("when"), YamlMapping) else {}
     order = as_float(node.text) if isinstance(node := root.get("order"), YamlScalar) else None
     return Guard(names, fields, order or 0) if names else None
 
@@ -330,13 +290,15 @@ def _check_keys(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
 
 
 def _place_of(root: YamlMapping, *path: str) -> SourceLocation:
-    node: YamlNode = root
+    return YamlDocument(root).place(*path)
+
+
+def _scalars_at(root: YamlMapping, *path: str) -> Iterator[YamlScalar]:
+    """The words that stand under these keys, be they one or a list."""
+    node: YamlNode | None = root
     for key in path:
-        below = node.get(key) if isinstance(node, YamlMapping) else None
-        if below is None:
-            break
-        node = below
-    return node.place
+        node = node.get(key) if isinstance(node, YamlMapping) else None
+    return (item for item in _items_of(node) if isinstance(item, YamlScalar))
 
 
 def _check_subscriptions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
@@ -344,8 +306,8 @@ def _check_subscriptions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Find
         place = _place_of(root, "events") if root.get("events") else root.place
         yield Finding(place, "no event is named", "write `events: [agent:end]` or `intercepts: [tool:before]`")
     for key in ("events", "intercepts"):
-        for item in _items_of(root.get(key)):
-            if isinstance(item, YamlScalar) and (finding := _check_subscription(key, item)):
+        for item in _scalars_at(root, key):
+            if finding := _check_subscription(key, item):
                 yield finding
 
 
@@ -387,7 +349,7 @@ def _check_conditions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding
             yield Finding(
                 _place_of(root, "when", field), f"`when.{to_printable(field)}` is no value to compare with", remedy
             )
-    meant = [_matching_points(name) for name in (*as_tuple(keys.events), *as_tuple(keys.intercepts))]
+    meant = [_matching_points(name) for name in (*keys.events, *keys.intercepts)]
     if not all(meant):
         return
     known = {field.name for points in meant for found in points for field in found.all_fields}
@@ -404,8 +366,8 @@ def _check_delivery(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     if not _items_of(root.get("events")) and not keys.schedule:
         what = "`delivery: durable` is about what a hook observes, and it observes nothing"
         yield Finding(_place_of(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
-    for item in _items_of(root.get("events")):
-        if isinstance(item, YamlScalar) and not can_be_durable(item.text):
+    for item in _scalars_at(root, "events"):
+        if not can_be_durable(item.text):
             what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
             yield Finding(item.place, what, "write whole segments, such as command:*")
 
@@ -435,7 +397,7 @@ def _check_command(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     if (node := root.get("command")) is None:
         return
     try:
-        words = _command_of(keys)
+        words = _command_of(root, keys)
     except ValueError as error:
         yield Finding(node.place, f"`command` cannot be split into words: {error}", 'write a list: ["./hook.sh", "-v"]')
         return
@@ -457,25 +419,32 @@ def _describe_url_error(url: str) -> str:
 
 
 def _check_environment(root: YamlMapping) -> Iterator[Finding]:
-    requires = root.get("requires")
-    wanted = [("env", root.get("env")), ("secret_env", root.get("secret_env"))]
-    if isinstance(requires, YamlMapping):
-        wanted.append(("requires.env", requires.get("env")))
-    for key, node in wanted:
-        for item in _items_of(node):
-            if isinstance(item, YamlScalar) and not _ENV.match(item.text):
-                what = f"`{key}` holds what is no name of an environment variable"
+    for path in (("env",), ("secret_env",), ("requires", "env")):
+        for item in _scalars_at(root, *path):
+            if not _ENV.match(item.text):
+                what = f"`{'.'.join(path)}` holds what is no name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
 
 
 def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
-    requires = root.get("requires")
-    for item in _items_of(requires.get("python") if isinstance(requires, YamlMapping) else None):
-        if not isinstance(item, YamlScalar):
-            continue
+    for item in _scalars_at(root, "requires", "python"):
         try:
             parse_requirement(item.text)
         except ValueError as error:
             yield Finding(
                 item.place, f"`{to_printable(item.text)}`: {error}", 'write a name and versions: "httpx>=0.27,<1"'
             )
+
+
+def parse_requirement(text: str) -> "Requirement":
+    """Reads a package and the versions of it that will do, as PEP 440 writes them.
+
+    Raises ValueError with the reason, also for a condition and for an address: those are refused, never guessed.
+    """
+    try:
+        requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
+    except ValueError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    if requirement.marker or requirement.url:
+        raise ValueError("conditions and addresses are not read here")
+    return requirement

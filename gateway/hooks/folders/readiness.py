@@ -1,14 +1,15 @@
 """Whether a hook may and can run now, and if not, why: everything that is known without running it."""
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from gateway.hooks.folders.manifest import Guard, Manifest
-from gateway.hooks.folders.requirements import describe_missing_package
+from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
@@ -80,7 +81,8 @@ def _why_disabled(version: HookVersion, services: HookServices, switches: HookSw
 
 
 def _check_isolation(version: HookVersion, manifest: Manifest, services: HookServices) -> tuple[Finding, ...]:
-    if manifest.isolated or version.source.is_ours or services.settings_of(version.name).isolation == "none":
+    configured = services.settings_of(version.name).isolation
+    if manifest.isolation == "process" or version.source.is_ours or configured == "none":
         return ()
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
     remedy = f"write `hooks: {{{version.name}: {{isolation: none}}}}` into config.yaml, or remove it here"
@@ -96,7 +98,7 @@ def _check_needs(
     if must_be_trusted and not switches.is_trusted(version.name, version.digest):
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.name}"
     around = services.environment
-    own = (str(around.packages_of(version.name)),) if manifest.needs_python else ()
+    own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, (*own, *around.packages)))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
 
@@ -111,21 +113,51 @@ def find_missing_needs(
 
     `environ` is what the hook would see, `packages` the folders in which its interpreter looks for packages.
     """
-    for name in manifest.needs_bins:
+    for name in manifest.requires.bins:
         if shutil.which(name, path=environ.get("PATH")) is None:
             yield f"the program {name} is not on the PATH; install it"
-    wanted = (*manifest.needs_env, *((manifest.secret_env,) if manifest.secret_env else ()))
+    wanted = (*manifest.requires.env, *((manifest.secret_env,) if manifest.secret_env else ()))
     for name in dict.fromkeys(wanted):
         if not environ.get(name):
             yield f"the environment variable {name} is not set; put it into .env"
-    for text in manifest.needs_python:
-        if reason := describe_missing_package(text, packages):
+    for text in manifest.requires.python:
+        if reason := _describe_missing_package(text, packages):
             yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
-    if manifest.needs_platforms and not set(manifest.needs_platforms) & set(platforms):
-        names = " or ".join(manifest.needs_platforms)
+    if manifest.requires.platforms and not set(manifest.requires.platforms) & set(platforms):
+        names = " or ".join(manifest.requires.platforms)
         yield f"no platform {names} is configured; run: hermes-gateway setup"
 
 
 def list_missing_packages(manifest: Manifest, packages: Sequence[str]) -> list[str]:
     """Returns the packages of `requires.python`, as written there, that are in none of these folders."""
-    return [text for text in manifest.needs_python if describe_missing_package(text, packages)]
+    return [text for text in manifest.requires.python if _describe_missing_package(text, packages)]
+
+
+def _describe_missing_package(text: str, packages: Sequence[str]) -> str:
+    requirement = parse_requirement(text)
+    version = next(
+        (found for place in packages if (found := _find_installed_version(requirement.name, Path(place)))), ""
+    )
+    if not version:
+        return f"{requirement.name} is not installed"
+    if requirement.specifier.contains(version, prereleases=True):
+        return ""
+    return f"{requirement.name} is there in version {version}, and {requirement.specifier} is wanted"
+
+
+def _find_installed_version(name: str, place: Path) -> str:
+    """Reads the version of a package off its metadata folder's name; importlib.metadata costs 10 ms."""
+    wanted = _normalize_name(name)
+    try:
+        entries = sorted(entry.name for entry in place.iterdir() if entry.suffix == ".dist-info")
+    except OSError:
+        return ""
+    for entry in entries:
+        package, _, version = entry.removesuffix(".dist-info").partition("-")
+        if _normalize_name(package) == wanted:
+            return version
+    return ""
+
+
+def _normalize_name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

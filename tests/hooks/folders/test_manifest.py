@@ -14,6 +14,7 @@ from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
     Manifest,
     ManifestKeys,
+    ManifestRequires,
     ParsedManifest,
     read_manifest,
 )
@@ -78,11 +79,8 @@ options: {threshold: 10, words: [a, b]}
         timeout=90,
         on_error="deny",
         delivery="durable",
-        isolated=False,
-        needs_bins=("git",),
-        needs_env=("API_KEY",),
-        needs_python=("httpx>=0.27",),
-        needs_platforms=("telegram",),
+        isolation="none",
+        requires=ManifestRequires(bins=("git",), env=("API_KEY",), python=("httpx>=0.27",), platforms=("telegram",)),
         env=("OTHER", "API_KEY"),
         uses=("send", "store"),
         schedule="0 9 * * 1-5",
@@ -108,7 +106,7 @@ def test_a_remote_hook_has_30_seconds(tmp_path: Path) -> None:
 
 def test_a_command_may_be_one_line(tmp_path: Path) -> None:
     manifest = good(tmp_path, "events: [agent:end]\ncommand: ./hook.sh --say 'two words'\nprotocol: oneshot\n")
-    assert (manifest.command, manifest.oneshot) == (("./hook.sh", "--say", "two words"), True)
+    assert (manifest.command, manifest.protocol) == (("./hook.sh", "--say", "two words"), "oneshot")
 
 
 def test_a_name_in_both_lists_is_subscribed_once(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest import Manifest, ManifestRequires, parse_requirement
 from gateway.hooks.folders.readiness import find_missing_needs, list_missing_packages
-from gateway.hooks.folders.requirements import parse_requirement
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,8 @@ from gateway.hooks.folders.requirements import parse_requirement
 )
 def test_versions_are_compared_as_pep_440_says(tmp_path: Path, text: str, version: str, is_met: bool) -> None:
     (tmp_path / f"thing-{version}.dist-info").mkdir()
-    missing = list_missing_packages(Manifest(folder="x", name="x", needs_python=(text,)), [str(tmp_path)])
+    manifest = Manifest(folder="x", name="x", requires=ManifestRequires(python=(text,)))
+    missing = list_missing_packages(manifest, [str(tmp_path)])
     assert missing == ([] if is_met else [text])
 
 
@@ -49,10 +49,12 @@ def test_what_is_missing_is_named_with_its_remedy() -> None:
     manifest = Manifest(
         folder="weather",
         name="weather",
-        needs_bins=("no-such-program", "sh"),
-        needs_env=("API_KEY", "HOME"),
-        needs_python=("msgspec>=0.1", "msgspec>=99", "no-such-package"),
-        needs_platforms=("telegram",),
+        requires=ManifestRequires(
+            bins=("no-such-program", "sh"),
+            env=("API_KEY", "HOME"),
+            python=("msgspec>=0.1", "msgspec>=99", "no-such-package"),
+            platforms=("telegram",),
+        ),
     )
     found = list(find_missing_needs(manifest, {"PATH": "/usr/bin:/bin", "HOME": "/root"}, ["discord"], sys.path))
     assert found[0].split(";")[0] == "the program no-such-program is not on the PATH"
@@ -68,5 +70,5 @@ def test_a_package_beside_the_hook_counts(tmp_path: Path) -> None:
     """`hooks deps` installs into a folder of the hook's own; what stands there is found."""
     (tmp_path / "no_such_thing-1.2.dist-info").mkdir()
     (tmp_path / "no_such_thing-1.2.dist-info" / "METADATA").write_text("Name: no-such-thing\nVersion: 1.2\n")
-    manifest = Manifest(folder="x", name="x", needs_python=("no-such-thing>=1",))
+    manifest = Manifest(folder="x", name="x", requires=ManifestRequires(python=("no-such-thing>=1",)))
     assert list(find_missing_needs(manifest, {}, [], [str(tmp_path)])) == []
