@@ -2,17 +2,17 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gateway.events import Event, Pause, outcome_from
-from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.handlers import WHOLE_HOOK, HandlerTarget, ask_handlers, notify_handlers
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import HookStats, describe_outcome
+from gateway.hooks.folders.stats import Breaker, HookStats, describe_outcome
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
@@ -48,26 +48,15 @@ class HookCalls:
             if manifest.on_error == "skip" and not manifest.denies(event.name):
                 return None
             raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
-        timeout, begun = min(manifest.decide_timeout, INTERCEPT_LIMIT), time.perf_counter()
-        try:
+        timeout = min(manifest.decide_timeout, INTERCEPT_LIMIT)
+        with self._recorded(event.name) as begun:
             wire = await self._process.get_wire(timeout)
             with self._process.using(wire):
                 self._rights.remember(event)
                 answer = await ask_handlers(wire, self._targets(event.name), event, timeout)
             answer = self._version.source.read_answer(manifest, answer)
             outcome_from(answer)  # what means nothing is a failure
-        except Pause:
-            self._answered(event.name, begun, "ask")
-            raise
-        except HookFailed as failed:
-            self._failed(event.name, begun, failed)
-            raise
-        except Exception as error:  # what it answered, or asked, means nothing
-            raise self._failed(event.name, begun, _failure_from(error)) from error
-        except BaseException:
-            self.breaker.left()
-            raise
-        self._answered(event.name, begun, describe_outcome(answer))
+            self._answered(event.name, begun, describe_outcome(answer))
         return answer
 
     async def observe(self, name: str, event: Event) -> None:
@@ -81,21 +70,32 @@ class HookCalls:
 
     async def deliver(self, name: str, event: Event) -> None:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""
-        begun = time.perf_counter()
-        try:
+        with self._recorded(name) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire):
                 self._rights.remember(event)
                 await notify_handlers(wire, self._targets(name), name, event, self._manifest.observe_timeout)
+            self._answered(name, begun, "ok")
+
+    @contextmanager
+    def _recorded(self, name: str) -> Iterator[float]:
+        """Write down how the call inside failed, or that it asked; when it began is for who writes down its answer."""
+        begun = time.perf_counter()
+        try:
+            yield begun
+        except Pause:
+            self._answered(name, begun, "ask")
+            raise
         except HookFailed as failed:
             self._failed(name, begun, failed)
             raise
-        except Exception as error:  # what it answered means nothing
-            raise self._failed(name, begun, _failure_from(error)) from error
+        except Exception as error:  # what it answered, or asked, means nothing
+            failure = HookFailed(f"{type(error).__name__}: {error}", kind="raised")
+            self._failed(name, begun, failure)
+            raise failure from error
         except BaseException:
             self.breaker.left()
             raise
-        self._answered(name, begun, "ok")
 
     def _targets(self, name: str) -> Sequence[HandlerTarget]:
         return self._process.targets.of(name) if self._process.targets else WHOLE_HOOK
@@ -106,7 +106,7 @@ class HookCalls:
             log.info("%s works again", self._name, extra={"hook": self._name})
         self._process.replace_if_worn()
 
-    def _failed(self, name: str, begun: float, failure: HookFailed) -> HookFailed:
+    def _failed(self, name: str, begun: float, failure: HookFailed) -> None:
         if self.record.failed(name, time.perf_counter() - begun, failure):
             self.tell("hook:failed", f"{name}: {failure}")
         if self.breaker.failed():
@@ -114,11 +114,6 @@ class HookCalls:
             log.warning(words, self._name, self.breaker.failures, extra={"hook": self._name})
             self.tell("hook:tripped", str(failure))
         self._process.replace_if_worn()
-        return failure
 
     def tell(self, event: str, reason: str) -> None:
         self._services.registry.emit(event, hook=self._name, reason=self._services.redact(reason))
-
-
-def _failure_from(error: Exception) -> HookFailed:
-    return HookFailed(f"{type(error).__name__}: {error}", kind="raised")

@@ -117,11 +117,6 @@ class DeadLetters:
         """The oldest first; of one hook, or of all."""
         return [_dead_letter_from(record, dead) async for record, dead in self._all(hook)]
 
-    async def show(self, number: int) -> DeadLetter:
-        """Raises HookError when there is none of this number."""
-        record, dead = await self._one(number)
-        return _dead_letter_from(record, dead)
-
     async def retry(self, number: int) -> None:
         """Deliver it again, with all repetitions. Raises HookError when there is none of this number."""
         record, dead = await self._one(number)

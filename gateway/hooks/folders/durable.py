@@ -33,7 +33,6 @@ from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.hooks.cause import use_cause
 from gateway.hooks.filters import compile_filter
-from gateway.hooks.folders.breaker import Breaker
 from gateway.hooks.folders.dead_letters import (
     HOOK_PREFIX,
     TOKEN_PREFIX,
@@ -43,6 +42,7 @@ from gateway.hooks.folders.dead_letters import (
     subject_token_of,
 )
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.stats import Breaker
 from gateway.hooks.folders.switches import write_atomically
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
@@ -58,27 +58,9 @@ FETCH_WAIT = 60.0  # seconds that one fetch lasts
 ACK_WAIT = 30.0
 JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
 
+DeliverCall = Callable[[str, Event], Awaitable[None]]
+
 log = logging.getLogger("gateway.hooks")
-
-
-class DurableSubscription:
-    """The events that one hook is owed, once its consumer stands."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        self.hook = manifest.folder
-        self.names = manifest.events
-        self.consumer_ready = anyio.Event()
-        self._observes = EventSelector(manifest.events)
-        self._intercepts = EventSelector(manifest.intercepts)
-        self._matches = compile_filter(manifest.when)
-
-    def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
-        """Is the hook owed this event? One about itself, or that it intercepts, it is not."""
-        if name.startswith("hook:") and fields.get("hook") == self.hook:
-            return False
-        if name not in self._observes or name in self._intercepts:
-            return False
-        return self._matches is None or self._matches(fields)
 
 
 class DurableDelivery:
@@ -104,15 +86,15 @@ class DurableDelivery:
         self._registry = registry
         self._gone_file = state / GONE_FILE
         self._gone: dict[str, float] = {}
-        self._owed: dict[str, DurableSubscription] = {}
+        self._owed: dict[str, DurableConsumer] = {}
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
 
-    def add(self, subscription: DurableSubscription) -> None:
+    def add(self, consumer: "DurableConsumer") -> None:
         """From the next event on, keep what this hook wants."""
-        self._owed[subscription.hook] = subscription
+        self._owed[consumer.hook] = consumer
         self._subscribe()
-        if self._gone.pop(subject_token_of(subscription.hook), None):
+        if self._gone.pop(subject_token_of(consumer.hook), None):
             self._write_gone()
 
     def remove(self, hook: str) -> None:
@@ -150,14 +132,14 @@ class DurableDelivery:
         self._subscription.replace(before)
 
     async def _write(self, name: str, event: Event) -> None:
-        owed = [subscription for subscription in self._owed.values() if subscription.is_for(name, event)]
+        owed = [consumer for consumer in self._owed.values() if consumer.is_for(name, event)]
         if not owed:
             return
         if not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
             return
-        for subscription in owed:
-            await subscription.consumer_ready.wait()
+        for consumer in owed:
+            await consumer.is_standing.wait()
         plain, _ = encode_event(name, event)
         emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
         put = records.make_event_put(emitted, f"ev:{event.get('id', '')}")
@@ -166,101 +148,68 @@ class DurableDelivery:
 
 
 class DurableConsumer:
-    """Delivers to one durable hook what it is owed. It runs while the hook may be called.
+    """Delivers to one hook what it is owed, as this manifest says. `deliver` calls it, and raises HookFailed."""
 
-    `deliver` calls the hook, and raises HookFailed. Without a `shared` delivery, where there is no journal, no hook is
-    durable.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        shared: DurableDelivery | None,
-        breaker: Breaker,
-        deliver: Callable[[str, Event], Awaitable[None]],
-    ) -> None:
-        self._name = name
+    def __init__(self, manifest: Manifest, shared: DurableDelivery, breaker: Breaker, deliver: DeliverCall) -> None:
+        self.terms = (manifest.events, manifest.intercepts, manifest.when, manifest.max)
+        self.hook = manifest.folder
+        self.names = manifest.events
+        self.is_standing = anyio.Event()  # events may be written: the journal keeps them for this hook
+        self.scope = anyio.CancelScope()
+        self._at_once = manifest.max
+        self._observes = EventSelector(manifest.events)
+        self._intercepts = EventSelector(manifest.intercepts)
+        self._matches = compile_filter(manifest.when)
         self._shared = shared
         self._breaker = breaker
         self._call_hook = deliver
-        self._manifest: Manifest | None = None
-        self._scope: anyio.CancelScope | None = None
 
-    def follow(self, manifest: Manifest) -> bool:
-        """Keep and deliver events as this manifest says. Returns False when it says that the hook is not durable."""
-        if manifest.delivery != "durable" or not self._shared:
-            self.end()
+    def is_for(self, name: str, fields: Mapping[str, Any]) -> bool:
+        """Is the hook owed this event? One about itself, or that it intercepts, it is not."""
+        if name.startswith("hook:") and fields.get("hook") == self.hook:
             return False
-        is_same = self._manifest and _delivery_terms_of(self._manifest) == _delivery_terms_of(manifest)
-        self._manifest = manifest
-        if not (is_same and self._scope):
-            self.rest()
-            subscription = DurableSubscription(manifest)
-            self._shared.add(subscription)
-            self._scope = anyio.CancelScope()
-            self._shared.tasks.start_soon(self._run, self._scope, manifest, subscription, self._shared)
-        return True
+        if name not in self._observes or name in self._intercepts:
+            return False
+        return self._matches is None or self._matches(fields)
 
-    def rest(self) -> None:
-        """Deliver nothing for now; what happens is still kept for the hook."""
-        if self._scope:
-            self._scope.cancel()
-            self._scope = None
-
-    def end(self) -> None:
-        """Keep nothing any more; the backlog stays in the journal."""
-        self.rest()
-        self._manifest = None
-        if self._shared:
-            self._shared.remove(self._name)
-
-    async def _run(
-        self,
-        scope: anyio.CancelScope,
-        manifest: Manifest,
-        subscription: DurableSubscription,
-        shared: DurableDelivery,
-    ) -> None:
-        filters = build_filters(self._name, manifest.events)
-        spec = ConsumerSpec(subject_token_of(self._name), filters, ACK_WAIT, new_only=True)
-        with scope:
+    async def run(self) -> None:
+        """Until its scope is cancelled."""
+        filters = build_filters(self.hook, self.names)
+        spec = ConsumerSpec(subject_token_of(self.hook), filters, ACK_WAIT, new_only=True)
+        with self.scope:
             try:
                 while True:
-                    await self._serve(spec, manifest.max, subscription, shared)
+                    await self._serve(spec)
                     await anyio.sleep(JOURNAL_RETRY)
             finally:
-                subscription.consumer_ready.set()  # nobody waits for a consumer that will not come
+                self.is_standing.set()  # nobody waits for a consumer that will not come
 
-    async def _serve(
-        self, spec: ConsumerSpec, at_once: int, subscription: DurableSubscription, shared: DurableDelivery
-    ) -> None:
+    async def _serve(self, spec: ConsumerSpec) -> None:
         """Deliver until the journal fails."""
         try:
-            consumer = await shared.engine.consumer(spec)
-            subscription.consumer_ready.set()
+            consumer = await self._shared.engine.consumer(spec)
+            self.is_standing.set()
             async with anyio.create_task_group() as tasks:
-                for _ in range(at_once):
-                    tasks.start_soon(self._deliver_all, consumer, subscription, shared)
+                for _ in range(self._at_once):
+                    tasks.start_soon(self._deliver_all, consumer)
         except* EngineError as failed:
-            log.warning("%s waits for the journal: %s", self._name, failed.exceptions[0], extra={"hook": self._name})
+            log.warning("%s waits for the journal: %s", self.hook, failed.exceptions[0], extra={"hook": self.hook})
 
-    async def _deliver_all(
-        self, consumer: Consumer, subscription: DurableSubscription, shared: DurableDelivery
-    ) -> None:
+    async def _deliver_all(self, consumer: Consumer) -> None:
         while True:
             await anyio.sleep(self._breaker.remaining)
             for delivery in await consumer.fetch(1, FETCH_WAIT):
                 if self._breaker.admits():
-                    await self._deliver(delivery, subscription, shared)
+                    await self._deliver(delivery)
                 else:
                     await delivery.nak(max(self._breaker.remaining, JOURNAL_RETRY))
 
-    async def _deliver(self, delivery: Delivery, subscription: DurableSubscription, shared: DurableDelivery) -> None:
+    async def _deliver(self, delivery: Delivery) -> None:
         is_settled = False
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report_progress, delivery)
-                await self._settle(delivery, subscription, shared)
+                await self._settle(delivery)
                 is_settled = True
                 tasks.cancel_scope.cancel()
         finally:
@@ -268,15 +217,15 @@ class DurableConsumer:
                 with anyio.CancelScope(shield=True):
                     await delivery.nak()
 
-    async def _settle(self, delivery: Delivery, subscription: DurableSubscription, shared: DurableDelivery) -> None:
+    async def _settle(self, delivery: Delivery) -> None:
         """Call the hook with what was fetched, and tell the journal what came of it."""
         try:
             name, event = _event_from(delivery)
         except (EngineTooNew, msgspec.MsgspecError) as error:
             self._breaker.left()
-            await self._bury(delivery, str(error), shared)
+            await self._bury(delivery, str(error))
             return
-        if not subscription.is_for(name, event):  # the filter was wider, or the manifest has changed since
+        if not self.is_for(name, event):  # the filter was wider, or the manifest has changed since
             self._breaker.left()
             await delivery.ack()
             return
@@ -284,46 +233,78 @@ class DurableConsumer:
             with use_cause((str(event.get("id", "")), 0)):
                 await self._call_hook(name, event)
         except HookFailed as failed:
-            if delivery.attempt > len(shared.retries) and failed.kind != "refused":
-                await self._bury(delivery, str(failed), shared)
+            if delivery.attempt > len(self._shared.retries) and failed.kind != "refused":
+                await self._bury(delivery, str(failed))
             else:
-                await delivery.nak(_pause_after(delivery.attempt, shared.retries))
+                await delivery.nak(_pause_after(delivery.attempt, self._shared.retries))
         else:
             await delivery.ack()
 
-    async def _bury(self, delivery: Delivery, reason: str, shared: DurableDelivery) -> None:
+    async def _bury(self, delivery: Delivery, reason: str) -> None:
         """Make a dead letter of it."""
         record = delivery.record
         dead = records.DeadLetterRecord(
-            what=f"{HOOK_PREFIX}{self._name}",
-            reason=shared.redact(reason)[:2000],
+            what=f"{HOOK_PREFIX}{self.hook}",
+            reason=self._shared.redact(reason)[:2000],
             attempts=delivery.attempt,
             subject=record.subject,
             seq=record.seq,
             data=record.data,
         )
-        ident = f"dead:{subject_token_of(self._name)}:{record.seq}"
+        subject = dead_letter_subject_of(self.hook, record.seq)
+        ident = f"dead:{subject_token_of(self.hook)}:{record.seq}"
         try:
-            await shared.engine.append(
-                NewRecord(dead_letter_subject_of(self._name, record.seq), records.encode(dead), msg_id=ident)
-            )
+            await self._shared.engine.append(NewRecord(subject, records.encode(dead), msg_id=ident))
         except Duplicate:
             pass  # written before a crash that came before the acknowledgement
         except EngineError:
             await delivery.nak(JOURNAL_RETRY)
             raise
-        log.error(
-            "%s could not be told of an event %d times; it is a dead letter: %s",
-            self._name,
-            delivery.attempt,
-            reason,
-            extra={"hook": self._name},
-        )
+        words = "%s could not be told of an event %d times; it is a dead letter: %s"
+        log.error(words, self.hook, delivery.attempt, reason, extra={"hook": self.hook})
         await delivery.ack()
 
 
+class DurableQueue:
+    """What is kept and delivered for one hook, while it is durable; without a `shared` delivery, where there is no
+    journal, no hook is.
+    """
+
+    def __init__(self, name: str, shared: DurableDelivery | None, breaker: Breaker, deliver: DeliverCall) -> None:
+        self._name = name
+        self._shared = shared
+        self._breaker = breaker
+        self._deliver = deliver
+        self._consumer: DurableConsumer | None = None
+
+    def follow(self, manifest: Manifest) -> bool:
+        """Keep and deliver events as this manifest says. Returns False when it says that the hook is not durable."""
+        if manifest.delivery != "durable" or not self._shared:
+            self.end()
+            return False
+        consumer = DurableConsumer(manifest, self._shared, self._breaker, self._deliver)
+        if self._consumer is None or self._consumer.terms != consumer.terms:
+            self.rest()
+            self._consumer = consumer
+            self._shared.add(consumer)
+            self._shared.tasks.start_soon(consumer.run)
+        return True
+
+    def rest(self) -> None:
+        """Deliver nothing for now; what happens is still kept for the hook."""
+        if self._consumer:
+            self._consumer.scope.cancel()
+            self._consumer = None
+
+    def end(self) -> None:
+        """Keep nothing any more; the backlog stays in the journal."""
+        self.rest()
+        if self._shared:
+            self._shared.remove(self._name)
+
+
 def _pause_after(attempt: int, retries: Sequence[float]) -> float:
-    seconds = retries[min(attempt, len(retries)) - 1]
+    seconds = retries[min(attempt, len(retries)) - 1] if retries else JOURNAL_RETRY
     return seconds * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter, no secret
 
 
@@ -341,10 +322,6 @@ def _event_from(delivery: Delivery) -> tuple[str, Event]:
     key = record.fields.get("delivery", {}).get("key", delivery.record.seq)
     fields = {**record.fields, "delivery": {"key": key, "attempt": delivery.attempt}}
     return record.name, Event(record.name, fields)
-
-
-def _delivery_terms_of(manifest: Manifest) -> object:
-    return manifest.events, manifest.intercepts, manifest.when, manifest.max
 
 
 def _read_gone(path: Path) -> dict[str, float]:

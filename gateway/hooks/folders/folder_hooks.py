@@ -10,6 +10,7 @@ that comes before a hook is up waits for it. Listing and checking never import a
 
 import difflib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -141,12 +142,10 @@ class FolderHooks:
         await self._set.settled.wait()
 
     async def status(self) -> list[HookStatus]:
-        dead: dict[str, int] = {}
-        for letter in await self._letters.list() if self._letters else ():
-            dead[letter.hook] = dead.get(letter.hook, 0) + 1
+        dead = Counter(letter.hook for letter in (await self._letters.list() if self._letters else ()))
         called, found = group_by_label(self._set.hooks), []
         for name, hook in sorted(self._set.hooks.items()):
-            found.append(await self._status(hook, dead.get(name, 0), called))
+            found.append(await self._status(hook, dead[name], called))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
 

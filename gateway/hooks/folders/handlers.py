@@ -15,7 +15,7 @@ from gateway.hooks.patterns import Patterns
 from gateway.hooks.wires.event_calls import intercept, observe
 from gateway.hooks.wires.wire import HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
-from gateway.worker.protocol import PluginContents
+from gateway.worker.protocol import LoadedHandlers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +42,24 @@ class HandlerTargets:
     """The functions of one loaded handler."""
 
     def __init__(self, wire: Wire) -> None:
-        self._handle, marks = _marks_of(wire)
+        loaded = wire.loaded if isinstance(wire, WorkerHandle | InProcessWire) else LoadedHandlers(True, ())
+        is_plugin = isinstance(wire, WorkerHandle) and wire.spec.plugin is not None  # its guards stand in its manifest
+        self._handle = loaded.handle
         self._marked: Patterns[HandlerTarget] = Patterns()
-        self._is_plain = not marks
-        self.offers = wire.loaded.offers if isinstance(wire, WorkerHandle) else PluginContents()
-        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names, _ in marks for name in names))
-        for names, target in marks:
-            for name in names:
+        self.offers = loaded.offers
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for mark in loaded.marks for name in mark.names))
+        for mark in loaded.marks:
+            guards = not is_plugin and mark.on_error == "deny"
+            target = HandlerTarget(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
+            for name in mark.names:
                 self._marked.add(name, target)
 
     def of(self, name: str) -> Sequence[HandlerTarget]:
-        if self._is_plain:
+        if not self.names:
             return WHOLE_HOOK
         exact, globs = self._marked.match(name)
         found = dict.fromkeys([*(WHOLE_HOOK if self._handle else ()), *exact, *globs])
         return sorted(found, key=lambda target: target.order)
-
-
-def _marks_of(wire: Wire) -> tuple[bool, list[tuple[tuple[str, ...], HandlerTarget]]]:
-    if not isinstance(wire, WorkerHandle | InProcessWire):
-        return True, []
-    is_plugin = isinstance(wire, WorkerHandle) and wire.spec.plugin is not None  # its guards stand in its manifest
-    marks = []
-    for mark in wire.loaded.marks:
-        guards = not is_plugin and mark.on_error == "deny"
-        target = HandlerTarget(mark.target, mark.order, compile_filter(mark.when), guards, mark.timeout)
-        marks.append((mark.names, target))
-    return wire.loaded.handle, marks
 
 
 async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, timeout: float) -> Any:

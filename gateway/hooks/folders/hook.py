@@ -14,7 +14,7 @@ import anyio
 from gateway.errors import HookError
 from gateway.events import Event, OnError
 from gateway.hooks.folders.calls import HookCalls
-from gateway.hooks.folders.durable import DurableConsumer
+from gateway.hooks.folders.durable import DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.services import HookRights, HookServices
@@ -117,7 +117,7 @@ class FolderHook:
         self._rights = HookRights(name, services)
         self.calls = HookCalls(name, services, self.process, self._rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
-        self.queue = DurableConsumer(name, services.durable, self.calls.breaker, self.calls.deliver)
+        self.queue = DurableQueue(name, services.durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look

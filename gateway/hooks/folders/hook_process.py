@@ -39,48 +39,34 @@ class WireHandover:
     """
 
     def __init__(self) -> None:
-        self._busy: dict[Wire, int] = {}
-        self._held: set[Wire] = set()
+        self._users: dict[Wire, int] = {}
         self._eased = anyio.Event()
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
-        """A call is under way on it."""
-        self._busy[wire] = self._busy.get(wire, 0) + 1
+        """A call is under way on it, or somebody waits for its last one."""
+        self._users[wire] = self._users.get(wire, 0) + 1
         try:
             yield
         finally:
-            self._busy[wire] -= 1
-            if not self._busy[wire]:
-                del self._busy[wire]
-                self._ease()
-
-    @contextmanager
-    def held(self, wire: Wire) -> Iterator[None]:
-        """Another took over from it, and it is not finished yet."""
-        self._held.add(wire)
-        try:
-            yield
-        finally:
-            self._held.discard(wire)
-            self._ease()
+            self._users[wire] -= 1
+            if not self._users[wire]:
+                del self._users[wire]
+            self._eased.set()
+            self._eased = anyio.Event()
 
     def is_alone(self, wire: Wire) -> bool:
         """Whether nothing is under way on any other wire."""
-        return all(other is wire for other in (*self._busy, *self._held))
+        return all(other is wire for other in self._users)
 
     async def wait_for_change(self) -> None:
         """Until something is not under way any more."""
         await self._eased.wait()
 
     async def wait_finished(self, wire: Wire) -> None:
-        """Until no call is under way on it."""
-        while wire in self._busy:
+        """Until no call is under way on it: whoever waits is its last user."""
+        while self._users[wire] > 1:
             await self._eased.wait()
-
-    def _ease(self) -> None:
-        self._eased.set()
-        self._eased = anyio.Event()
 
 
 class HookProcess:
@@ -189,7 +175,7 @@ class HookProcess:
 
     async def _leave(self, old: Wire, new: Wire) -> None:
         """What was begun on the old one is finished; what it keeps for turns that go on is handed over."""
-        with self._handover.held(old):
+        with self._handover.using(old):
             await self._handover.wait_finished(old)
             if isinstance(old, WorkerHandle) and isinstance(new, WorkerHandle) and not old.gone and not new.gone:
                 await old.hand_over(new)

@@ -11,7 +11,7 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.events import Deny
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.breaker import Breaker
+from gateway.hooks.folders.stats import Breaker
 from tests.hooks.folders.workshop import Home, Yard, hook_of
 from tests.spine import until
 
