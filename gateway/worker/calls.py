@@ -2,14 +2,13 @@
 
 import asyncio
 import contextvars
-import inspect
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from gateway.events import OUTCOMES
 from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
 from gateway.worker.context import HandlerCall, TurnMemory, session_variables
@@ -36,7 +35,7 @@ class HandlerCalls:
         self._ends = ends
         self._link = link
         self._requests = requests
-        self._gateway = HookCapabilities(requests)
+        self._gateway = HookCapabilities(requests.make)
         self._memory = memory
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
 
@@ -61,24 +60,9 @@ class HandlerCalls:
 
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:
-            self._send(number, await self._answer(call, function))
+            self._send(number, await call.run(partial(self._requests.call_handler, function)))
         except BaseException as error:  # noqa: BLE001 - calling a hook
             self._fail(number, error)
-
-    async def _answer(self, call: HandlerCall, function: Callable[[], Any]) -> dict[str, Any]:
-        try:
-            with self._requests.in_sync_handler():
-                result = function()
-            if inspect.isawaitable(result):
-                result = await result
-        except OUTCOMES as outcome:
-            result = outcome
-        except BaseException:  # a question, which its handler may have swallowed or turned into another error
-            asked = call.asked()
-            if asked is None:
-                raise
-            return asked
-        return call.asked() or call.answer(result)
 
     def _send(self, number: int | str | None, answer: dict[str, Any]) -> None:
         self._link.send({"jsonrpc": "2.0", "id": number} | answer)

@@ -8,11 +8,10 @@ awaited or left: the request is on its way already.
 import asyncio
 import itertools
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -50,12 +49,11 @@ class GatewayRequests:
         self._in_plain_code = False
         self.during: ContextVar[str] = ContextVar("during", default="")
 
-    @contextmanager
-    def in_sync_handler(self) -> Generator[None, None, None]:
-        """Here the handler's own `def` holds the loop."""
+    def call_handler(self, function: Callable[[], Any]) -> Any:
+        """While it runs, the handler's own `def` holds the loop."""
         self._in_plain_code = True
         try:
-            yield
+            return function()
         finally:
             self._in_plain_code = False
 
@@ -106,17 +104,15 @@ class GatewayRequests:
             future.set_result(msgspec.json.decode(message.result))
 
 
-class Requests(Protocol):
-    """Makes requests of the gateway: over a worker's wire, or on the gateway's own loop."""
-
-    def make(self, verb: str, params: dict[str, Any]) -> Any: ...
+# Makes a request of the gateway, by its verb and parameters: over a worker's wire, or on the gateway's own loop.
+MakeRequest = Callable[[str, dict[str, Any]], Any]
 
 
 class HookStore:
     """A small key-value store of this hook alone, which lasts."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._make = requests.make
+    def __init__(self, make: MakeRequest) -> None:
+        self._make = make
 
     def get(self, key: str, default: Any = None) -> Any:
         return self._make("store.get", {"key": key, "default": default})
@@ -134,9 +130,9 @@ class HookStore:
 class HookCapabilities:
     """What `uses:` in the manifest grants; the gateway refuses the rest, and says what to write there."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._make = requests.make
-        self.store = HookStore(requests)
+    def __init__(self, make: MakeRequest) -> None:
+        self._make = make
+        self.store = HookStore(make)
 
     def facts(self) -> Any:
         """How the gateway is set up; everybody may know that, for there is no secret in it."""

@@ -1,7 +1,8 @@
 """What a handler gets as its event, and what of it counts when the handler is done."""
 
+import inspect
 from collections import OrderedDict
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextvars import ContextVar
 from copy import deepcopy
 from functools import cached_property
@@ -54,23 +55,14 @@ class TurnMemory:
         self._added: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def own(self, turn: str) -> dict[str, Any]:
-        if not turn:
-            return {}
-        own = self._own.setdefault(turn, {})
-        self._own.move_to_end(turn)
-        while len(self._own) > MAX_TURNS:
-            self._own.popitem(last=False)
-        return own
+        return _remember(self._own, turn)
 
     def recall(self, turn: str) -> dict[str, Any]:
         """The keys that were added when this turn began."""
         return self._added.get(turn, {})
 
     def keep(self, turn: str, added: Mapping[str, Any]) -> None:
-        if turn:
-            self._added.setdefault(turn, {}).update(added)
-            while len(self._added) > MAX_TURNS:
-                self._added.popitem(last=False)
+        _remember(self._added, turn).update(added)
 
     def export(self) -> dict[str, Any]:
         """What can be carried to another process."""
@@ -81,6 +73,17 @@ class TurnMemory:
         for kept, mine in ((exported["own"], self._own), (exported["added"], self._added)):
             for turn, values in kept.items():
                 mine[turn] = {**values, **mine.get(turn, {})}
+
+
+def _remember(turns: OrderedDict[str, dict[str, Any]], turn: str) -> dict[str, Any]:
+    """What is kept for this turn; without a turn, nothing is."""
+    if not turn:
+        return {}
+    kept = turns.setdefault(turn, {})
+    turns.move_to_end(turn)
+    while len(turns) > MAX_TURNS:
+        turns.popitem(last=False)
+    return kept
 
 
 class HandlerCall:
@@ -101,12 +104,22 @@ class HandlerCall:
         self.context.options = options
         self.context.gateway = gateway
 
-    def asked(self) -> dict[str, Any] | None:
-        question = self.context.question
-        return None if question is None else {"result": None, "ask": question}
+    async def run(self, function: Callable[[], Any]) -> dict[str, Any]:
+        """The handler's answer. Raises what it raises, and TypeError, with the field's name, for what is no JSON."""
+        try:
+            result = function()
+            if inspect.isawaitable(result):
+                result = await result
+        except OUTCOMES as outcome:
+            result = outcome
+        except BaseException:  # a question, which its handler may have swallowed or turned into another error
+            if self.context.question is None:
+                raise
+        if self.context.question is not None:
+            return {"result": None, "ask": self.context.question}
+        return self._answer(result)
 
-    def answer(self, result: Any) -> dict[str, Any]:
-        """Raises TypeError, with the field's name, for what is no JSON."""
+    def _answer(self, result: Any) -> dict[str, Any]:
         context, meta = self.context, self.meta
         added = context.keys() - self._fields.keys()
         if added and context.name == BEGIN:

@@ -4,8 +4,7 @@ It is spared the way to another process, and can disturb everything: what it blo
 ends what awaits. All else is as in a process of its own.
 """
 
-import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import anyio
 import msgspec
 
 from gateway.errors import HookError
-from gateway.events import OUTCOMES, Pause
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
 from gateway.logs.lines import bind_context
@@ -26,17 +24,6 @@ _encode = msgspec.json.Encoder().encode
 _decode_meta = msgspec.json.Decoder(
     CallMeta
 ).decode  # a copy: what the handler writes into a bag comes back as its answer
-
-
-class InProcessRequests:
-    """Makes the requests of `HookCapabilities` on the gateway's own loop: every one is to be awaited."""
-
-    def __init__(self, serve: Capability, during: str) -> None:
-        self._serve = serve
-        self._during = during
-
-    def make(self, verb: str, params: dict[str, Any]) -> Awaitable[Any]:
-        return self._serve(verb, params, self._during)
 
 
 class InProcessWire:
@@ -62,11 +49,11 @@ class InProcessWire:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         params = msgspec.Raw(codec.encode_fields(fields))
         call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory)
-        call.equip(self._options, HookCapabilities(InProcessRequests(self._serve, meta.event)))
+        # Here every request is to be awaited, also in a plain function.
+        call.equip(self._options, HookCapabilities(lambda verb, params: self._serve(verb, params, meta.event)))
         try:
             with anyio.fail_after(timeout), bind_context(hook=self._name):
-                result = await self._result(call)
-                answer = call.asked() or call.answer(result)
+                answer = await call.run(self._handlers.bind(meta.target, call.context))
         except TimeoutError:
             raise HookFailed(f"{self._name} took more than {timeout:g} s", kind="timeout") from None
         except (Exception, SystemExit) as error:  # calling a hook
@@ -75,12 +62,3 @@ class InProcessWire:
 
     async def stop(self, grace: float) -> None:  # noqa: ARG002 - it has no process that could be waited for
         self.gone.tell("it was stopped")
-
-    async def _result(self, call: HandlerCall) -> Any:
-        try:
-            result = self._handlers.bind(call.meta.target, call.context)()
-            return await result if inspect.isawaitable(result) else result
-        except OUTCOMES as outcome:
-            return outcome
-        except Pause:  # what it asked is in the context
-            return None
