@@ -15,7 +15,7 @@ import msgspec
 
 from gateway import records
 from gateway.engine.interface import Engine, NewRecord, Record
-from gateway.engine.subjects import matches
+from gateway.engine.subjects import SEGMENT
 from gateway.errors import Duplicate, HookError
 
 PAGE = 200
@@ -23,7 +23,6 @@ HOOK_PREFIX = "hook:"
 TOKEN_PREFIX = "hook-"  # noqa: S105 - of the names of hooks' consumers, no secret
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-_SEGMENT = re.compile(r"[^\s\x00-\x1f\x7f.*>:]+\Z")
 
 
 def subject_token_of(folder: str) -> str:
@@ -46,52 +45,12 @@ def retry_subject_of(folder: str) -> str:
 
 def can_be_durable(pattern: str) -> bool:
     """Has the pattern whole segments only, as the journal's filters want them?"""
-    return all(part == "*" or _SEGMENT.match(part) for part in pattern.split(":"))
+    return all(part == "*" or re.fullmatch(SEGMENT, part) for part in pattern.split(":"))
 
 
 def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
-    """The consumer's filters: none of them covered by another, since overlapping ones are refused."""
-    subjects = dict.fromkeys(records.event_subject_of(pattern) for pattern in patterns)
-    kept = [one for one in subjects if not any(other != one and is_covering(other, one) for other in subjects)]
-    return (*_make_disjoint(kept), retry_subject_of(folder))
-
-
-def is_covering(wide: str, narrow: str) -> bool:
-    """Does every subject under `narrow` fall under `wide`?"""
-    if wide.endswith(".>"):
-        return len(narrow.split(".")) >= len(wide.split(".")) and matches(wide, narrow)
-    return not narrow.endswith(".>") and matches(wide, narrow)
-
-
-def _make_disjoint(subjects: list[str]) -> list[str]:
-    """Overlapping filters of which none covers the other (`a.*.c`, `a.b.*`) become one that covers both."""
-    for at, one in enumerate(subjects):
-        for other in subjects[at + 1 :]:
-            if _is_overlapping(one, other):
-                both = _merge_subjects(one, other)
-                return _make_disjoint([*(subject for subject in subjects if not is_covering(both, subject)), both])
-    return subjects
-
-
-def _is_overlapping(one: str, other: str) -> bool:
-    left, right = one.split("."), other.split(".")
-    for a, b in zip(left, right, strict=False):
-        if ">" in (a, b):
-            return True
-        if a != b and "*" not in (a, b):
-            return False
-    return len(left) == len(right)
-
-
-def _merge_subjects(one: str, other: str) -> str:
-    """The narrowest filter that takes in both: the consumer then drops what neither asked for."""
-    parts: list[str] = []
-    left, right = one.split("."), other.split(".")
-    for a, b in zip(left, right, strict=False):
-        if ">" in (a, b):
-            return ".".join([*parts, ">"])
-        parts.append(a if a == b else "*")
-    return ".".join(parts)
+    """Under which subjects this hook's consumer finds what the hook is owed."""
+    return (*dict.fromkeys(map(records.event_subject_of, patterns)), retry_subject_of(folder))
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from gateway.engine import Engine, matches
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, is_covering, subject_token_of
+from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import Patterns
 from gateway.records import event_subject_of
@@ -301,16 +301,7 @@ def test_the_filters_of_a_consumer_take_in_what_the_registry_would_tell(patterns
     for pattern in patterns:
         wanted.add(pattern, pattern)
     found = [one for one in build_filters("x", patterns) if matches(one, event_subject_of(name))]
-    if any(wanted.match(name)):
-        assert len(found) == 1
-    assert len(found) <= 1
-
-
-@given(PATTERNS, PATTERNS, NAMES)
-def test_a_filter_that_covers_another_matches_all_that_it_matches(one: str, other: str, name: str) -> None:
-    wide, narrow, subject = event_subject_of(one), event_subject_of(other), event_subject_of(name)
-    if is_covering(wide, narrow) and matches(narrow, subject):
-        assert matches(wide, subject)
+    assert bool(found) == any(wanted.match(name))
 
 
 @pytest.mark.row("T19")
