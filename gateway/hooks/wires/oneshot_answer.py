@@ -9,13 +9,14 @@ simply changed fields.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from gateway.events import DECISIONS
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, answer_of
+from gateway.worker.protocol import CallMeta
 
 BLOCKING_EXIT = 2
 MAX_SHOWN = 2000
@@ -39,40 +40,67 @@ _CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def build_input(name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The object on stdin; the event's own fields win over a name of Claude Code's."""
-    said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
-    for theirs, ours in _CLAUDE_FIELDS.items():
-        if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
-            said[theirs] = fields[found]
-    if answers:
-        said["answers"] = dict(answers)
-    return {**said, **fields}
+class ProgramDialect(Protocol):
+    """What a program reads and what its end means."""
+
+    def build_input(
+        self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
+    ) -> bytes | None:
+        """What it finds on stdin; None: it is not run this time."""
+
+    def read_answer(
+        self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
+    ) -> HookAnswer:
+        """What its end means for this event: its exit code, its stdout and its stderr.
+
+        Raises:
+            HookFailed: it failed, or said what means nothing.
+        """
 
 
-def parse_answer(name: str, code: int, stdout: bytes, stderr: str, is_guard: bool) -> HookAnswer:
-    """What the program's end means for this event.
+class OwnDialect(ProgramDialect):
+    """Our own events, with the names beside them that scripts written for Claude Code read.
 
     `is_guard`: an end that cannot be understood is a failure, where it is otherwise taken for chatter.
-
-    Raises:
-        HookFailed: it failed, or said what means nothing.
     """
-    if code == BLOCKING_EXIT:
-        return HookAnswer(result=_make_block(name, stderr.strip()[:MAX_SHOWN]))
-    if code != 0:
-        raise HookFailed(f"{describe_exit(code)}: {stderr.strip()[-MAX_SHOWN:] or 'nothing on stderr'}", kind="died")
-    text = stdout.strip()
-    if not text or not (is_guard or text.startswith(b"{")):
-        return HookAnswer()
-    try:
-        said = msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        begin = text[:60].decode("utf-8", "backslashreplace")
-        raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
-    if not isinstance(said, dict):
-        raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
-    return answer_of(_to_decision(name, said) or None)
+
+    def __init__(self, is_guard: bool) -> None:
+        self._is_guard = is_guard
+
+    def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
+        """One object; the event's own fields win over a name of Claude Code's."""
+        said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
+        for theirs, ours in _CLAUDE_FIELDS.items():
+            if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
+                said[theirs] = fields[found]
+        if answers:
+            said["answers"] = dict(answers)
+        return msgspec.json.encode({**said, **fields})
+
+    def read_answer(
+        self,
+        name: str,
+        fields: Mapping[str, Any],  # noqa: ARG002 - the protocol's
+        meta: CallMeta,  # noqa: ARG002
+        ended: tuple[int, bytes, str],
+    ) -> HookAnswer:
+        code, stdout, stderr = ended
+        if code == BLOCKING_EXIT:
+            return HookAnswer(result=_make_block(name, stderr.strip()[:MAX_SHOWN]))
+        if code != 0:
+            told = stderr.strip()[-MAX_SHOWN:] or "nothing on stderr"
+            raise HookFailed(f"{describe_exit(code)}: {told}", kind="died")
+        text = stdout.strip()
+        if not text or not (self._is_guard or text.startswith(b"{")):
+            return HookAnswer()
+        try:
+            said = msgspec.json.decode(text)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            begin = text[:60].decode("utf-8", "backslashreplace")
+            raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
+        if not isinstance(said, dict):
+            raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
+        return answer_of(_to_decision(name, said) or None)
 
 
 def _to_decision(name: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import msgspec
@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
 from gateway.hooks.wires.codec import RpcMessage, encode_fields
-from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
+from gateway.hooks.wires.oneshot_answer import OwnDialect, ProgramDialect
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
@@ -287,38 +287,6 @@ class ProgramRun(asyncio.SubprocessProtocol):
     def _hang_up(self) -> None:
         self.kill()
         close_pipes(self._transport)
-
-
-class ProgramDialect(Protocol):
-    """What a program reads and what its end means, where it was not written for us. An input of None: not this time."""
-
-    def build_input(
-        self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
-    ) -> bytes | None: ...
-
-    def read_answer(
-        self, name: str, fields: Mapping[str, Any], meta: CallMeta, ended: tuple[int, bytes, str]
-    ) -> HookAnswer: ...
-
-
-class OwnDialect:
-    """Our own events, with the names beside them that scripts written for Claude Code read."""
-
-    def __init__(self, is_guard: bool) -> None:
-        self._is_guard = is_guard
-
-    def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
-        return _encode(build_input(name, fields, folder, answers))
-
-    def read_answer(
-        self,
-        name: str,
-        fields: Mapping[str, Any],  # noqa: ARG002 - the protocol's
-        meta: CallMeta,  # noqa: ARG002
-        ended: tuple[int, bytes, str],
-    ) -> HookAnswer:
-        code, stdout, stderr = ended
-        return parse_answer(name, code, stdout, stderr, self._is_guard)
 
 
 class OneshotProgram:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.hooks.wires.oneshot_answer import build_input, parse_answer
-from gateway.hooks.wires.wire import HookFailed
+from gateway.hooks.wires.oneshot_answer import OwnDialect
+from gateway.hooks.wires.wire import HookAnswer, HookFailed
+from gateway.worker.protocol import CallMeta
 
 VERDICTS = [
     ("tool:before", 0, b"", False, None),
@@ -41,16 +42,20 @@ VERDICTS = [
 ]
 
 
+def answer_to(name: str, code: int, stdout: bytes, stderr: str, guard: bool) -> HookAnswer:
+    return OwnDialect(guard).read_answer(name, {}, CallMeta(), (code, stdout, stderr))
+
+
 @pytest.mark.parametrize(("name", "code", "stdout", "guard", "result"), VERDICTS)
 def test_an_end_means_what_it_means_to_claude_code(
     name: str, code: int, stdout: bytes, guard: bool, result: Any
 ) -> None:
-    assert parse_answer(name, code, stdout, "why", guard).result == result
+    assert answer_to(name, code, stdout, "why", guard).result == result
 
 
 def test_an_end_may_ask() -> None:
     said = b'{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"Really?"}}'
-    asked = parse_answer("tool:before", 0, said, "", False).ask
+    asked = answer_to("tool:before", 0, said, "", False).ask
     assert asked
     assert asked.prompt == "Really?"
 
@@ -70,11 +75,12 @@ def test_an_end_may_ask() -> None:
 )
 def test_every_other_end_is_a_failure(code: int, stdout: bytes, guard: bool, what: str) -> None:
     with pytest.raises(HookFailed, match=what):
-        parse_answer("tool:before", code, stdout, "why", guard)
+        answer_to("tool:before", code, stdout, "why", guard)
 
 
 def test_names_of_the_event_win_over_names_of_claude_code() -> None:
-    assert build_input("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"}) == {
+    said = OwnDialect(False).build_input("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"})
+    assert json.loads(said) == {
         "event": "my:event",
         "hook_event_name": "my:event",
         "cwd": "/f",
@@ -103,7 +109,7 @@ def test_whatever_a_program_says_there_is_a_verdict_or_a_failure(
     name: str, code: int, stdout: bytes, guard: bool
 ) -> None:
     try:
-        answer = parse_answer(name, code, stdout, "", guard)
+        answer = answer_to(name, code, stdout, "", guard)
     except HookFailed:
         return
     assert answer.result is None or isinstance(answer.result, dict)
