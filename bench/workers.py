@@ -24,6 +24,7 @@ import msgspec
 
 from gateway.hooks import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, ForkServerSettings, WorkerSpec
@@ -177,8 +178,7 @@ async def start_and_memory(workshop: Workshop, rounds: int) -> list[Row]:
         starts.append(time.perf_counter() - begun)
     for worker in workers:
         await timed(partial(worker.call, "tool:before", SMALL, DECIDES, 5), 10)
-        memory = worker.facts().memory
-        private.append(memory.private if memory else 0)
+        private.append(read_memory(worker.process.pid))
         await worker.stop()
     return [
         Row("start to ready, p50", p50(starts) * 1e3, "ms", 15),

@@ -343,9 +343,7 @@ def _process_facts(hook: FolderHook) -> tuple[int, int, str]:
     """The process it runs in, its memory in bytes, and where it last hung."""
     wire = hook.process.wire
     if isinstance(wire, WorkerHandle):
-        facts = wire.facts()
-        return facts.pid, facts.memory.private if facts.memory else 0, facts.hangs
+        return wire.process.pid, read_memory(wire.process.pid), wire.process.hangs
     if isinstance(wire, LastingProgram):
-        memory = read_memory(wire.pid)
-        return wire.pid, memory.private if memory else 0, ""
+        return wire.pid, read_memory(wire.pid), ""
     return 0, 0, ""

@@ -35,7 +35,7 @@ import msgspec
 
 from gateway.backoff import Attempts, Backoff
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_handle import MemoryUse, ProcessHandle, read_memory
+from gateway.hooks.wires.process_handle import ProcessHandle
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.kernel import kill_group
@@ -182,9 +182,6 @@ class ForkServerClient:
     @property
     def pid(self) -> int:
         return self._server.pid
-
-    def memory(self) -> MemoryUse | None:
-        return read_memory(self.pid)
 
     async def start(self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = 10.0) -> WorkerHandle:
         """A worker whose handler has been imported.

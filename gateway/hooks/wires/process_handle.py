@@ -5,7 +5,6 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -18,45 +17,13 @@ MAX_DUMP_BYTES = 64 << 10
 MAX_FILE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """Bytes: in main memory, the fair share of it, and what is this process's alone."""
-
-    rss: int
-    pss: int
-    private: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerTrouble:
-    """The last thing that went wrong; `at` is the wall clock."""
-
-    at: float
-    text: str
-    traceback: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerFacts:
-    """One look at a worker; `hangs` is the stack of each of its threads when it last was over its time."""
-
-    pid: int
-    started: float
-    memory: MemoryUse | None
-    calls: int
-    trouble: WorkerTrouble | None
-    hangs: str
-
-
-def read_memory(pid: int) -> MemoryUse | None:
-    """None where the system does not tell, or the process is gone."""
+def read_memory(pid: int) -> int:
+    """Bytes of this process alone; 0 where the system does not tell, or the process is gone."""
     try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
-        return None
-    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
-    private = kilobytes.get("Private_Dirty", 0) + kilobytes.get("Private_Clean", 0)
-    return MemoryUse(kilobytes.get("Rss", 0) << 10, kilobytes.get("Pss", 0) << 10, private << 10)
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Private_Dirty:", "Private_Clean:")))
 
 
 class StackDumpFile:
@@ -119,10 +86,9 @@ class ProcessHandle:
         self.output = output
         self.stacks = StackDumpFile()
         self.pid = 0
-        self.started = time.time()
         self.gone = Disconnection()
-        self.trouble: WorkerTrouble | None = None
-        self.hangs = ""
+        self.hangs = ""  # the stack of each of its threads when it last was over its time
+        self._traceback = ""  # of the last thing that went wrong
         self.is_stopping = False
 
     def dump(self) -> None:
@@ -149,7 +115,7 @@ class ProcessHandle:
         return text
 
     def note(self, text: str, traceback: str = "") -> None:
-        self.trouble = WorkerTrouble(time.time(), text, traceback)
+        self._traceback = traceback
         self.output.note(f"{text}\n{traceback}" if traceback else text)
 
     def log_refused_fields(self, event: str, refused: Iterable[str]) -> None:
@@ -161,7 +127,7 @@ class ProcessHandle:
 
     def failure(self) -> HookFailed:
         """What every call gets after the end."""
-        return HookFailed(self.gone.reason, kind="died", traceback=self.trouble.traceback if self.trouble else "")
+        return HookFailed(self.gone.reason, kind="died", traceback=self._traceback)
 
     def end(self, how: int | str) -> None:
         """`how`: its exit code, minus the signal that ended it, or words."""

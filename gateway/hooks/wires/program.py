@@ -17,12 +17,12 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway.errors import HookError
-from gateway.hooks.wires.codec import RpcMessage, encode_fields
+from gateway.hooks.wires.codec import RpcMessage
 from gateway.hooks.wires.oneshot_answer import OwnDialect, ProgramDialect
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import describe_exit
-from gateway.hooks.wires.timeouts import CallTimeout
+from gateway.hooks.wires.timeouts import ActiveCalls
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of
 from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
@@ -135,7 +135,7 @@ class LastingProgram:
         self._peer = Peer(serve, tasks, self._noticed, self.kill)
         self._pipes = LastingProgramPipes(self._peer, partial(self.kill, "it closed its stdout"), self._ended)
         self._output = HookOutput(spec.log)
-        self._running: dict[int, CallTimeout] = {}
+        self._calls = ActiveCalls(self._peer, self, self._late, lambda _: None)
         self._why = ""
         self.gone = Disconnection()
 
@@ -160,20 +160,11 @@ class LastingProgram:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self._failure()
-        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
-        running = self._running[number] = CallTimeout(
-            self, partial(self._peer.tell, "$cancel", {"id": number}), timeout
-        )
-        try:
-            message = await answered
-        except asyncio.CancelledError:
-            running.abandon()
-            raise
-        except HookFailed as failed:
-            raise self._late(running) if running.is_late else failed from None
-        if running.is_late:
-            raise self._late(running)
-        return _read_answer(self._spec.name, message, meta)
+        message = await self._calls.make(name, fields, meta, timeout)
+        if message.error is not None:
+            raise HookFailed(f"{self._spec.name} says: {message.error.message[:2000]}", kind="raised")
+        answer = answer_of(message.result, f"{self._spec.name}: ")
+        return answer if meta.decides else HookAnswer()
 
     async def stop(self, grace: float) -> None:
         """Closing its stdin tells a program that no more will come."""
@@ -212,11 +203,8 @@ class LastingProgram:
         finally:
             os.close(write)
 
-    def _over(self, number: int) -> None:
-        self._running.pop(number).end()
-
-    def _late(self, running: CallTimeout) -> HookFailed:
-        return HookFailed(f"{self._spec.name} {running.why}", kind="timeout")
+    def _late(self, why: str) -> HookFailed:
+        return HookFailed(f"{self._spec.name} {why}", kind="timeout")
 
     def _noticed(self, message: RpcMessage) -> None:
         """A foreign program has no messages about the wire itself."""
@@ -231,13 +219,6 @@ class LastingProgram:
 
     def _failure(self) -> HookFailed:
         return HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="died")
-
-
-def _read_answer(name: str, message: RpcMessage, meta: CallMeta) -> HookAnswer:
-    if message.error is not None:
-        raise HookFailed(f"{name} says: {message.error.message[:2000]}", kind="raised")
-    answer = answer_of(message.result, f"{name}: ")
-    return answer if meta.decides else HookAnswer()
 
 
 MAX_STDERR_BYTES = 64 << 10  # bytes of its stderr

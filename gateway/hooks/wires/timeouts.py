@@ -5,14 +5,22 @@ killed. A handler that is cancelled properly never sees the second step.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
 
-import anyio
+import msgspec
+
+from gateway.hooks.wires.codec import RpcMessage, encode_fields
+from gateway.hooks.wires.peer import Peer
+from gateway.hooks.wires.wire import HookFailed
+from gateway.worker.protocol import CallMeta
 
 HELD_AFTER = 0.1  # seconds from the cancellation until we take the loop for held
 DUMP_TIME = 0.03  # seconds to write down where it hangs
 GRACE = 1.0  # seconds from the cancellation to the kill
+
+_encode = msgspec.json.Encoder().encode
 
 
 class CallHolder(Protocol):
@@ -80,31 +88,40 @@ class CallTimeout:
 
 
 class ActiveCalls:
-    """The calls that are under way in one process, by their numbers."""
+    """The calls that are under way at one peer. `late` makes the failure of one that was over its time; `over` is told
+    of each that has come to its end.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, peer: Peer, holder: CallHolder, late: Callable[[str], HookFailed], over: Callable[[CallTimeout], None]
+    ) -> None:
+        self._peer = peer
+        self._holder = holder
+        self._late = late
+        self._over = over
         self._running: dict[int, CallTimeout] = {}
-        self._settled: anyio.Event | None = None  # made where somebody waits for it
 
-    def __len__(self) -> int:
-        return len(self._running)
-
-    def join(self, number: int, call: CallTimeout) -> None:
+    async def make(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> RpcMessage:
+        """Raises HookFailed when there is no answer, or it came too late."""
+        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._leave)
+        call = CallTimeout(self._holder, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
         if self._running:
             for each in (call, *self._running.values()):
                 each.is_alone = False
         self._running[number] = call
+        try:
+            message = await answered
+        except asyncio.CancelledError:
+            call.abandon()
+            raise
+        except HookFailed:
+            if not call.is_late:
+                raise
+        if call.is_late:
+            raise self._late(call.why)
+        return message
 
-    def leave(self, number: int) -> CallTimeout:
+    def _leave(self, number: int) -> None:
         call = self._running.pop(number)
         call.end()
-        if not self._running and self._settled is not None:
-            self._settled.set()
-            self._settled = None
-        return call
-
-    async def settled(self) -> None:
-        """Wait until every call has its answer."""
-        while self._running:
-            self._settled = self._settled or anyio.Event()
-            await self._settled.wait()
+        self._over(call)

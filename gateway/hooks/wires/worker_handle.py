@@ -25,17 +25,16 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, answer_from, encode_fields
+from gateway.hooks.wires.codec import RpcErrorObject, RpcMessage, answer_from
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.peer import Peer
-from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle, WorkerFacts, read_memory
+from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerSpec
@@ -45,8 +44,6 @@ LAST_READS = 32  # of what is still in the socket when its writer is gone
 EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
 HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
-
-_encode = msgspec.json.Encoder().encode
 
 
 class WorkerPipe(asyncio.BufferedProtocol):
@@ -84,7 +81,7 @@ class WorkerHandle:
         self.process = ProcessHandle(control, output, self._read_rest, self._ended)
         self.gone = self.process.gone
         self._peer = Peer(serve, tasks, self._noticed, self.process.kill)
-        self._calls = ActiveCalls()
+        self._calls = ActiveCalls(self._peer, self.process, self._late, self._over)
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
         self.is_worn = False  # it ran out of memory once: another one should take its place
@@ -123,20 +120,7 @@ class WorkerHandle:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self.process.failure()
-        number, answered = self._peer.call(name, encode_fields(fields), _encode(meta), self._over)
-        running = CallTimeout(self.process, partial(self._peer.tell, "$cancel", {"id": number}), timeout)
-        self._calls.join(number, running)
-        try:
-            message = await answered
-        except asyncio.CancelledError:
-            running.abandon()
-            raise
-        except HookFailed:
-            if not running.is_late:
-                raise
-        if running.is_late:
-            self.process.note(running.why, self.process.hangs)
-            raise HookFailed(running.why, kind="timeout", traceback=self.process.hangs)
+        message = await self._calls.make(name, fields, meta, timeout)
         if message.error is not None:
             raise self._failed(message.error)
         self.process.log_refused_fields(name, message.refused)
@@ -152,10 +136,6 @@ class WorkerHandle:
         finally:
             await self._end("it did not stop within its time")
 
-    async def drain(self) -> None:
-        """Wait until every call has its answer."""
-        await self._calls.settled()
-
     async def hand_over(self, successor: "WorkerHandle") -> None:
         """What this one keeps for the turns that go on is known to the next one too, as far as it is data."""
         if self.gone:
@@ -166,19 +146,17 @@ class WorkerHandle:
             if isinstance(kept.result, dict):
                 successor._peer.tell("$adopt", kept.result)  # noqa: SLF001 - of the same kind
 
-    def facts(self) -> WorkerFacts:
-        memory = None if self.gone else read_memory(self.process.pid)
-        process = self.process
-        return WorkerFacts(process.pid, process.started, memory, len(self._calls), process.trouble, process.hangs)
-
     async def _end(self, why: str) -> None:
         if not self.gone:
             self.process.kill(why)
             with anyio.move_on_after(KILL_TIMEOUT, shield=True):
                 await self.gone.wait()
 
-    def _over(self, number: int) -> None:
-        call = self._calls.leave(number)
+    def _late(self, why: str) -> HookFailed:
+        self.process.note(why, self.process.hangs)
+        return HookFailed(why, kind="timeout", traceback=self.process.hangs)
+
+    def _over(self, call: CallTimeout) -> None:
         if call.is_late and not self.gone:
             self.process.look()
             if call.is_alone:
