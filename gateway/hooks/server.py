@@ -68,7 +68,7 @@ class HttpRefusal(Exception):
     def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
         self.status = status
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.headers = headers
 
 
 class HookServer:

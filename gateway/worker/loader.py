@@ -53,14 +53,7 @@ class Handlers:
     def describe(self) -> LoadedHandlers:
         """The same as plain data, for the daemon."""
         marks = [
-            MarkedFunction(
-                target,
-                mark.names,
-                mark.order,
-                None if mark.when is None else dict(mark.when),
-                mark.on_error,
-                mark.timeout,
-            )
+            MarkedFunction(target=target, names=mark.names, **{**mark.options, "when": mark.when and dict(mark.when)})
             for target, (_, mark) in self.marked.items()
         ]
         return LoadedHandlers(self.handle is not None, tuple(marks), self.offers)

@@ -43,7 +43,7 @@ from gateway.hooks.folders.dead_letters import (
 )
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.stats import Breaker
-from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
@@ -85,7 +85,7 @@ class DurableDelivery:
         self.redact = redact
         self._registry = registry
         self._gone_file = state / GONE_FILE
-        self._gone: dict[str, float] = {}
+        self._gone: dict[str, float] = {}  # since when, in seconds since 1970
         self._owed: dict[str, DurableConsumer] = {}
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
@@ -105,7 +105,8 @@ class DurableDelivery:
     async def forget_gone_hooks(self, present: Iterable[str]) -> None:
         """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds."""
         now, tokens = time.time(), {subject_token_of(name) for name in present}
-        known = await anyio.to_thread.run_sync(_read_gone, self._gone_file)
+        nothing: dict[str, float] = {}  # what cannot be read counts from now on
+        known = await anyio.to_thread.run_sync(read_json, self._gone_file, dict[str, float], nothing)
         hooks = [token for token in self.engine.consumers() if token.startswith(TOKEN_PREFIX)]
         self._gone = {token: known.get(token, now) for token in hooks if token not in tokens}
         for token in [token for token, since in self._gone.items() if now - since >= FORGET_AFTER]:
@@ -322,11 +323,3 @@ def _event_from(delivery: Delivery) -> tuple[str, Event]:
     key = record.fields.get("delivery", {}).get("key", delivery.record.seq)
     fields = {**record.fields, "delivery": {"key": key, "attempt": delivery.attempt}}
     return record.name, Event(record.name, fields)
-
-
-def _read_gone(path: Path) -> dict[str, float]:
-    """Since when each durable hook is gone, in seconds since 1970. What cannot be read counts from now on."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, float])
-    except (OSError, msgspec.MsgspecError, ValueError):
-        return {}

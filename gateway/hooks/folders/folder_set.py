@@ -88,7 +88,6 @@ class FolderSet:
         self.settled = anyio.Event()
         self.watcher: FolderWatcher | None = None
         self._services = services
-        self._scope = anyio.CancelScope()
         self._dirty: dict[str, None] = {}
         self._starting: set[str] = set()
         self._woken = anyio.Event()
@@ -133,7 +132,6 @@ class FolderSet:
         # An equal source stays itself, with what it has read.
         self.sources.sources = [next((old for old in before if old == source), source) for source in sources]
         if {source.path for source in before} != {source.path for source in sources}:
-            self._scope.cancel()
             await self._watch()
             self.touch([*self.hooks, *self.sources.list()])  # what happened while nobody watched
         # A place that is not watched may have others now, though it is the same place.
@@ -147,7 +145,8 @@ class FolderSet:
                 await self.refresh(hook.name)
 
     async def end(self) -> None:
-        self._scope.cancel()
+        if self.watcher:
+            self.watcher.scope.cancel()
         async with anyio.create_task_group() as tasks:
             for hook in self.hooks.values():
                 tasks.start_soon(hook.end)
@@ -174,15 +173,12 @@ class FolderSet:
         self.settled.set()
 
     async def _watch(self) -> None:
+        if self.watcher:
+            self.watcher.scope.cancel()
         watched = [source for source in self.sources.sources if source.is_watched]
         self.watcher = FolderWatcher(watched, self._touched)
-        self._scope = anyio.CancelScope()
-        self._services.tasks.start_soon(self._run_watcher, self.watcher, self._scope)
+        self._services.tasks.start_soon(self.watcher.run)
         await self.watcher.is_watching.wait()
-
-    async def _run_watcher(self, watcher: FolderWatcher, scope: anyio.CancelScope) -> None:
-        with scope:
-            await watcher.run()
 
     def _touched(self, folders: TouchedFolders) -> None:
         self.touch(sorted(folder.name for folder in folders))

@@ -87,7 +87,6 @@ class HookProcess:
         self._scope: anyio.CancelScope | None = None
         self._falls = 0
         self._due = 0.0
-        self._worn: Wire | None = None
         self._is_over = False
 
     def enter(self, state: HookState, reason: str = "") -> None:
@@ -169,8 +168,8 @@ class HookProcess:
     def replace_if_worn(self) -> None:
         """A worker that ran out of memory once is replaced by a fresh one."""
         wire = self.wire
-        if isinstance(wire, WorkerHandle) and wire.is_worn and wire is not self._worn and not wire.gone:
-            self._worn = wire
+        if isinstance(wire, WorkerHandle) and wire.is_worn and not wire.gone:
+            wire.is_worn = False  # once
             self._services.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
 from gateway.hooks.folders.sources import CodeFile, HookVersion
-from gateway.hooks.folders.switches import write_atomically
+from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
@@ -63,7 +63,8 @@ class InspectionCache:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / INDEX_FILE
-        self._known = _read_index(self._path)
+        kept = read_json(self._path, InspectionIndex, InspectionIndex(v=INDEX_VERSION, entries={}))
+        self._known = kept.entries if kept.v == INDEX_VERSION else {}
         self._used: dict[str, IndexEntry] = {}
         self._is_changed = False
 
@@ -123,15 +124,6 @@ def _stat_files(folder: Path, names: Iterable[str]) -> tuple[CodeFile, ...]:
             continue
         found.append(CodeFile(name, stat.st_size, stat.st_ctime_ns, stat.st_ino))
     return tuple(found)
-
-
-def _read_index(path: Path) -> dict[str, IndexEntry]:
-    """Nothing is lost with an index that cannot be read: all is read anew."""
-    try:
-        kept = msgspec.json.decode(path.read_bytes(), type=InspectionIndex)
-    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
-        return {}
-    return kept.entries if kept.v == INDEX_VERSION else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,8 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
 class HookStats:
     """The facts of one hook's calls."""
 
-    def __init__(self, clean: Callable[[str], str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
-        self._clock = clock
         self._durations: deque[float] = deque(maxlen=SAMPLES)
         self._repeats = RepeatFilter()
         self.traces: deque[CallTrace] = deque(maxlen=MAX_TRACES)
@@ -134,7 +133,7 @@ class HookStats:
 
     def _called(self, seconds: float) -> None:
         self.calls += 1
-        self.last_fired = self._clock()
+        self.last_fired = time.time()
         self._durations.append(seconds)
 
     def percentile(self, percent: float) -> float | None:

@@ -7,11 +7,13 @@ import logging
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 SWITCHES_FILE = "hooks.json"
+
+Read = TypeVar("Read")
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,14 @@ def _read_decisions(path: Path) -> HookDecisions:
         if path.exists():
             path.replace(kept)
         return HookDecisions()
+
+
+def read_json(path: Path, wanted: type[Read], otherwise: Read) -> Read:
+    """What stands in a file that can be made anew: when it cannot be read, nothing is lost."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=wanted)
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return otherwise
 
 
 def write_atomically(path: Path, data: bytes) -> None:

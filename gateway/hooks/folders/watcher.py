@@ -31,7 +31,7 @@ TouchedFolders = frozenset[Path]
 
 
 class FolderWatcher:
-    """`run` until cancelled; `notify` gets the paths of the folders that were touched, or have come or gone.
+    """`run` until its `scope` is cancelled; `notify` gets the folders that were touched, or have come or gone.
 
     Once `is_watching` is set, nothing that happens in the sources goes unnoticed.
     """
@@ -47,13 +47,15 @@ class FolderWatcher:
         self.polls = polls
         self.trouble = ""
         self.is_watching = anyio.Event()
+        self.scope = anyio.CancelScope()
 
     async def run(self) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._report_bursts)
-            while not self.polls:
-                await self._watch()
-            await self._poll()
+        with self.scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._report_bursts)
+                while not self.polls:
+                    await self._watch()
+                await self._poll()
 
     async def _watch(self) -> None:
         """Until a source comes or goes: then there is another set of places to watch."""

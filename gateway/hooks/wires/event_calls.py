@@ -36,8 +36,9 @@ async def intercept(wire: Wire, event: Event, timeout: float, target: str = "") 
     fields, fixed = encode_event(event.name, event)
     known = event.bags.answers
     writable = frozenset(event) if event.writable is None else event.writable
-    meta = msgspec.structs.replace(
-        _build_meta(event, target),
+    meta = _build_meta(
+        event,
+        target,
         decides=True,
         writable=None if event.writable is None and not fixed else tuple(writable - fixed),
         answers=None if known is None else dict(known),
@@ -72,7 +73,7 @@ async def observe(wire: Wire, name: str, event: Event, timeout: float, target: s
     _apply_bags(event, await wire.call(name, fields, _build_meta(event, target), timeout))
 
 
-def _build_meta(event: Event, target: str) -> CallMeta:
+def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
     session = {}
     if event.get("session_key"):  # within a conversation nothing is looked up in the environment, as in Hermes
         session = {
@@ -85,6 +86,7 @@ def _build_meta(event: Event, target: str) -> CallMeta:
         turn_bag=_json_part_of(event.turn),
         session_bag=_json_part_of(event.session),
         session=session,
+        **more,
     )
 
 
