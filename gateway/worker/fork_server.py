@@ -298,8 +298,6 @@ def main(start: dict[str, Any], add_modules: AddModules) -> None:
     for name in ("gateway.hooks", worker.PLUGIN_LOADER):  # for all, and while their files may still be read
         importlib.import_module(name)
     wrong = preload(settings.preload)
-    if settings.user is not None:
-        kernel.drop_privileges(settings.user)
     kernel.adopt_orphans()
     kernel.die_with_parent(signal.SIGTERM)
     kernel.write_proc_file("autogroup", "10")  # all hooks together weigh a tenth of what the daemon does

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PROC = Path("/proc")
 
@@ -29,14 +28,6 @@ def adopt_orphans() -> None:
 
 def die_with_parent(number: signal.Signals) -> None:
     _prctl(PR_SET_PDEATHSIG, number)
-
-
-def drop_privileges(user: int) -> None:
-    """Lay down root's rights for good; a process that has done so may still look at itself."""
-    os.setgroups([])
-    os.setgid(user)
-    os.setuid(user)
-    _prctl(PR_SET_DUMPABLE, 1)
 
 
 def write_proc_file(name: str, text: str) -> None:

@@ -10,7 +10,8 @@ import linecache
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -71,12 +72,9 @@ def load_handler(name: str, file: Path) -> Handlers:
 
 
 def _create_module(name: str, file: Path) -> ModuleType:
-    module = ModuleType(name)
-    loader = SourceOnlyLoader(name, str(file))
-    module.__file__ = str(file)
-    module.__loader__ = loader
-    module.__spec__ = ModuleSpec(name, loader, origin=str(file))
-    sys.modules[name] = module
+    spec = spec_from_file_location(name, file, loader=SourceOnlyLoader(name, str(file)))
+    assert spec
+    module = sys.modules[name] = module_from_spec(spec)
     return module
 
 

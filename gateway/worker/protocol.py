@@ -39,7 +39,6 @@ class ForkServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     processes: int  # that all hooks together may have; root has no such limit
     preload: tuple[str, ...] = ("yaml",)
     fork: bool = sys.platform.startswith("linux")
-    user: int | None = None  # who runs them, where the gateway is run by root
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,11 +118,9 @@ class FolderSource(Source):
             return await _open_remote(manifest, services)
         if manifest.command:
             spec = program_spec_of(version, manifest, version.path, services, log)
-            return (
-                OneshotProgram(spec)
-                if manifest.protocol == "oneshot"
-                else await LastingProgram.start(spec, serve, services.tasks)
-            )
+            if manifest.protocol == "oneshot":
+                return OneshotProgram(spec)
+            return await LastingProgram.start(spec, serve, services.tasks)
         configured = services.settings_of(version.name).isolation
         if configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none"):
             return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve)

@@ -279,7 +279,8 @@ def open_folder() -> Iterator[Path]:
 async def test_a_fork_bomb_is_bounded_and_leaves_nothing(open_folder: Path) -> None:
     (open_folder / "handler.py").write_text(BOMB)
     (open_folder / "healthy.py").write_text("import os\ndef handle(e, c): return os.getuid()")
-    async with ForkServerClient(ForkServerSettings(user=NOBODY, processes=30)) as fork_server:
+    settings = ForkServerSettings(preload=("yaml", "tests.hooks.wires.lesser_user"), processes=30)
+    async with ForkServerClient(settings) as fork_server:
         healthy = await fork_server.start(
             worker_spec(open_folder / "healthy.py", name="healthy"), nobody, open_folder / "log"
         )
