@@ -66,7 +66,7 @@ async def _run_trials(
         ForkServerClient(ForkServerSettings(processes=settings.processes)) as fork_server,
         anyio.create_task_group() as tasks,
     ):
-        services = HookServices(settings, around, registry, fork_server, None, None, _refuse_grant, tasks)
+        services = HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)
         version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
         if version.state not in ("registered", "disabled") or version.manifest is None:
             raise HookError(f"{folder.name} is {version.state}: {version.reason}")

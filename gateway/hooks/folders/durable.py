@@ -19,13 +19,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import msgspec
-from anyio.abc import TaskGroup
 
 from gateway import records
 from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord, append_until_written
@@ -42,10 +40,10 @@ from gateway.hooks.folders.dead_letters import (
     subject_token_of,
 )
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.hooks.patterns import EventSelector
-from gateway.hooks.registry import HookRegistry
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
@@ -64,27 +62,12 @@ log = logging.getLogger("gateway.hooks")
 
 
 class DurableDelivery:
-    """What the durable hooks of a gateway share: the observer that writes, and what their consumers need.
+    """What the durable hooks of a gateway share: the observer that writes, and the journal that it writes into."""
 
-    `retries` are the seconds between the deliveries of what a hook failed at, `redact` takes secrets out of a reason,
-    and `state` is the folder for the file that says which hooks are gone.
-    """
-
-    def __init__(
-        self,
-        registry: HookRegistry,
-        engine: Engine,
-        tasks: TaskGroup,
-        retries: Sequence[float],
-        redact: Callable[[str], str],
-        state: Path,
-    ) -> None:
+    def __init__(self, engine: Engine, services: HookServices) -> None:
         self.engine = engine
-        self.tasks = tasks
-        self.retries = retries
-        self.redact = redact
-        self._registry = registry
-        self._gone_file = state / GONE_FILE
+        self.services = services
+        self._gone_file = services.environment.state / GONE_FILE
         self._gone: dict[str, float] = {}  # since when, in seconds since 1970
         self._owed: dict[str, DurableConsumer] = {}
         self._names: tuple[str, ...] = ()
@@ -129,7 +112,8 @@ class DurableDelivery:
         if names == self._names:
             return
         before, self._names = self._subscription, names
-        self._subscription = self._registry.watch(names, self._write, key=OBSERVER_KEY) if names else Subscription()
+        watch = self.services.registry.watch
+        self._subscription = watch(names, self._write, key=OBSERVER_KEY) if names else Subscription()
         self._subscription.replace(before)
 
     async def _write(self, name: str, event: Event) -> None:
@@ -234,10 +218,11 @@ class DurableConsumer:
             with use_cause((str(event.get("id", "")), 0)):
                 await self._call_hook(name, event)
         except HookFailed as failed:
-            if delivery.attempt > len(self._shared.retries) and failed.kind != "refused":
+            retries = self._shared.services.environment.retries
+            if delivery.attempt > len(retries) and failed.kind != "refused":
                 await self._bury(delivery, str(failed))
             else:
-                await delivery.nak(_pause_after(delivery.attempt, self._shared.retries))
+                await delivery.nak(_pause_after(delivery.attempt, retries))
         else:
             await delivery.ack()
 
@@ -246,7 +231,7 @@ class DurableConsumer:
         record = delivery.record
         dead = records.DeadLetterRecord(
             what=f"{HOOK_PREFIX}{self.hook}",
-            reason=self._shared.redact(reason)[:2000],
+            reason=self._shared.services.redact(reason)[:2000],
             attempts=delivery.attempt,
             subject=record.subject,
             seq=record.seq,
@@ -288,8 +273,12 @@ class DurableQueue:
             self.rest()
             self._consumer = consumer
             self._shared.add(consumer)
-            self._shared.tasks.start_soon(consumer.run)
+            self._shared.services.tasks.start_soon(consumer.run)
         return True
+
+    async def depth(self) -> int:
+        """How many events the journal still holds for it."""
+        return await self._shared.engine.depth(subject_token_of(self._name)) if self._shared else 0
 
     def rest(self) -> None:
         """Deliver nothing for now; what happens is still kept for the hook."""

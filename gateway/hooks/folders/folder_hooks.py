@@ -22,7 +22,7 @@ import anyio.lowlevel
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
-from gateway.hooks.folders.dead_letters import DeadLetters, subject_token_of
+from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
@@ -95,14 +95,9 @@ class FolderHooks:
         """Find the hooks in these places and serve them while inside; `grant` answers what they ask of the gateway."""
         registry, fork_server, engine, settings, environment = self._parts
         async with anyio.create_task_group() as self._tasks:
-            durable = None
-            if engine:
-                retries, redact, state = environment.retries, environment.redactor.clean, environment.state
-                durable = DurableDelivery(registry, engine, self._tasks, retries, redact, state)
-            self._services = HookServices(
-                settings, environment, registry, fork_server, engine, durable, grant, self._tasks
-            )
-            self._set = FolderSet(sources, self._services)
+            self._services = HookServices(settings, environment, registry, fork_server, grant, self._tasks)
+            durable = DurableDelivery(engine, self._services) if engine else None
+            self._set = FolderSet(sources, self._services, durable)
             self._letters = DeadLetters(engine) if engine else None
             try:
                 await self._set.begin()
@@ -240,13 +235,8 @@ class FolderHooks:
         return version
 
     async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
-        engine = self._services.engine
         manifest = hook.current.manifest if hook.current else None
-        owed = (
-            await engine.depth(subject_token_of(hook.name))
-            if engine and manifest and manifest.delivery == "durable"
-            else 0
-        )
+        owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
         namesakes = [name for name in called.get(hook.label or hook.name, ()) if name != hook.name]
         return build_status(hook, owed, dead, namesakes)
 

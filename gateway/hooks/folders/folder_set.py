@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache
 from gateway.hooks.folders.readiness import check_readiness
@@ -82,12 +83,13 @@ class SourceSet:
 class FolderSet:
     """`settled` is set once everything found at the start has been started or looked at to the end."""
 
-    def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
+    def __init__(self, sources: Sequence[Source], services: HookServices, durable: DurableDelivery | None) -> None:
         self.sources = SourceSet(sources, services)
         self.hooks: dict[str, FolderHook] = {}
         self.settled = anyio.Event()
         self.watcher: FolderWatcher | None = None
         self._services = services
+        self._durable = durable
         self._dirty: dict[str, None] = {}
         self._starting: set[str] = set()
         self._woken = anyio.Event()
@@ -154,7 +156,7 @@ class FolderSet:
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(name, self._services, self.sources.check)
+            self.hooks[name] = FolderHook(name, self._services, self._durable, self.sources.check)
         return self.hooks[name]
 
     async def _settle(self) -> None:

@@ -14,7 +14,7 @@ import anyio
 from gateway.errors import HookError
 from gateway.events import Event, OnError
 from gateway.hooks.folders.calls import HookCalls
-from gateway.hooks.folders.durable import DurableQueue
+from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest
 from gateway.hooks.folders.services import HookRights, HookServices
@@ -109,15 +109,21 @@ def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnE
 
 
 class FolderHook:
-    """`look` looks at the folder anew; it returns None when it is not there any more."""
+    """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is."""
 
-    def __init__(self, name: str, services: HookServices, look: Callable[[str], HookVersion | None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        services: HookServices,
+        durable: DurableDelivery | None,
+        look: Callable[[str], HookVersion | None],
+    ) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
         self._rights = HookRights(name, services)
         self.calls = HookCalls(name, services, self.process, self._rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
-        self.queue = DurableQueue(name, services.durable, self.calls.breaker, self.calls.deliver)
+        self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look

@@ -12,12 +12,10 @@ from typing import Any
 from anyio.abc import TaskGroup
 
 from gateway.config.settings import HookOverrides, HooksSettings
-from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import Cause, use_cause
-from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -83,8 +81,6 @@ class HookServices:
     environment: HookEnvironment
     registry: HookRegistry
     fork_server: ForkServerClient
-    engine: Engine | None
-    durable: DurableDelivery | None  # where there is a journal
     serve_request: RequestServer
     tasks: TaskGroup
 

@@ -49,7 +49,7 @@ async def test_events_come_by_the_journal_each_once_in_order_with_a_key(home: Ho
     async with served(home, engine) as (registry, service):
         for n in range(5):
             registry.emit("my:event", n=n)
-        await until(lambda: len(home.seen("keeps")) == 5)
+        await until(lambda: hook_of(service, "keeps").calls.record.calls == 5)
         records = await engine.read("gw.ev.>")
         assert numbers(home) == [record.seq for record in records]
         status = await service.info("keeps")
