@@ -1,7 +1,7 @@
 """The agent: a turn of model and tools that can be watched, changed, stopped and resumed at every point."""
 
 from gateway.agent.agent import Agent, TurnLimits
-from gateway.agent.model import Chunk, Model, ModelRequest, ToolSpec
+from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.skills import Skill
 from gateway.agent.tools import Tool, ToolContext, tool
@@ -16,7 +16,6 @@ __all__ = [
     "Skill",
     "Tool",
     "ToolContext",
-    "ToolSpec",
     "TurnLimits",
     "TurnResult",
     "run_tool",

@@ -34,6 +34,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import anyio
@@ -96,8 +97,8 @@ class Operation(ABC, Generic[Value]):
     """Something that a turn does between the events `before` and `after` (empty where none follows).
 
     result_field: the field of the event after it that holds its value. node_type: which part of the turn it is, where
-    it is one: then `node:before` and `node:after` stand around it. ends_with_turn: a Retry of it comes too late once it
-    is decided how the turn ends.
+    it is one: then `node:before` and `node:after` stand around it; the node's name is in the attribute `node_named_by`.
+    ends_with_turn: a Retry of it comes too late once it is decided how the turn ends.
     """
 
     state: TurnState
@@ -105,11 +106,8 @@ class Operation(ABC, Generic[Value]):
     after: ClassVar[str]
     result_field: ClassVar[str] = "result"
     node_type: ClassVar[Literal["call_llm", "tool_node", "call_agent", "load_skill", "interrupt"] | None] = None
+    node_named_by: ClassVar[str] = "node_type"
     ends_with_turn: ClassVar[bool] = True
-
-    @property
-    def node_name(self) -> str:
-        return self.node_type or ""
 
     def begin(self) -> None:
         """Called before each try."""
@@ -199,7 +197,8 @@ class NodeVisit(Operation[Value]):
         return value if is_untouched else self.inner.from_fields(left)
 
     def _fields(self, result: Any) -> dict[str, Any]:
-        node = {"node": self.inner.node_name, "node_type": self.inner.node_type}
+        name = attrgetter(self.inner.node_named_by)(self.inner)
+        node = {"node": name, "node_type": self.inner.node_type}
         return node | {"state": self.state.node_state, "result": result}
 
 

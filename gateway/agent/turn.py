@@ -117,10 +117,7 @@ class QuestionVisit(Operation[tuple[Question, Any]]):
     before = "interrupt:before"
     after = ""  # comes with the answer: see `AnswerVisit`
     node_type = "interrupt"
-
-    @property
-    def node_name(self) -> str:
-        return self.question.name
+    node_named_by = "question.name"
 
     def before_fields(self) -> dict[str, Any]:
         return {"name": self.question.name, "value": self.question.prompt}
@@ -157,10 +154,7 @@ class AnswerVisit(Operation[Any]):
     after = "interrupt:after"
     result_field = "response"
     node_type = "interrupt"
-
-    @property
-    def node_name(self) -> str:
-        return self.name
+    node_named_by = "name"
 
     def before_fields(self) -> dict[str, Any]:
         return {"name": self.name, "value": self.prompt}

@@ -87,10 +87,7 @@ class SkillChange(Operation[str]):
     after = "skill:after"
     result_field = "content"
     node_type = "load_skill"
-
-    @property
-    def node_name(self) -> str:
-        return self.skill
+    node_named_by = "skill"
 
     def begin(self) -> None:
         self.tools = ()
@@ -135,10 +132,7 @@ class Handoff(Operation[str]):
     before = "handoff:before"
     after = "handoff:after"
     node_type = "call_agent"
-
-    @property
-    def node_name(self) -> str:
-        return self.target
+    node_named_by = "target"
 
     def before_fields(self) -> dict[str, Any]:
         return self._fields(self.target) | {"input": self.input, "result": None}

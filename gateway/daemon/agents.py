@@ -143,11 +143,7 @@ class Agents:
         found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit)))
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            allowed, asks = frozenset(settings.shell_allow), settings.shell == "ask"
-            shell = ShellOptions(
-                self._home.path(settings.roots[0]), env, allowed, asks, settings.shell_timeout, settings.output_limit
-            )
-            found.append(make_shell_tool(shell))
+            found.append(make_shell_tool(ShellOptions(settings, self._home.path(settings.roots[0]), env)))
         return tuple(found)
 
     def _list_protected(self) -> list[Path]:

@@ -57,7 +57,7 @@ from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
-from gateway.sessions.retention import Retention, RetentionLimits
+from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.worker.protocol import ForkServerSettings
 
@@ -97,7 +97,7 @@ class Gateway:
 
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
-        self.retention = Retention(engine, self.sessions, self.search, self._limits, home.files)
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, home.files)
         self.access = AccessControl(access_rules_from(settings.access, settings.platforms), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, self._follow_skills)
         self.folder_hooks = FolderHooks(
@@ -169,10 +169,6 @@ class Gateway:
         self.hook_requests.waiting.give_up()
         await self.lanes.drain(limit * LANES_DRAIN_SHARE)
         await self.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
-
-    def _limits(self) -> RetentionLimits:
-        journal = self.settings.journal
-        return RetentionLimits(journal.retention, journal.max_size)
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())

@@ -5,7 +5,6 @@ This face is loaded in the process of every hook: it brings `event.py` and nothi
 
 from gateway.events.event import (
     DECISIONS,
-    MARKS_ATTRIBUTE,
     OUTCOMES,
     YES_WORDS,
     Bags,
@@ -28,7 +27,6 @@ from gateway.events.event import (
 
 __all__ = [
     "DECISIONS",
-    "MARKS_ATTRIBUTE",
     "OUTCOMES",
     "YES_WORDS",
     "Bags",

@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +18,7 @@ import anyio.abc
 from anyio import to_thread
 
 from gateway import records
+from gateway.config.settings import JournalSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
 from gateway.sessions.removal import compact_chain, forget_sessions
@@ -28,23 +28,12 @@ from gateway.sessions.search import SessionInfo, SessionSearch
 log = logging.getLogger(__name__)
 
 PAUSE = 600.0
+YOUNGEST = records.EVENT_TTL  # none goes that is not silent for so long: then the network repeats nothing any more
 FORGET_BATCH = 50  # sessions that are forgotten before the journal is asked again how full it is
 LONG_CHAIN = 5000  # records
 MAX_COMPACT_WEIGHT = 8_000_000  # characters: what is too much to be written anew in one append
 FULL_SHARE, TARGET_SHARE = 0.9, 0.8  # of the bound: from where on sessions go, and down to where
 KEY_OF = attrgetter("session_key")
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionLimits:
-    """Sessions silent for longer than `age` seconds are forgotten; 0: none. Above `size` bytes the longest silent go.
-
-    None goes that is not silent for `youngest`: by then the network repeats nothing, replies and events have arrived.
-    """
-
-    age: float = 0.0
-    size: int = 0
-    youngest: float = records.EVENT_TTL
 
 
 class Retention:
@@ -55,7 +44,7 @@ class Retention:
         engine: Engine,
         sessions: SessionRepository,
         search: SessionSearch,
-        limits: Callable[[], RetentionLimits],
+        limits: Callable[[], JournalSettings],
         files: Path | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -63,7 +52,7 @@ class Retention:
         self._engine = engine
         self._sessions = sessions
         self._search = search
-        self._limits = limits
+        self.limits = limits
         self._files = files
         self._clock = clock
 
@@ -79,7 +68,7 @@ class Retention:
 
     async def run_once(self) -> int:
         """Do it once. Returns how many sessions were forgotten."""
-        limits = self._limits()
+        limits = self.limits()
         if self._files:
             await to_thread.run_sync(_remove_old_files, self._files, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
@@ -88,28 +77,28 @@ class Retention:
                 await self._compact(session.key)
         return gone + await self._forget_over_size(limits)
 
-    async def _forget_old(self, limits: RetentionLimits) -> int:
+    async def _forget_old(self, limits: JournalSettings) -> int:
         gone = 0
-        while limits.age and (some := await self._forget_silent(max(limits.age, limits.youngest))):
+        while limits.retention and (some := await self._forget_silent(max(limits.retention, YOUNGEST))):
             gone += some
         if gone:
-            log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.age / records.DAY)
+            log.info("%d sessions were forgotten: nobody used them for %.0f days", gone, limits.retention / records.DAY)
         return gone
 
-    async def _forget_over_size(self, limits: RetentionLimits) -> int:
+    async def _forget_over_size(self, limits: JournalSettings) -> int:
         size = (await self._engine.health()).size
         self.trouble = ""
-        if not limits.size or size < FULL_SHARE * limits.size:
+        if not limits.max_size or size < FULL_SHARE * limits.max_size:
             return 0
         gone, before = 0, size
-        while size > TARGET_SHARE * limits.size and (some := await self._forget_silent(limits.youngest)):
+        while size > TARGET_SHARE * limits.max_size and (some := await self._forget_silent(YOUNGEST)):
             gone += some
             size = (await self._engine.health()).size
         if gone:
             log.warning("%d sessions were forgotten, the oldest first: the journal had %d bytes", gone, before)
-        if size >= FULL_SHARE * limits.size:
+        if size >= FULL_SHARE * limits.max_size:
             self.trouble = (
-                f"the journal has {size} bytes, its limit is {limits.size}, and nothing in it is old enough to go: "
+                f"the journal has {size} bytes, its limit is {limits.max_size}, and nothing in it is old enough to go: "
                 "raise journal.max_size, or forget sessions with: hermes-gateway sessions delete"
             )
         return gone

@@ -58,7 +58,7 @@ async def test_what_counts_at_once_does(tmp_path: Path) -> None:
         files.configure(AT_ONCE)
         gateway = live.gateway
         await gateway.apply_configuration(load_configuration(load_settings_schema(), files.home, files.environ))
-        assert gateway._limits().age == 30 * 86_400
+        assert gateway.retention.limits().retention == 30 * 86_400
         assert gateway.access.rules.roles == {"discord": frozenset({"12"})}
         assert gateway.access.rules.rate == 3
         about = gateway.context.reports.about()

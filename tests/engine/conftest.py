@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.engine import Clock, Delivery, Engine, NewRecord, Record, open_sqlite
+from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
+from gateway.engine.interface import Delivery
 from gateway.testing.memory_engine import MemoryEngine
 
 

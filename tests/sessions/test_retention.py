@@ -6,25 +6,28 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from gateway import records
+from gateway.config.settings import JournalSettings
 from gateway.engine import Engine, NewRecord
 from gateway.messages import Attachment, Reply
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import compact_chain, forget_sessions
-from gateway.sessions.retention import LONG_CHAIN, Retention, RetentionLimits
+from gateway.sessions.retention import LONG_CHAIN, Retention
 from gateway.sessions.search import SessionSearch
 from gateway.transcript import Entry
 from tests.spine import SetClock, chain, key, message
 
 DAY = records.DAY
+NO_LIMITS = JournalSettings(retention=0, max_size=0)
 
 
 class Place:
     """A journal, its sessions and index, and a clock that is set."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
-        self.engine, self.clock, self.limits = engine, SetClock(), RetentionLimits()
+        self.engine, self.clock, self.limits = engine, SetClock(), NO_LIMITS
         self.sessions = SessionRepository(engine, clock=self.clock)
         self.search = SessionSearch(engine, path)
         self.files = path.parent / "files"
@@ -60,7 +63,7 @@ async def test_what_nobody_used_for_long_is_forgotten_and_the_rest_stays(place: 
     place.clock.now += 60 * DAY
     await place.talk("new", "kept")
     place.clock.now += 40 * DAY
-    place.limits = RetentionLimits(age=90 * DAY)
+    place.limits = replace(NO_LIMITS, retention=90 * DAY)
     assert await place.retention.run_once() == 1
     assert await place.listed() == {key("new")}
     assert b"swordfish" not in await place.words()
@@ -80,7 +83,7 @@ async def test_an_old_session_under_a_key_goes_and_the_present_one_goes_on(place
     place.clock.now += 50 * DAY
     now = await place.talk("1", "kept", new=True)
     place.clock.now += 50 * DAY
-    place.limits = RetentionLimits(age=90 * DAY)
+    place.limits = replace(NO_LIMITS, retention=90 * DAY)
     assert await place.retention.run_once() == 1
     assert b"swordfish" not in await place.words()
     session = await place.sessions.open(key())
@@ -99,7 +102,7 @@ async def test_what_waits_or_is_under_way_stays_however_old(place: Place) -> Non
     waiting = records.encode(records.InboundMessage(session_key=key("waits"), message=message("answer me", "waits")))
     await place.engine.append(NewRecord(records.session_subject_of("in", key("waits")), waiting))
     place.clock.now += 1000 * DAY
-    place.limits = RetentionLimits(age=90 * DAY)
+    place.limits = replace(NO_LIMITS, retention=90 * DAY)
     await place.retention.run_once()
     assert (await place.sessions.open(key("asked"))).is_waiting
     assert [one.message.text for one in await chain(place.engine, records.session_subject_of("in", key("waits")))] == [
@@ -112,7 +115,7 @@ async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_mu
         await place.talk(str(number), f"{number:03} " + "x" * 900)
         place.clock.now += DAY
     full = (await place.engine.health()).size
-    place.limits = RetentionLimits(size=int(full * 1.05))
+    place.limits = replace(NO_LIMITS, max_size=int(full * 1.05))
     gone = await place.retention.run_once()
     assert 0 < gone < 120
     left = await place.listed()
@@ -123,10 +126,10 @@ async def test_near_the_bound_the_longest_silent_go_first_and_only_as_many_as_mu
 async def test_where_nothing_is_old_enough_it_says_what_to_do(place: Place) -> None:
     for number in range(30):
         await place.talk(str(number), "x" * 900)
-    place.limits = RetentionLimits(size=(await place.engine.health()).size)
+    place.limits = replace(NO_LIMITS, max_size=(await place.engine.health()).size)
     assert await place.retention.run_once() == 0
     assert "raise journal.max_size" in place.retention.trouble
-    place.limits = RetentionLimits()
+    place.limits = NO_LIMITS
     await place.retention.run_once()
     assert place.retention.trouble == ""
 

@@ -52,7 +52,6 @@ class _ContentBlock(msgspec.Struct):
 
 
 class _ContentDelta(msgspec.Struct):
-    type: str = ""
     text: str = ""
     partial_json: str = ""
     stop_reason: str | None = None

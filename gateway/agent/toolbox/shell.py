@@ -15,6 +15,7 @@ from anyio.abc import Process
 from msgspec import Meta
 
 from gateway.agent.tools import Tool, tool_from
+from gateway.config.settings import ToolSettings
 
 PLAIN_COMMAND = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
 KILL_GRACE = 2.0
@@ -23,23 +24,20 @@ DRAIN_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ShellOptions:
-    """Settings of the shell. `env` is all of the environment that commands get: ours is not inherited.
+    """Where commands run, and all of the environment that they get: ours is not inherited.
 
-    `allowed`: programs that run without asking, as long as the command is nothing but the program and its words.
+    A program of `shell_allow` runs without asking, as long as the command is nothing but the program and its words.
     """
 
+    settings: ToolSettings
     folder: Path
     env: Mapping[str, str]
-    allowed: frozenset[str]
-    asks: bool
-    timeout: float
-    output_limit: int
 
     def needs_approval(self, command: str) -> bool:
         """Must a person agree first? Not for a plain command whose program is allowed."""
         words = command.split()
-        is_allowed = bool(words) and words[0] in self.allowed and PLAIN_COMMAND.match(command) is not None
-        return self.asks and not is_allowed
+        is_allowed = bool(words) and words[0] in self.settings.shell_allow and PLAIN_COMMAND.match(command) is not None
+        return self.settings.shell == "ask" and not is_allowed
 
 
 def make_shell_tool(shell: ShellOptions) -> Tool:
@@ -67,16 +65,16 @@ async def run_command(shell: ShellOptions, command: str) -> str:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    output = _OutputBuffer(shell.output_limit)
+    output = _OutputBuffer(shell.settings.output_limit)
     try:
-        with anyio.move_on_after(shell.timeout) as limit:
+        with anyio.move_on_after(shell.settings.shell_timeout) as limit:
             await _read_output(process, output)
     finally:
         with anyio.CancelScope(shield=True):
             await _stop_process_group(process)
     text = output.text()
     if limit.cancelled_caught:
-        return f"{text}\n[ended: it still ran after {shell.timeout:g} seconds]".lstrip()
+        return f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip()
     if process.returncode:
         return f"{text}\n[exit code {process.returncode}]".lstrip()
     return text or "[no output]"

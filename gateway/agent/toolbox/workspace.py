@@ -30,20 +30,16 @@ class Workspace:
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
-        with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
-            self._check_is_free(os.fstat(file), path)
-            size = _check_regular_file(file, path).st_size
-            if size > LARGEST:
+        with self._open_file(path) as file:
+            if os.fstat(file).st_size > LARGEST:
                 raise AgentError(f"{path} is larger than {LARGEST:,} bytes")
-            with os.fdopen(os.dup(file), "rb") as stream:
+            with os.fdopen(file, "rb", closefd=False) as stream:
                 return stream.read(LARGEST)
 
     def resolve(self, path: str) -> Path:
         """The real place of a file: a path without links in it. Raises AgentError when it is not to be had."""
-        with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
-            self._check_is_free(os.fstat(file), path)
-            _check_regular_file(file, path)
-        root, parts = self._find_root(path)
+        with self._open_file(path):
+            root, parts = self._find_root(path)
         return root.joinpath(*parts)
 
     def write(self, path: str, content: bytes) -> bool:
@@ -90,6 +86,15 @@ class Workspace:
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
+
+    @contextmanager
+    def _open_file(self, path: str) -> Iterator[int]:
+        with self._parent(path) as (folder, name), _open_at(name, os.O_RDONLY, folder) as file:
+            known = os.fstat(file)
+            self._check_is_free(known, path)
+            if not stat.S_ISREG(known.st_mode):
+                raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'no regular file'}")
+            yield file
 
     @contextmanager
     def _parent(self, path: str, make: bool = False) -> Iterator[tuple[int, str]]:
@@ -147,13 +152,6 @@ def _replace_file(folder: int, name: str, content: bytes, mode: int) -> None:
         with suppress(OSError):
             os.unlink(beside, dir_fd=folder)
         raise
-
-
-def _check_regular_file(file: int, path: str) -> os.stat_result:
-    known = os.fstat(file)
-    if not stat.S_ISREG(known.st_mode):
-        raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'no regular file'}")
-    return known
 
 
 @contextmanager

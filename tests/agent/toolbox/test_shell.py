@@ -2,23 +2,21 @@
 
 import os
 import time
-from typing import Any
 
 import anyio
 import pytest
 
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
+from gateway.config.settings import ToolSettings
 
 
-def shell_options(folder, **more):
-    """What the daemon fills in from the settings."""
-    given: dict[str, Any] = {"env": {"PATH": os.environ["PATH"]}, "allowed": frozenset(), "asks": True}
-    return ShellOptions(folder, **(given | {"timeout": 120.0, "output_limit": 64_000} | more))
+def shell_options(folder, **settings):
+    return ShellOptions(ToolSettings(**settings), folder, {"PATH": os.environ["PATH"]})
 
 
 @pytest.fixture
 def shell(tmp_path):
-    return shell_options(tmp_path, allowed=frozenset({"ls", "git"}))
+    return shell_options(tmp_path, shell_allow=("ls", "git"))
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(shell):
@@ -37,7 +35,7 @@ async def test_it_has_no_input_to_wait_for(shell):
 
 
 async def test_at_its_limit_everything_that_it_started_is_ended(tmp_path):
-    shell = shell_options(tmp_path, timeout=0.2)
+    shell = shell_options(tmp_path, shell_timeout=0.2)
     began = time.monotonic()
     text = await run_command(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
     assert text == "begun\n[ended: it still ran after 0.2 seconds]"
@@ -102,6 +100,6 @@ async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):
 
 async def test_a_shell_that_is_allowed_everything_does_not_ask(stage, tmp_path):
     call = {"tool_calls": [{"name": "shell", "args": {"command": "echo hi"}}]}
-    tool = make_shell_tool(shell_options(tmp_path, asks=False))
+    tool = make_shell_tool(shell_options(tmp_path, shell="allow"))
     result = await stage.play(stage.agent(call, "ok", tools=[tool]))
     assert result.entries[2].content == "hi"
