@@ -99,18 +99,14 @@ class DeadLetters:
         await self._engine.purge(record.subject)
 
     async def _one(self, number: int) -> tuple[Record, records.DeadLetterRecord]:
-        for record in await self._engine.read(records.DEAD_SUBJECTS, after=number - 1, limit=1):
-            dead = records.decode(record.data)
-            if (
-                record.seq == number
-                and isinstance(dead, records.DeadLetterRecord)
-                and dead.what.startswith(HOOK_PREFIX)
-            ):
+        async for record, dead in self._all(after=number - 1):
+            if record.seq == number:
                 return record, dead
+            break
         raise HookError(f"there is no dead letter {number}; hermes-gateway hooks dead-letters list shows what there is")
 
-    async def _all(self, hook: str) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
-        pattern, after = dead_letter_subject_of(hook) if hook else records.DEAD_SUBJECTS, 0
+    async def _all(self, hook: str = "", after: int = 0) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
+        pattern = dead_letter_subject_of(hook) if hook else records.DEAD_SUBJECTS
         while page := await self._engine.read(pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)

@@ -27,6 +27,7 @@ from gateway.hooks.wires.wire import HookFailed
 
 DecideCall = Callable[[Event], Awaitable[Any]]
 ObserveCall = Callable[[str, Event], Awaitable[None]]
+LookCall = Callable[[str], HookVersion | None]
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
@@ -111,13 +112,7 @@ def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnE
 class FolderHook:
     """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is."""
 
-    def __init__(
-        self,
-        name: str,
-        services: HookServices,
-        durable: DurableDelivery | None,
-        look: Callable[[str], HookVersion | None],
-    ) -> None:
+    def __init__(self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
         self._rights = HookRights(name, services)

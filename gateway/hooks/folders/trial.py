@@ -130,7 +130,4 @@ async def try_call(verb: str, event: Event, call: Callable[[], Awaitable[Any]]) 
 
 
 def _read_log(log: Path) -> bytes:
-    try:
-        return log.read_bytes()
-    except FileNotFoundError:
-        return b""
+    return log.read_bytes() if log.exists() else b""

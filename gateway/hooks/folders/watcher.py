@@ -162,16 +162,11 @@ def _snapshot_of(sources: Iterable[Source]) -> dict[Path, object]:
     found: dict[Path, object] = {}
     for version in (version for source in sources for version in source.list()):
         try:
-            inside = [(entry.name, *_mtime_and_size_of(entry)) for entry in version.path.iterdir()]
+            looks = [(entry.name, entry.stat()) for entry in version.path.iterdir()]
         except OSError:
-            inside = []
-        found[version.path] = (version, sorted(inside))
+            looks = []
+        found[version.path] = (version, sorted((name, look.st_mtime_ns, look.st_size) for name, look in looks))
     return found
-
-
-def _mtime_and_size_of(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
 
 
 def _age_of(folders: Iterable[Path]) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gateway.events import Deny, Event, is_yes
-from gateway.hooks.wires.field_encoding import JSON_ERRORS, check_changes, encode_event
+from gateway.hooks.wires.field_encoding import check_changes, encode_event, to_plain
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, Wire
 from gateway.worker.protocol import CallMeta
 
@@ -92,15 +92,10 @@ def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:
     """What of a bag can go to another process; hooks in code may keep live objects there."""
-    return {key: value for key, value in bag.items() if _is_json(value)} if bag else {}
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        msgspec.json.encode(value)
-    except JSON_ERRORS:
-        return False
-    return True
+    if not bag:
+        return {}
+    sent, odd = to_plain(bag)
+    return {key: value for key, value in sent.items() if key not in odd}
 
 
 def _apply_bags(event: Event, answer: HookAnswer) -> None:
