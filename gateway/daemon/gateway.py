@@ -10,7 +10,7 @@ above (the dispatcher asks for an agent, a command for the state of the platform
 import math
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -99,7 +99,7 @@ class Gateway:
         self.search = SessionSearch(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, home.files)
         self.access = AccessControl(access_rules_from(settings.access, settings.platforms), Pairings(engine))
-        self.skill_hooks = SkillHooks(engine, self._follow_skills)
+        self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.folder_hooks = FolderHooks(
             registry,
             fork_server,
@@ -118,7 +118,7 @@ class Gateway:
         self.lanes = self.dispatcher.lanes
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive)
-        self.adapter_context = self._build_adapter_context()
+        self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files)
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
 
@@ -192,7 +192,7 @@ class Gateway:
                     f"{one.name}: {one.facts.state} {one.facts.detail}".rstrip() for one in self.parts
                 ),
                 models=lambda: self.agents.models,
-                restart=partial(request_restart, self.shutdown),
+                restart=partial(self.shutdown.request, "a restart was asked for", ExitCode.RESTART),
                 steer=partial(steer_from_chat, self),
                 about=lambda: build_setup_info(self.home, self.settings),
             ),
@@ -208,20 +208,6 @@ class Gateway:
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
         return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME)
-
-    def _build_adapter_context(self) -> AdapterContext:
-        return AdapterContext(
-            receive=self.dispatcher.receive,
-            engine=self.engine,
-            outbox=self.outbox,
-            registry=self.registry,
-            access=self.access,
-            commands=self.context.commands,
-            files=self.home.files,
-        )
-
-    async def _follow_skills(self, _sources: Sequence[Source]) -> None:
-        await self.folder_hooks.follow(self.list_sources())
 
 
 @asynccontextmanager
@@ -278,7 +264,3 @@ async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:
         return steer_platform(gateway.platforms, verb, name)
     except AdapterError as error:
         return f"{str(error)[:1].upper()}{str(error)[1:]}."
-
-
-async def request_restart(shutdown: Shutdown) -> None:
-    shutdown.request("a restart was asked for", ExitCode.RESTART)

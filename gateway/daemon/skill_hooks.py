@@ -25,9 +25,9 @@ RETENTION = 365 * records.DAY
 
 
 class SkillHooks:
-    """`follow` is awaited with the places of hooks that count from now on."""
+    """`follow` is awaited when other places of hooks (`sources`) count from now on."""
 
-    def __init__(self, engine: Engine, follow: Callable[[Sequence[Source]], Awaitable[None]]) -> None:
+    def __init__(self, engine: Engine, follow: Callable[[], Awaitable[None]]) -> None:
         self._engine = engine
         self._follow = follow
         self._having: dict[Path, set[str]] = {}  # a skill's folder, and the sessions that have it
@@ -87,7 +87,7 @@ class SkillHooks:
                 await self._engine.append(*(_put_of(LOADED_OWNER, session, folder) for folder in new))
                 for folder in new:
                     self._having.setdefault(folder, set()).add(session)
-                await self._follow(self.sources)
+                await self._follow()
 
     async def _remove(self, session: str, folders: Iterable[Path]) -> None:
         async with self._lock:
@@ -98,7 +98,7 @@ class SkillHooks:
                 if not self._having[folder]:
                     del self._having[folder]
             if gone:
-                await self._follow(self.sources)
+                await self._follow()
 
     def _of(self, session: str) -> list[Path]:
         return [folder for folder, sessions in self._having.items() if session in sessions]

@@ -20,7 +20,7 @@ from gateway.messages import Attachment, Reply
 log = logging.getLogger(__name__)
 
 FILE_SCHEME = "file:"
-LONGEST_NAME = 100
+LONGEST_NAME = 200
 
 GetWorkspace: TypeAlias = Callable[[], Workspace]
 """Asked at each reply: the configuration may have changed."""
@@ -39,9 +39,8 @@ async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: 
             kept.append(dataclasses.replace(one, path=str(place), name=one.name or place.name))
         except AgentError as error:
             log.warning("a file that a hook attached to %s is not sent: %s", reply.id, error)
-            left_out.append(
-                f"[the file {display_name_of(one)} is not sent: it is not there, or may not be taken from there]"
-            )
+            name = display_name_of(one.name or one.path)
+            left_out.append(f"[the file {name} is not sent: it is not there, or may not be taken from there]")
     text = "\n".join([*([reply.text] if reply.text else []), *left_out])
     return dataclasses.replace(reply, text=text, attachments=tuple(kept))
 
@@ -60,7 +59,7 @@ def path_from(spelled: str) -> str:
     return unquote(address.path)
 
 
-def display_name_of(attachment: Attachment) -> str:
-    """Returns the attachment's name on one line, without its folders."""
-    last = (attachment.name or attachment.path).replace("\\", "/").rpartition("/")[2]
+def display_name_of(name: str) -> str:
+    """What somebody calls a file, for people to read: one line, and no path."""
+    last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]

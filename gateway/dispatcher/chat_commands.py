@@ -223,7 +223,7 @@ async def run_pairing(call: CommandCall) -> CommandResult:
 
 
 async def restart_gateway(call: CommandCall) -> CommandResult:
-    await call.context.reports.restart()
+    call.context.reports.restart()
     return CommandResult("The gateway starts again; what is running is finished or taken up afterwards.")
 
 

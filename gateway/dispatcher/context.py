@@ -60,7 +60,7 @@ class GatewayReports:
     hooks: Callable[[], Awaitable[str]]
     platforms: DescribeState
     models: Callable[[], Sequence[str]]
-    restart: Callable[[], Awaitable[None]]
+    restart: Callable[[], None]
     about: Callable[[], GatewayFacts]
     steer: Callable[[str, str], Awaitable[str]]
 

@@ -94,7 +94,7 @@ async def answer(text: str) -> str:
     return f"did {text}"
 
 
-async def restart() -> None: ...
+def restart() -> None: ...
 
 
 async def steer_nothing(_verb: str, _name: str) -> str:

@@ -18,7 +18,7 @@ from gateway.adapters.discord.channels import DiscordChannels
 from gateway.adapters.discord.client import DiscordClient
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, configure_library
 from gateway.adapters.discord.interactions import DiscordInteractions
-from gateway.adapters.discord.pending_commands import PendingCommands
+from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.receiver import DiscordReceiver
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.discord.transport import DiscordTransport
@@ -60,21 +60,19 @@ class DiscordAdapter:
             AdapterError: Discord cannot be used now; the message says why, and what helps.
         """
         configure_library(self._settings)
-        recent = RecentMessages()
-        receiver = DiscordReceiver(self._settings, self._context, presence, recent)
-        line = DiscordClient(receiver.listeners)
+        line = DiscordClient()
         try:
             with ERRORS.translated():
                 await line.login(self._settings.token.reveal())
-                await self._work(line, receiver, recent, presence)
+                await self._work(line, presence)
         finally:
             with anyio.CancelScope(shield=True):
                 await line.close()
 
-    async def _work(
-        self, line: DiscordClient, receiver: DiscordReceiver, recent: RecentMessages, presence: Presence
-    ) -> None:
-        calls, places = PendingCommands(), DiscordChannels(line, recent.title)
+    async def _work(self, line: DiscordClient, presence: Presence) -> None:
+        recent = RecentMessages()
+        calls: dict[str, PendingCommand] = {}  # those that nobody has answered yet, by the ids of their messages
+        places = DiscordChannels(line, recent.title)
         assert line.user
         presses = DiscordInteractions(self._settings, self._context, calls, recent, str(line.user.id))
         carrier = DiscordTransport(places, calls, recent, self._settings, presence)
@@ -85,15 +83,17 @@ class DiscordAdapter:
                 await where.typing()
 
         async with anyio.create_task_group() as tasks:
-            await receiver.begin(line, tasks, presses)
+            receiver = DiscordReceiver(line, tasks, presses, self._settings, self._context, presence, recent)
+            await receiver.load()
+            line.listeners = receiver.listeners
             tasks.start_soon(listen, line)
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()
             presence.up(detail_of(line))
-            await tasks.start(self._context.outbox.serve_platform, carrier)
-            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.registry)
-            show = partial(menu.send_menu, line, self._context.commands)
-            tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
+            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
+            tasks.start_soon(TypingIndicator(PLATFORM, show_typing, TYPING_PAUSE).run, self._context.parts.registry)
+            show = partial(menu.send_menu, line, self._context.parts.commands)
+            tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             tasks.start_soon(receiver.inbox.note_alive, presence, self._times.alive)
             await self._watch(line, presence)
 

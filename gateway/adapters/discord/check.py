@@ -56,7 +56,7 @@ async def say(settings: DiscordSettings, chat: str, text: str) -> None:
 async def open_client(settings: DiscordSettings) -> AsyncIterator[discord.Client]:
     """With the token proved, and without the gateway."""
     configure_library(settings)
-    client = DiscordClient({})
+    client = DiscordClient()
     try:
         with ERRORS.translated():
             await client.login(settings.token.reveal())

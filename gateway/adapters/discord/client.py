@@ -22,9 +22,9 @@ EventListener: TypeAlias = Callable[..., None]
 
 
 class DiscordClient(discord.Client):
-    """Tells what it hears to `ears`, by the names of discord.py's events."""
+    """Tells what it hears to `listeners`, by the names of discord.py's events."""
 
-    def __init__(self, ears: dict[str, EventListener]) -> None:
+    def __init__(self) -> None:
         super().__init__(
             intents=make_intents(),
             max_messages=None,
@@ -35,11 +35,11 @@ class DiscordClient(discord.Client):
             guild_ready_timeout=GUILD_PAUSE,
             max_ratelimit_timeout=LONGEST_WAIT,
         )
-        self._ears = ears
+        self.listeners: dict[str, EventListener] = {}
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         super().dispatch(event, *args, **kwargs)
-        if (hear := self._ears.get(event)) is not None:
+        if (hear := self.listeners.get(event)) is not None:
             try:
                 hear(*args)
             except Exception:  # what one event does wrong must not end the connection

@@ -8,12 +8,12 @@ import discord
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import ERRORS
 from gateway.adapters.discord.menu import text_from
-from gateway.adapters.discord.pending_commands import PendingCommands, send_ephemeral
+from gateway.adapters.discord.pending_commands import MOST, PendingCommand, send_ephemeral
 from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.buttons import decode_button
-from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of, remember
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class DiscordInteractions:
         self,
         settings: DiscordSettings,
         context: AdapterContext,
-        calls: PendingCommands,
+        calls: dict[str, PendingCommand],
         recent: RecentMessages,
         bot: str,
     ) -> None:
@@ -52,14 +52,15 @@ class DiscordInteractions:
 
     async def _called(self, interaction: discord.Interaction, address: Address) -> None:
         message = message_of(interaction, address, str(interaction.id), text_from(interaction), "command")
-        call = self._calls.open(message.id, interaction)
+        call = PendingCommand(interaction)
+        remember(self._calls, message.id, call, MOST)
         receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
         if receipt.decision == "stranger":
-            self._calls.take(message.id)
+            self._calls.pop(message.id, None)
             await send_ephemeral(interaction, STRANGER)
             return
         await call.acknowledge()
-        if receipt.settled == "" and self._calls.take(message.id):
+        if receipt.settled == "" and self._calls.pop(message.id, None) is not None:
             await call.drop()
 
     async def _pressed(self, interaction: discord.Interaction, address: Address, shown: discord.Message) -> None:

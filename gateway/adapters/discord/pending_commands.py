@@ -5,7 +5,6 @@ that come later, or after a restart, are messages like all others.
 """
 
 import logging
-import time
 
 import anyio
 import discord
@@ -14,7 +13,7 @@ from gateway.adapters.discord.connection import ERRORS
 
 log = logging.getLogger(__name__)
 
-LIFETIME = 840.0  # seconds; Discord forgets a call after fifteen minutes
+MOST = 500  # that wait at once; Discord forgets each after fifteen minutes
 PATIENCE = 3.0
 
 
@@ -22,7 +21,6 @@ class PendingCommand:
     """One slash command. Its answer waits until Discord has the acknowledgement."""
 
     def __init__(self, interaction: discord.Interaction) -> None:
-        self.until = time.monotonic() + LIFETIME
         self._interaction = interaction
         self._is_open = False
         self._settled = anyio.Event()
@@ -45,24 +43,6 @@ class PendingCommand:
         """There is no answer."""
         with ERRORS.logged(log.info, "a command still looks as if it were at work"):
             await self._interaction.delete_original_response()
-
-
-class PendingCommands:
-    """The calls that nobody has answered yet, by the ids of their messages."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, PendingCommand] = {}
-
-    def open(self, message_id: str, interaction: discord.Interaction) -> PendingCommand:
-        now = time.monotonic()
-        self._calls = {known: call for known, call in self._calls.items() if call.until > now}
-        call = self._calls[message_id] = PendingCommand(interaction)
-        return call
-
-    def take(self, message_id: str) -> PendingCommand | None:
-        """The call that a reply answers, once."""
-        call = self._calls.pop(message_id, None)
-        return call if call is not None and call.until > time.monotonic() else None
 
 
 async def send_ephemeral(interaction: discord.Interaction, text: str) -> None:

@@ -34,12 +34,30 @@ class DiscordReceiver:
     """Hears one bot's events."""
 
     def __init__(
-        self, settings: DiscordSettings, context: AdapterContext, presence: Presence, recent: RecentMessages
+        self,
+        client: discord.Client,
+        tasks: anyio.abc.TaskGroup,
+        presses: DiscordInteractions,
+        settings: DiscordSettings,
+        context: AdapterContext,
+        presence: Presence,
+        recent: RecentMessages,
     ) -> None:
+        assert client.user
+        self._client = client
+        self._tasks = tasks
+        self._presses = presses
         self._settings = settings
         self._context = context
         self._presence = presence
-        self._recent = recent
+        self._bot = str(client.user.id)
+        self._reader = DiscordReader(client.user, settings, context.parts.commands.__contains__)
+        self._marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
+        self._since = self._marks.since()
+        self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access)
+        fetch = partial(fetch_file, folder=context.files / PLATFORM)
+        self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch)
+        self.inbox.is_caught_up.set()
         self.is_ready = anyio.Event()
 
     @property
@@ -58,21 +76,10 @@ class DiscordReceiver:
             "socket_event_type": lambda _name: self._presence.answered(),
         }
 
-    async def begin(self, client: discord.Client, tasks: anyio.abc.TaskGroup, presses: DiscordInteractions) -> None:
-        """Learn how far everything was read; from now on events may come."""
-        assert client.user
-        self._client = client
-        self._tasks = tasks
-        self._presses = presses
-        self._bot = str(client.user.id)
-        self._reader = DiscordReader(client.user, self._settings, self._context.commands.__contains__)
-        self._marks = ReadMarks(self._context.engine, PLATFORM, self._bot)
+    async def load(self) -> None:
+        """Learn how far everything was read; from then on events may come."""
         await self._marks.load()
-        fetch = partial(fetch_file, folder=self._context.files / PLATFORM)
-        self.inbox = Inbox(self._context, self._bot, self._marks, self._recent.note, fetch)
-        self.inbox.is_caught_up.set()
         self._since = self._marks.since()
-        self._catch_up = DiscordHistory(client, self._settings, self._marks, self._context.access)
 
     def _connected(self) -> None:
         """A new connection, to which nothing of what was said before is told: what comes now waits for that.
@@ -143,7 +150,7 @@ class DiscordReceiver:
     async def _roles(self, event: discord.RawReactionActionEvent) -> list[str]:
         """Discord says them when a reaction comes, not when it goes; then it is asked, where that decides."""
         guild = self._client.get_guild(event.guild_id) if event.guild_id else None
-        return roles_of(event.member or await fetch_member(guild, event.user_id, self._context.access))
+        return roles_of(event.member or await fetch_member(guild, event.user_id, self._context.parts.access))
 
     def _interaction(self, interaction: discord.Interaction) -> None:
         self._presence.received()

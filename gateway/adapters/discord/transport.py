@@ -12,7 +12,7 @@ import discord
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.format import render_messages
-from gateway.adapters.discord.pending_commands import PendingCommands
+from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
@@ -38,7 +38,7 @@ class DiscordTransport(NetworkTransport[str]):
     def __init__(
         self,
         places: DiscordChannels,
-        calls: PendingCommands,
+        calls: dict[str, PendingCommand],
         recent: RecentMessages,
         settings: DiscordSettings,
         presence: Presence,
@@ -79,7 +79,7 @@ class DiscordTransport(NetworkTransport[str]):
 
     async def _send(self, reply: Reply, part: int, nonce: str, what: dict[str, Any]) -> Any:
         """The answer of a slash command, if it waits for one; else a message."""
-        if part == 0 and (call := self._calls.take(reply.reply_to)) and (hook := await call.hook()):
+        if part == 0 and (call := self._calls.pop(reply.reply_to, None)) and (hook := await call.hook()):
             try:
                 return await hook.send(**what, wait=True)
             except discord.HTTPException as error:

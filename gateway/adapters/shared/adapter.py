@@ -14,13 +14,10 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from gateway.access import AccessControl
-from gateway.commands import CommandTable
-from gateway.dispatcher import CompleteMessage
-from gateway.engine import Engine, NewRecord
+from gateway.dispatcher import CompleteMessage, DispatcherContext
+from gateway.engine import NewRecord
 from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
-from gateway.outbox import Outbox
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +37,10 @@ class ReceiveMessage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter works with. `files` is the folder for what comes in beside texts."""
+    """What an adapter works with: the way in, the parts of the gateway, the folder for what comes in beside texts."""
 
     receive: ReceiveMessage
-    engine: Engine
-    outbox: Outbox
-    registry: HookRegistry
-    access: AccessControl
-    commands: CommandTable
+    parts: DispatcherContext
     files: Path
 
 

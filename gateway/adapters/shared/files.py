@@ -18,12 +18,12 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from gateway.dispatcher.attachments import display_name_of
 from gateway.errors import AdapterError
 from gateway.messages import Attachment, AttachmentKind
 from gateway.records import token_of
 
 SUFFIX: Final = re.compile(r"\.[a-z0-9]{1,8}\Z")
-LONGEST_NAME = 200
 PATIENCE = 60.0  # seconds for one file to come in
 OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
@@ -45,7 +45,10 @@ async def fetch_file(
     try:
         with anyio.fail_after(PATIENCE):
             data = await download()
-        return await save_file(folder, identity, data, about)
+        suffix = SUFFIX.search(name.lower())
+        path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
+        await anyio.to_thread.run_sync(write_file, path, data)
+        return Attachment(about.kind, str(path), name, about.media_type, len(data))
     except TimeoutError:
         why = f"it took more than {PATIENCE:.0f} s"
     except AdapterError as error:
@@ -56,34 +59,22 @@ async def fetch_file(
     return f"[the file {name} could not be fetched: {why}]"
 
 
-async def save_file(folder: Path, identity: str, data: bytes, about: Attachment) -> Attachment:
-    """Write a file; `about` says what it is, and comes back with its place and size."""
-    name = display_name_of(about.name)
-    suffix = SUFFIX.search(name.lower())
-    path = folder / f"{token_of(identity)}{suffix.group() if suffix else ''}"
-    await anyio.to_thread.run_sync(write_file, path, data)
-    return Attachment(about.kind, str(path), name, about.media_type, len(data))
-
-
 def kind_of(media_type: str) -> AttachmentKind:
     """The kind of a file of which no more is known."""
     kinds: dict[str, AttachmentKind] = {"image": "image", "audio": "audio", "video": "video"}
     return kinds.get(media_type.partition("/")[0], "document")
 
 
-def display_name_of(name: str) -> str:
-    """What the sender calls the file, for people to read: one line, and no path."""
-    last = name.replace("\\", "/").rpartition("/")[2]
-    return "".join(sign for sign in last if sign.isprintable())[:LONGEST_NAME]
-
-
 def write_file(path: Path, data: bytes) -> None:
     """The whole file or none of it, for the owner's eyes."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = path.with_name(f".{path.name}.new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
+        file.flush()
+        os.fsync(descriptor)
     beside.replace(path)
 
 

@@ -95,11 +95,6 @@ def load_setup(network: str) -> PlatformSetup:
     return setup
 
 
-def load_check(network: str) -> PlatformCheck:
-    check: PlatformCheck = load_part(network, "check")
-    return check
-
-
 def load_part(network: str, part: str) -> Any:
     """A module of the network's folder."""
     return import_module(f"{ADAPTERS[network]}.{part}")

@@ -25,7 +25,6 @@ from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
-    describe_missing_scopes,
     fetch_identity,
     fetch_socket_url,
     make_client,
@@ -74,12 +73,16 @@ class SlackAdapter:
                 await self._work(web, presence)
 
     async def _work(self, web: AsyncWebClient, presence: Presence) -> None:
-        me, lacks = await fetch_identity(web)
+        me, complaints = await fetch_identity(web)
         url = await fetch_socket_url(web, self._settings)
         bot = f"{me.team}:{me.user}"
-        marks, recent, sign = ReadMarks(self._context.engine, PLATFORM, bot), RecentMessages(), WorkingIndicator(web)
+        marks, recent, sign = (
+            ReadMarks(self._context.parts.engine, PLATFORM, bot),
+            RecentMessages(),
+            WorkingIndicator(web),
+        )
         await marks.load()
-        reader = SlackReader(me.user, me.bot, self._settings, self._context.commands.__contains__, marks.knows)
+        reader = SlackReader(me.user, me.bot, self._settings, self._context.parts.commands.__contains__, marks.knows)
         presses = SlackInteractions(web, self._context, recent, bot)
 
         def note(message: Message) -> None:
@@ -94,15 +97,16 @@ class SlackAdapter:
         carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
         line = AsyncSocketModeHandler(app, self._settings.app_token.reveal(), ping_interval=self._times.ping)
         client: Any = line.client
-        client.message_listeners.append(Complaints(presence, lacks).hello)
+        presence.complain(*complaints)
+        client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
         try:
             async with anyio.create_task_group() as tasks:
                 with anyio.fail_after(self._times.given_up):
                     await client.connect()
                 tasks.start_soon(receiver.read_again, web, marks)
-                await tasks.start(self._context.outbox.serve_platform, carrier)
-                tasks.start_soon(sign.run, self._context.registry)
+                await tasks.start(self._context.parts.outbox.serve_platform, carrier)
+                tasks.start_soon(sign.run, self._context.parts.registry)
                 tasks.start_soon(inbox.note_alive, presence, self._times.alive)
                 await self._watch(client, web, presence, f"{me.name}, by Socket Mode")
         finally:
@@ -129,24 +133,17 @@ class SlackAdapter:
                 presence.down("the line to Slack broke, and is being mended")
 
 
-class Complaints:
-    """What is not as it was meant to be, as it is known now."""
-
-    def __init__(self, presence: Presence, lacks: list[str]) -> None:
-        self._presence = presence
-        self._lacks = [describe_missing_scopes(lacks)] if lacks else []
-        presence.complain(*self._lacks)
-
-    async def hello(self, _client: Any, message: Mapping[str, Any], _raw: str | None) -> None:
-        """Slack says how many lines the app has. Of several each gets a part of what is said."""
-        if message.get("type") != "hello":
-            return
+async def receive_hello(
+    presence: Presence, complaints: list[str], _client: Any, message: Mapping[str, Any], _raw: str | None
+) -> None:
+    """Slack says how many lines the app has. Of several each gets a part of what is said."""
+    if message.get("type") == "hello":
         count = int(message.get("num_connections") or 1)
         others = (
             f"{count} programs are connected with this app's token, and each gets only a part of what is said: "
             "stop the others, or give this gateway an app of its own"
         )
-        self._presence.complain(*self._lacks, *([others] if count > 1 else []))
+        presence.complain(*complaints, *([others] if count > 1 else []))
 
 
 ADAPTER = SlackAdapter

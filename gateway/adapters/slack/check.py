@@ -9,7 +9,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.folder import PlatformReport
 from gateway.adapters.slack.connection import (
     ERRORS,
-    describe_missing_scopes,
     fetch_identity,
     fetch_socket_url,
     make_client,
@@ -26,11 +25,9 @@ async def check(settings: SlackSettings) -> PlatformReport:
         AdapterError: one of them is not good, or Slack cannot be reached.
     """
     async with open_client(settings) as web:
-        me, lacks = await fetch_identity(web)
+        me, complaints = await fetch_identity(web)
         await fetch_socket_url(web, settings)
-        return PlatformReport(
-            f"{me.name} in {me.workspace}", me.url, (*([describe_missing_scopes(lacks)] if lacks else []), INVITE)
-        )
+        return PlatformReport(f"{me.name} in {me.workspace}", me.url, (*complaints, INVITE))
 
 
 async def say(settings: SlackSettings, chat: str, text: str) -> None:

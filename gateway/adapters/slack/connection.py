@@ -61,14 +61,14 @@ def make_client(settings: SlackSettings) -> AsyncWebClient:
 
 
 async def fetch_identity(web: AsyncWebClient) -> tuple[SlackIdentity, list[str]]:
-    """Who we are, and which scopes the app lacks; it proves the bot's token."""
+    """Who we are, and what is to be done about scopes that the app lacks, if any; it proves the bot's token."""
     answer = await web.auth_test()
     names = [str(answer.get(name) or "") for name in ("user_id", "bot_id", "team_id", "user", "team", "url")]
     user, bot, team, name, workspace, url = names
     headers = {name.lower(): value for name, value in answer.headers.items()}
-    return SlackIdentity(user, bot, team, f"@{name}", workspace, url), list_missing_scopes(
-        str(headers.get("x-oauth-scopes", ""))
-    )
+    lacks = list_missing_scopes(str(headers.get("x-oauth-scopes", "")))
+    complaints = [describe_missing_scopes(lacks)] if lacks else []
+    return SlackIdentity(user, bot, team, f"@{name}", workspace, url), complaints
 
 
 async def fetch_socket_url(web: AsyncWebClient, settings: SlackSettings) -> str:

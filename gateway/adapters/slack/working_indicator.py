@@ -4,6 +4,7 @@ Slack shows no bot as typing. The eyes stay no longer than the turn works: they 
 """
 
 import logging
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +21,6 @@ log = logging.getLogger(__name__)
 
 EYES = "eyes"
 MOST = 2000
-BACKLOG = 1000
 
 
 class WorkingIndicator:
@@ -31,7 +31,7 @@ class WorkingIndicator:
         self._began = time.time()
         self._last: dict[tuple[str, str], str] = {}
         self._shown: dict[str, tuple[str, str]] = {}  # by turn: channel and message
-        self._send, self._changes = anyio.create_memory_object_stream[tuple[str, str]](BACKLOG)
+        self._send, self._changes = anyio.create_memory_object_stream[tuple[str, str]](math.inf)
 
     def note(self, message: Message) -> None:
         place = (message.address.chat_id, message.address.thread_id)
@@ -61,10 +61,7 @@ class WorkingIndicator:
             if stamp is None:
                 return
             self._shown[change[1]] = (place[0], stamp)
-        try:
-            self._send.send_nowait(change)
-        except anyio.WouldBlock:
-            log.debug("too many signs at once; one is left out")
+        self._send.send_nowait(change)
 
     async def _show(self, event_type: str, turn: str) -> None:
         """The sign is worth no error."""

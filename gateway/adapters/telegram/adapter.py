@@ -56,10 +56,10 @@ class TelegramAdapter:
         sign = TypingIndicator(PLATFORM, partial(show_typing, bot), TYPING_PAUSE)
         await receiver.begin()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._context.outbox.serve_platform, carrier)
-            tasks.start_soon(sign.run, self._context.registry)
+            await tasks.start(self._context.parts.outbox.serve_platform, carrier)
+            tasks.start_soon(sign.run, self._context.parts.registry)
             show = partial(menu.send_menu, bot, self._context)
-            tasks.start_soon(keep_menu_current, self._context.registry, self._context.commands, show)
+            tasks.start_soon(keep_menu_current, self._context.parts.registry, self._context.parts.commands, show)
             presence.complain(*self._complaints(bot))
             presence.up(f"@{bot.username}, by long polling")
             await receiver.run()

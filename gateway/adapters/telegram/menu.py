@@ -28,13 +28,13 @@ def name_of(command: Command) -> str:
 
 async def send_menu(bot: Bot, context: AdapterContext) -> None:
     """Tell Telegram; a menu is worth no error."""
-    rules = context.access.rules
+    rules = context.parts.access.rules
     admins = {*rules.owners.get(PLATFORM, ()), *rules.admins.get(PLATFORM, ())}
     with ERRORS.logged(log.warning, "the menu of commands is not shown"):
-        await bot.set_my_commands(build_commands(context.commands, admin=False))
+        await bot.set_my_commands(build_commands(context.parts.commands, admin=False))
     for admin in sorted(admins):
         try:
             scope = BotCommandScopeChat(int(admin))
-            await bot.set_my_commands(build_commands(context.commands, admin=True), scope=scope)
+            await bot.set_my_commands(build_commands(context.parts.commands, admin=True), scope=scope)
         except (TelegramError, ValueError) as error:
             log.info("admin %s has no menu of their own before they write to the bot: %s", admin, error)

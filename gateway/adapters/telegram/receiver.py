@@ -46,7 +46,7 @@ class TelegramReceiver:
         self._bot_id = str(bot.id)
         self._fetch = partial(fetch_file, bot=bot, folder=context.files / PLATFORM)
         self._reader = TelegramReader(bot.bot, settings)
-        self._cursor = ReadCursor(context.engine, PLATFORM, self._bot_id)
+        self._cursor = ReadCursor(context.parts.engine, PLATFORM, self._bot_id)
         self._next = 0
         self._under_way: list[UpdateGroup] = []
         self._seen: set[int] = set()

@@ -17,7 +17,7 @@ from gateway.adapters.shared.folder import (
     PlatformCheck,
     PlatformSetup,
     SetupQuestion,
-    load_check,
+    load_part,
     load_settings_schema,
     load_setup,
 )
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     values = collect_answers(setup, args, known)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
-    check = load_check(args.network)
+    check: PlatformCheck = load_part(args.network, "check")
     if not args.no_check:
         check_tokens(check, settings)
     kept = read_environment({}, home.env).environ

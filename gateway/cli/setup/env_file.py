@@ -3,11 +3,11 @@
 The file is the user's alone, whole at every moment, and what others wrote into it is not read more than needed.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from gateway.adapters.shared.files import write_file
 from gateway.errors import ConfigError
 
 FORBIDDEN_CHARACTERS = re.compile(r"""[\s'"\\#$`]|[^\x21-\x7e]""")
@@ -34,21 +34,10 @@ def add_variables(path: Path, values: Mapping[str, str]) -> None:
     kept = "".join(line for line in before.splitlines(keepends=True) if name_of(line) not in values)
     ending = "" if kept.endswith("\n") or not kept else "\n"
     added = "".join(f"{name}={value.replace(' ', '')}\n" for name, value in values.items())
-    replace_file(path, f"{kept}{ending}{added}".encode("utf-8", "surrogateescape"))
+    write_file(path, f"{kept}{ending}{added}".encode("utf-8", "surrogateescape"))
 
 
 def name_of(line: str) -> str:
     """The variable that a line sets; empty where it is none."""
     found = re.match(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=", line)
     return found[1] if found else ""
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)

@@ -48,7 +48,7 @@ class PigeonAdapter:
 
     async def serve(self, presence: Presence) -> None:
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._context.outbox.serve_platform, PigeonTransport(self._loft))
+            await tasks.start(self._context.parts.outbox.serve_platform, PigeonTransport(self._loft))
             presence.up("the loft is open")
             while True:
                 for letter in sorted(self._loft.glob("*.in")):
