@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home
-from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
+from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,15 @@ def run(args: argparse.Namespace, home: Home) -> None:
     elif args.verb == "verify":
         path = Path(args.file) if args.file else home.journal
         found = verify_journal(path)
-        text, facts = f"{path} is whole: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
+        text = f"{path} is whole: {found.records} records, {found.size} bytes"
+        facts = {"file": str(path), "records": found.records, "size": found.size}
     else:
         path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         print_note(f"copying {home.journal} ...")
         found = create_backup(home.journal, path)
-        text, facts = f"{path}: {describe_contents(found)}", {"file": str(path), **counts_of(found)}
+        text = f"{path}: {found.records} records, {found.size} bytes"
+        facts = {"file": str(path), "records": found.records, "size": found.size}
     show_result(facts, text, as_json=args.json)
 
 
@@ -47,11 +49,3 @@ def remove_search_index(search: Path) -> None:
     """The index for searching was read from another journal; the next gateway makes it anew."""
     for suffix in ("", "-wal", "-shm"):
         search.with_name(search.name + suffix).unlink(missing_ok=True)
-
-
-def counts_of(found: JournalContents) -> dict[str, object]:
-    return {"records": found.records, "size": found.size}
-
-
-def describe_contents(found: JournalContents) -> str:
-    return f"{found.records} records, {found.size} bytes"

@@ -53,11 +53,9 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
     """Each line of a pipe is a message; the replies come out in order."""
-    failed = False
-    for line in lines:
-        if line.strip():
-            failed |= send_message(socket, line.strip(), session, as_json=False) != 0
-    return int(ExitCode.FAILED if failed else ExitCode.OK)
+    return max(
+        (send_message(socket, line.strip(), session, as_json=False) for line in lines if line.strip()), default=0
+    )
 
 
 class ChatScreen:

@@ -1,7 +1,6 @@
 """`hermes-gateway doctor`: look for what is wrong, and say what helps; exit 1 if something is."""
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
@@ -10,7 +9,6 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -23,11 +21,12 @@ from gateway.cli.hooks.check import check_folder
 from gateway.cli.output import apply_style, print_note, show_json, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, read_configuration
-from gateway.config.permissions import check_home
+from gateway.config.permissions import check_home, make_finding
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import call_gateway
 from gateway.daemon.platforms import why_not_served
+from gateway.daemon.process import lock_holder_of
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, NotRunning
 from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WORKS, CompatibilityRow, check_hermes_home
@@ -102,6 +101,11 @@ class DoctorTarget:
     facts: Mapping[str, Any] | None = None
     trouble: str = ""  # why a gateway that runs gives no answer
 
+    def place_of(self, setting: str) -> SourceLocation:
+        """Where a setting was set; else the file, in which it would stand."""
+        known = self.configuration.origins if self.configuration else {}
+        return known.get(setting) or SourceLocation(str(self.home.config))
+
 
 DoctorCheck: TypeAlias = Callable[[DoctorTarget], Iterable[Finding]]
 
@@ -109,8 +113,8 @@ DoctorCheck: TypeAlias = Callable[[DoctorTarget], Iterable[Finding]]
 def read_target(home: Home, environ: Mapping[str, str]) -> DoctorTarget:
     configuration, findings = read_configuration(load_settings_schema(), home, environ)
     try:
-        with ControlClient(home.socket, PATIENCE) as client:
-            return DoctorTarget(home, configuration, tuple(findings), client.call("status"))
+        facts = call_gateway(home.socket, "status", PATIENCE)
+        return DoctorTarget(home, configuration, tuple(findings), facts)
     except NotRunning:
         return DoctorTarget(home, configuration, tuple(findings))
     except (GatewayError, OSError, ValueError) as error:
@@ -122,9 +126,7 @@ def check_home_folder(found: DoctorTarget) -> Iterator[Finding]:
     yield from check_home(found.home)
     for path in (found.home.root, found.home.own_folder):
         if path.is_dir() and not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(
-                SourceLocation(str(path)), "it cannot be written", "make it writable for the user of the gateway"
-            )
+            yield make_finding(path, "it cannot be written", "make it writable for the user of the gateway")
 
 
 def check_configuration(found: DoctorTarget) -> Iterator[Finding]:
@@ -138,9 +140,7 @@ def check_process(found: DoctorTarget) -> Iterator[Finding]:
     if found.facts is None:
         if holder := lock_holder_of(found.home.lock):
             what = f"{holder} holds this home and does not answer" + (f": {found.trouble}" if found.trouble else "")
-            yield Finding(
-                SourceLocation(str(found.home.socket)), what, "look at: hermes-gateway logs; then end that process"
-            )
+            yield make_finding(found.home.socket, what, "look at: hermes-gateway logs; then end that process")
         return
     if found.facts["version"] != __version__:
         what = f"it runs version {found.facts['version']}, installed is {__version__}"
@@ -158,13 +158,11 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
             verify_journal(path)
         except GatewayError as error:
             what, _, remedy = str(error).partition("\n")
-            yield Finding(
-                SourceLocation(str(path)), what, remedy or "stop the gateway and restore a backup: backup restore FILE"
-            )
+            yield make_finding(path, what, remedy or "stop the gateway and restore a backup: backup restore FILE")
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):
         if not kept.name.endswith(("-wal", "-shm")):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"
-            yield Finding(SourceLocation(str(kept)), "a damaged journal was set aside", remedy, "warning")
+            yield make_finding(kept, "a damaged journal was set aside", remedy, "warning")
 
 
 def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
@@ -173,13 +171,13 @@ def check_disk_space(found: DoctorTarget) -> Iterator[Finding]:
     free = shutil.disk_usage(there).free
     if free < MIN_FREE_BYTES:
         what = f"{free // 1_000_000} MB are free; on a full disk no message is taken"
-        yield Finding(SourceLocation(str(there)), what, "make room on this disk")
+        yield make_finding(there, what, "make room on this disk")
     bound = found.configuration.settings.journal.max_size if found.configuration else 0
     with suppress(OSError):
         size = found.home.journal.stat().st_size
         if bound and size > JOURNAL_FULL_SHARE * bound:
             what = f"it has {size} bytes, and its bound is {bound}"
-            yield Finding(SourceLocation(str(found.home.journal)), what, "raise journal.max_size", "warning")
+            yield make_finding(found.home.journal, what, "raise journal.max_size", "warning")
 
 
 def check_models(found: DoctorTarget) -> Iterator[Finding]:
@@ -187,11 +185,9 @@ def check_models(found: DoctorTarget) -> Iterator[Finding]:
     if found.configuration is None:
         return
     settings = found.configuration.settings
-    for name, model in {
-        "model": settings.model,
-        **{f"models.{key}": one for key, one in settings.models.items()},
-    }.items():
-        place = found.configuration.origins.get(f"{name}.name") or SourceLocation(str(found.home.config))
+    models = {f"models.{key}": one for key, one in settings.models.items()}
+    for name, model in {"model": settings.model, **models}.items():
+        place = found.place_of(f"{name}.name")
         yield from _check_model(place, name, model, found.home)
 
 
@@ -213,12 +209,8 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
         for name, network in asdict(found.configuration.settings.platforms).items():
             reason = why_not_served(network)
             if network.enabled and reason:
-                place = found.configuration.origins.get(f"platforms.{name}.enabled") or SourceLocation(
-                    str(found.home.config)
-                )
-                yield Finding(
-                    place, f"{name} is switched on and not served: {reason}", "set it up, or say enabled: false"
-                )
+                what = f"{name} is switched on and not served: {reason}"
+                yield Finding(found.place_of(f"platforms.{name}.enabled"), what, "set it up, or say enabled: false")
     for name, fares in (found.facts or {}).get("platforms", {}).items():
         if not fares["up"]:
             yield Finding(GATEWAY_PLACE, f"{name} is down: {fares['detail']}", "mend that; it is tried again by itself")
@@ -235,11 +227,11 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
                 yield Finding(GATEWAY_PLACE, said, f"see: hermes-gateway hooks info {said.split()[1]}")
         return
     for folder in HermesFolderSource(found.home.hooks, "home").list():
-        one = check_folder(folder, found.home)
+        one, lacks = check_folder(folder, found.home)
         yield from one.findings
-        for lack in one.lacks:
+        for lack in lacks:
             remedy = f"install it, or switch the hook off: hermes-gateway hooks disable {one.name}"
-            yield Finding(SourceLocation(str(folder.path)), f"it cannot run here: {lack}", remedy)
+            yield make_finding(folder.path, f"it cannot run here: {lack}", remedy)
 
 
 CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
@@ -254,21 +246,6 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "hooks": check_hooks,
     }
 )
-
-
-def lock_holder_of(lock: Path) -> str:
-    """Who holds the home, in words; empty: nobody."""
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
-    finally:
-        os.close(descriptor)
-    return ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.adapters import ADAPTERS
 from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 
 
@@ -23,15 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    with ControlClient(home.socket) as client:
-        match args.verb:
-            case "list":
-                show_people(client.call("pairing.list"), as_json=args.json)
-            case "approve":
-                show_person(client.call("pairing.approve", {"code": args.code}), "may speak now", as_json=args.json)
-            case "revoke":
-                asked = {"platform": args.platform, "user_id": args.user}
-                show_person(client.call("pairing.revoke", asked), "may speak no more", as_json=args.json)
+    match args.verb:
+        case "list":
+            show_people(call_gateway(home.socket, "pairing.list", PATIENCE), as_json=args.json)
+        case "approve":
+            guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code)
+            show_person(guest, "may speak now", as_json=args.json)
+        case "revoke":
+            guest = call_gateway(home.socket, "pairing.revoke", PATIENCE, platform=args.platform, user_id=args.user)
+            show_person(guest, "may speak no more", as_json=args.json)
 
 
 def show_people(found: dict[str, Any], *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from gateway.adapters import ADAPTERS
 from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import PATIENCE, call_gateway
 
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
@@ -26,12 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    with ControlClient(home.socket) as client:
-        if args.verb == "list":
-            show_platforms(client.call("platform.list"), as_json=args.json)
-        else:
-            did = client.call("platform.steer", {"verb": args.verb, "name": args.name})
-            show_result(did, did["did"], as_json=args.json)
+    if args.verb == "list":
+        show_platforms(call_gateway(home.socket, "platform.list", PATIENCE), as_json=args.json)
+    else:
+        did = call_gateway(home.socket, "platform.steer", PATIENCE, verb=args.verb, name=args.name)
+        show_result(did, did["did"], as_json=args.json)
 
 
 def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import call_gateway
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +34,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
             print_note("type the text, and end it with Ctrl-D")
         text = sys.stdin.read()
     files = [str(Path(path).absolute()) for path in args.file]
-    with ControlClient(home.socket, timeout=args.wait + 30) as client:
-        sent = client.call("chat.send", {"to": args.to, "text": text, "files": files, "wait": args.wait})
+    asked = {"to": args.to, "text": text, "files": files, "wait": args.wait}
+    sent = call_gateway(home.socket, "chat.send", args.wait + 30, **asked)
     if args.json:
         show_json(sent)
     elif sent["state"] == "owed":

@@ -5,11 +5,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode
 from gateway.logs.text import to_one_line
 
@@ -46,13 +45,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     return verbs[args.verb](args, home)
 
 
-def call_sessions(home: Home, verb: str, **params: Any) -> Any:
-    with ControlClient(home.socket, timeout=None) as client:
-        return client.call(f"sessions.{verb}", params)
-
-
 def show_list(args: argparse.Namespace, home: Home) -> None:
-    found = call_sessions(home, "list", platform=args.platform, limit=args.limit)
+    found = call_gateway(home.socket, "sessions.list", platform=args.platform, limit=args.limit)
     if args.json:
         show_json(found)
         return
@@ -71,7 +65,7 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_one(args: argparse.Namespace, home: Home) -> None:
-    session = call_sessions(home, "show", session=args.session)
+    session = call_gateway(home.socket, "sessions.show", session=args.session)
     if args.json:
         show_json(session)
         return
@@ -83,7 +77,7 @@ def show_one(args: argparse.Namespace, home: Home) -> None:
 
 
 def show_hits(args: argparse.Namespace, home: Home) -> None:
-    found = call_sessions(home, "search", query=" ".join(args.query))
+    found = call_gateway(home.socket, "sessions.search", query=" ".join(args.query))
     if args.json:
         show_json(found)
         return
@@ -92,7 +86,7 @@ def show_hits(args: argparse.Namespace, home: Home) -> None:
 
 
 def export(args: argparse.Namespace, home: Home) -> None:
-    text = call_sessions(home, "export", session=args.session, format=args.format)["text"]
+    text = call_gateway(home.socket, "sessions.export", session=args.session, format=args.format)["text"]
     if args.output:
         Path(args.output).write_text(text, "utf-8")
         print_note(f"written to {args.output}")
@@ -107,14 +101,14 @@ def delete(args: argparse.Namespace, home: Home) -> int:
             return int(ExitCode.USAGE)
         if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
             return int(ExitCode.FAILED)
-    call_sessions(home, "delete", session=args.session)
+    call_gateway(home.socket, "sessions.delete", session=args.session)
     print(f"{args.session} is forgotten")
     return int(ExitCode.OK)
 
 
 def rebuild(args: argparse.Namespace, home: Home) -> None:
     print_note("reading the journal ...")
-    found = call_sessions(home, "rebuild")
+    found = call_gateway(home.socket, "sessions.rebuild")
     show_result(found, f"{found['records']} records read", as_json=args.json)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.cli import platform
 from gateway.cli.output import format_duration, show_fields, show_json, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.errors import ExitCode, NotRunning
 
 
@@ -18,8 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     try:
-        with ControlClient(home.socket) as client:
-            facts = client.call("status")
+        facts = call_gateway(home.socket, "status", PATIENCE)
     except NotRunning:
         return show_not_running(home, as_json=args.json)
     if args.json:

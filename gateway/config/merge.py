@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.config.checks import find_invalid_ids
 from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
-from gateway.config.node_paths import find_node, node_of, put_node
+from gateway.config.node_paths import find_node, node_of, put_node, remove_node
 from gateway.config.providers import PROVIDERS, find_provider
 from gateway.config.schema import PREFIX, KeyPath, SettingsSchema
 from gateway.config.settings import HooksSettings
@@ -42,16 +42,9 @@ def merge_sources(
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
     """`hooks.<name>` is short for `hooks.each.<name>`, where the name is no setting and its value a mapping."""
     section = find_node(tree, ("hooks",))
-    if not isinstance(section, YamlMapping):
-        return tree
-    settings = set(HooksSettings.__struct_fields__)
-    named = [(key, node) for key, node in section.pairs if key.text not in settings and isinstance(node, YamlMapping)]
-    kept = tuple(
-        (key, node) for key, node in section.pairs if key.text in settings or not isinstance(node, YamlMapping)
-    )
-    tree = put_node(tree, ("hooks",), YamlMapping(section.place, kept))
-    for key, node in named:
-        tree = put_node(tree, ("hooks", "each", key.text), node)
+    for key, node in section.pairs if isinstance(section, YamlMapping) else ():
+        if key.text not in HooksSettings.__struct_fields__ and isinstance(node, YamlMapping):
+            tree = put_node(remove_node(tree, ("hooks", key.text)), ("hooks", "each", key.text), node)
     return tree
 
 

@@ -46,8 +46,10 @@ def remove_node(tree: YamlNode, path: KeyPath) -> YamlNode:
     if not isinstance(tree, YamlMapping):
         return tree
     key, rest = path[0], path[1:]
-    kept = ((name, remove_node(value, rest) if name.text == key else value) for name, value in tree.pairs)
-    return YamlMapping(tree.place, tuple((name, value) for name, value in kept if rest or name.text != key))
+    kept = [(name, value) for name, value in tree.pairs if rest or name.text != key]
+    return YamlMapping(
+        tree.place, tuple((name, remove_node(value, rest) if name.text == key else value) for name, value in kept)
+    )
 
 
 def list_origins(tree: YamlNode, path: KeyPath = ()) -> Iterator[tuple[str, SourceLocation]]:

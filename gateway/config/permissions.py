@@ -18,8 +18,7 @@ def check_home(home: Home) -> Iterator[Finding]:
     yield from _check_path(home.env, "the file itself", follow=True)
     found = _stat(home.env, follow=True)
     if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
-        place, what = SourceLocation(str(home.env)), "others can read your secrets"
-        yield Finding(place, what, f"run: chmod 600 {home.env}", "warning")
+        yield make_finding(home.env, "others can read your secrets", f"run: chmod 600 {home.env}", "warning")
 
 
 def prepare_home(home: Home) -> None:
@@ -59,15 +58,15 @@ def _check_path(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
         return
     if stat.S_ISLNK(found.st_mode) or (wanted == "a directory" and not stat.S_ISDIR(found.st_mode)):
         what = "a link, which could lead anywhere" if stat.S_ISLNK(found.st_mode) else "not a directory"
-        yield _make_finding(path, what, f"put {wanted} in its place")
+        yield make_finding(path, what, f"put {wanted} in its place")
         return
     if found.st_uid not in (os.geteuid(), 0):
         remedy = f"run the gateway as that user, or: chown {os.geteuid()} {path}"
-        yield _make_finding(path, f"belongs to another user (uid {found.st_uid})", remedy)
+        yield make_finding(path, f"belongs to another user (uid {found.st_uid})", remedy)
     if found.st_mode & stat.S_IWOTH:
-        yield _make_finding(path, "everybody on this machine can change it", f"run: chmod o-w {path}")
+        yield make_finding(path, "everybody on this machine can change it", f"run: chmod o-w {path}")
     elif found.st_mode & stat.S_IWGRP:
-        yield _make_finding(path, "its group can change it", f"run: chmod g-w {path}", "warning")
+        yield make_finding(path, "its group can change it", f"run: chmod g-w {path}", "warning")
 
 
 def _stat(path: Path, *, follow: bool) -> os.stat_result | None:
@@ -77,5 +76,5 @@ def _stat(path: Path, *, follow: bool) -> os.stat_result | None:
         return None
 
 
-def _make_finding(path: Path, what: str, remedy: str, severity: Severity = "error") -> Finding:
+def make_finding(path: Path, what: str, remedy: str, severity: Severity = "error") -> Finding:
     return Finding(SourceLocation(str(path)), what, remedy, severity)

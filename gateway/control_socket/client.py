@@ -11,6 +11,8 @@ from typing import Any
 from gateway.control_socket import LINE_LIMIT
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
+PATIENCE = 30.0  # seconds for an answer that is quickly given
+
 
 class ControlError(GatewayError):
     """The gateway refused or failed; its own words."""
@@ -27,7 +29,7 @@ class ControlClient(AbstractContextManager["ControlClient"]):
         NotRunning: nobody listens on the socket.
     """
 
-    def __init__(self, path: Path, timeout: float | None = 30.0) -> None:
+    def __init__(self, path: Path, timeout: float | None = PATIENCE) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         try:
@@ -81,6 +83,16 @@ class ControlClient(AbstractContextManager["ControlClient"]):
             elif message.get("id") == request:
                 return result_from(message)
         raise NotRunning(f"the gateway went away while it answered `{method}`")
+
+
+def call_gateway(path: Path, method: str, timeout: float | None = None, **params: Any) -> Any:
+    """One request to the running gateway, by default however long its answer takes.
+
+    Raises:
+        NotRunning: there is none.
+    """
+    with ControlClient(path, timeout) as client:
+        return client.call(method, params)
 
 
 def result_from(message: dict[str, Any]) -> Any:

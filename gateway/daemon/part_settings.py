@@ -14,7 +14,6 @@ from gateway.config.settings import (
     AllPlatformSettings,
     HookOverrides,
     HooksSettings,
-    PlatformIds,
     Settings,
 )
 from gateway.daemon.platforms import why_not_served
@@ -23,17 +22,12 @@ from gateway.dispatcher import GatewayFacts, PlatformInfo
 
 def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:
     """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
+    kinds = ("owners", "admins", "users", "group_users", "chats")
+    named = {kind: as_sets(asdict(getattr(access, kind))) for kind in kinds}
+    named["owners"][PLATFORM] = frozenset({OWNER})
     return AccessRules(
-        owners={**ids_by_platform(access.owners), PLATFORM: frozenset({OWNER})},
-        admins=ids_by_platform(access.admins),
-        users=ids_by_platform(access.users),
-        group_users=ids_by_platform(access.group_users),
-        chats=ids_by_platform(access.chats),
-        roles={
-            name: frozenset(found)
-            for name, one in asdict(platforms).items()
-            if (found := getattr(one, "allowed_roles", ()))
-        },
+        **named,
+        roles=as_sets({name: getattr(one, "allowed_roles", ()) for name, one in asdict(platforms).items()}),
         everybody=frozenset(access.everybody),
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
@@ -41,10 +35,8 @@ def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) ->
     )
 
 
-def ids_by_platform(ids: PlatformIds) -> Mapping[str, frozenset[str]]:
-    named = asdict(ids)
-    everywhere = named.pop("all")
-    return {network: frozenset((*found, *everywhere)) for network, found in named.items()}
+def as_sets(ids: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
+    return {network: frozenset(found) for network, found in ids.items() if found}
 
 
 def mcp_specs_from(settings: Settings, home: Home) -> Iterator[McpSpec]:

@@ -91,7 +91,7 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
             while not _try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells nobody that a lock came free
                 await anyio.sleep(POLL_PAUSE)
         if not _try_lock(descriptor):
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
+            holder = _read_holder(descriptor)
             raise HomeBusy(
                 f"another gateway serves this home: {path}: held by {holder}\n"
                 "stop that one (hermes-gateway status shows it), or give this one a home of its own with HERMES_HOME"
@@ -103,9 +103,25 @@ async def lock_home(path: Path, patience: float) -> AsyncIterator[None]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def lock_holder_of(path: Path) -> str:
+    """Who holds the home, in words; empty: nobody."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return "" if _try_lock(descriptor, fcntl.LOCK_SH) else _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_holder(descriptor: int) -> str:
+    return os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
+
+
+def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -2,53 +2,43 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import show_json
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import has_errors
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import find_missing_needs
-from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
-from gateway.yaml_source import Finding
-
-
-class FolderCheck(NamedTuple):
-    """What was found in a folder; `lacks` is no fault of it: it may be meant for another machine."""
-
-    name: str
-    findings: tuple[Finding, ...]
-    lacks: tuple[str, ...] = ()
-
-    @property
-    def is_wrong(self) -> bool:
-        return any(finding.severity == "error" for finding in self.findings)
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
-    checked = [check_folder(folder, home) for folder in find_folders(args.names, home)]
+    place = HermesFolderSource(home.hooks, "home")
+    folders = [find_folder(name, home, (place,)) for name in args.names] or list(place.list())
+    checked = [check_folder(folder, home) for folder in folders]
+    is_wrong = any(has_errors(one.findings) for one, _ in checked)
     if args.json:
-        findings = {one.name: [*map(str, one.findings)] for one in checked}
-        lacking = {one.name: one.lacks for one in checked if one.lacks}
-        show_json({"ok": not any(one.is_wrong for one in checked), "hooks": findings, "missing": lacking})
+        findings = {one.name: [*map(str, one.findings)] for one, _ in checked}
+        lacking = {one.name: lacks for one, lacks in checked if lacks}
+        show_json({"ok": not is_wrong, "hooks": findings, "missing": lacking})
     else:
-        for one in checked:
-            show_check(one)
+        for one, lacks in checked:
+            show_check(one, lacks)
         if not checked:
             print(f"there are no hooks in {home.hooks}")
-    return int(ExitCode.FAILED if any(one.is_wrong for one in checked) else ExitCode.OK)
+    return int(ExitCode.FAILED if is_wrong else ExitCode.OK)
 
 
-def check_folder(version: HookVersion, home: Home) -> FolderCheck:
+def check_folder(version: HookVersion, home: Home) -> tuple[HookVersion, list[str]]:
+    """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine."""
     version = version.source.inspect(version)
-    lacks = tuple(list_missing(version.manifest, home)) if version.manifest else ()
-    return FolderCheck(version.name, version.findings, lacks)
+    return version, list(list_missing(version.manifest, home)) if version.manifest else []
 
 
 def list_missing(manifest: Manifest, home: Home) -> Iterator[str]:
@@ -58,20 +48,23 @@ def list_missing(manifest: Manifest, home: Home) -> Iterator[str]:
     return find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages)
 
 
-def show_check(one: FolderCheck) -> None:
-    print(to_one_line(f"{one.name}: {'' if one.findings or one.lacks else 'fine'}".rstrip()))
+def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
+    print(to_one_line(f"{one.name}: {'' if one.findings or lacks else 'fine'}".rstrip()))
     for finding in one.findings:
         print(f"  {finding}")
-    for lack in one.lacks:
+    for lack in lacks:
         print(f"  missing here: {lack}")
 
 
-def find_folders(names: list[str], home: Home) -> Iterator[HookVersion]:
-    if not names:
-        yield from HermesFolderSource(home.hooks, "home").list()
-    for name in names:
-        path = Path(name).absolute() if is_path(name) else home.hooks / name
-        folder = HermesFolderSource(path.parent, "home").find(path.name) if path.is_dir() else None
-        if folder is None:
-            raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
-        yield folder
+def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion:
+    """The hook at this path, or of this name in the last of the places that have one.
+
+    Raises:
+        HookError: there is none.
+    """
+    path = Path(name).resolve() if is_path(name) else home.hooks / name
+    places = (HermesFolderSource(path.parent, "path"),) if is_path(name) else sources
+    folder = next((found for source in reversed(places) if (found := source.find(path.name))), None)
+    if folder is None:
+        raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
+    return folder

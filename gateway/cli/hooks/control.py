@@ -3,15 +3,16 @@
 import argparse
 from typing import Any
 
-from gateway.cli.hooks.list import call_hooks, select_listed
+from gateway.cli.hooks.list import select_listed
 from gateway.cli.output import show_json, show_progress, show_result
 from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
 from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
     with show_progress(f"{args.name or 'all hooks'}: {args.verb}"):
-        answer = call_hooks(home, args.verb, name=args.name)
+        answer = call_gateway(home.socket, f"hooks.{args.verb}", name=args.name)
     if args.name:
         show_state(args.name, answer, as_json=args.json)
     elif args.json:

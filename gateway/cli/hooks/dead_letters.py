@@ -2,30 +2,30 @@
 
 import argparse
 import json
+from typing import Any
 
-from gateway.cli.hooks.list import call_hooks
 from gateway.cli.output import format_ago, show_json, show_result, show_table
 from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    match args.letters:
-        case "list":
-            show_list(args, home)
-        case "show":
-            show_one(args, home)
-        case _:
-            count = call_hooks(home, f"dead_{args.letters}", name=args.name, id=args.id)["count"]
-            text = f"{args.name}: {count} {'delivered again' if args.letters == 'retry' else 'thrown away'}"
-            show_result({"count": count}, text, as_json=args.json)
-
-
-def show_list(args: argparse.Namespace, home: Home) -> None:
-    letters = call_hooks(home, "dead_letters", name=args.name)["letters"]
-    if args.json:
-        show_json({"letters": letters})
+    if args.letters in ("retry", "prune"):
+        done = call_gateway(home.socket, f"hooks.dead_{args.letters}", name=args.name, id=args.id)
+        text = f"{args.name}: {done['count']} {'delivered again' if args.letters == 'retry' else 'thrown away'}"
+        show_result(done, text, as_json=args.json)
         return
+    found = call_gateway(home.socket, "hooks.dead_letters", name=args.name)
+    if args.letters == "show":
+        show_one(args, found["letters"])
+    elif args.json:
+        show_json(found)
+    else:
+        show_list(found["letters"])
+
+
+def show_list(letters: list[dict[str, Any]]) -> None:
     rows = [
         (one["hook"], one["number"], one["event"], format_ago(one["at"]), one["attempts"], one["reason"])
         for one in letters
@@ -33,8 +33,7 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
     show_table(("hook", "id", "event", "given up", "attempts", "reason"), rows, "there are no dead letters")
 
 
-def show_one(args: argparse.Namespace, home: Home) -> None:
-    letters = call_hooks(home, "dead_letters", name=args.name)["letters"]
+def show_one(args: argparse.Namespace, letters: list[dict[str, Any]]) -> None:
     letter = next((one for one in letters if one["number"] == args.id), None)
     if letter is None:
         raise HookError(f"{args.name} has no dead letter {args.id}\nhermes-gateway hooks dead-letters list {args.name}")

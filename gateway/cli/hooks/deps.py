@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from gateway.cli.hooks.control import show_state
-from gateway.cli.hooks.list import call_hooks
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError, NotRunning
 from gateway.hooks.folders.manifest import read_manifest
 from gateway.hooks.folders.readiness import list_missing_packages
@@ -22,7 +22,7 @@ from gateway.hooks.folders.readiness import list_missing_packages
 
 def run(args: argparse.Namespace, home: Home) -> None:
     try:
-        folder, is_running = Path(call_hooks(home, "info", name=args.name)["path"]), True
+        folder, is_running = Path(call_gateway(home.socket, "hooks.info", name=args.name)["path"]), True
     except NotRunning:
         folder, is_running = home.hooks / Path(args.name).name, False
         if not folder.is_dir():
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     else:
         print_note(f"{args.name} lacks no package")
     if is_running:
-        show_state(args.name, call_hooks(home, "reload", name=args.name), as_json=args.json)
+        show_state(args.name, call_gateway(home.socket, "hooks.reload", name=args.name), as_json=args.json)
     elif args.json:
         show_json({"hook": None})
 

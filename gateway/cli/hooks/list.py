@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.cli.output import apply_style, format_ago, print_note, show_json, show_table
 from gateway.config.home import Home
-from gateway.control_socket.client import ControlClient
+from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
 
 GOOD_STATES = {"loaded", "registered"}
@@ -14,39 +14,31 @@ STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "ow
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    (show_list if args.verb == "list" else show_stats)(args, home)
+    hooks = read_hooks(home, "list")["hooks"]
+    shown = select_listed(hooks, args.all)
+    if args.verb == "stats":
+        show_stats(hooks, shown, as_json=args.json)
+    elif args.json:
+        show_json({"hooks": hooks})
+    else:
+        show_list(shown, home)
+        if len(shown) < len(hooks):
+            print_note(f"{len(hooks) - len(shown)} hooks that come with the gateway are off; --all lists them")
 
 
 def read_hooks(home: Home, verb: str, **params: Any) -> Any:
-    """As `call_hooks`, for what is only shown: without a gateway, the error says what shows something without it."""
+    """For what is only shown: without a gateway, the error says what shows something without it."""
     try:
-        return call_hooks(home, verb, **params)
+        return call_gateway(home.socket, f"hooks.{verb}", **params)
     except NotRunning as error:
         hint = "what is wrong with hooks is told without it: hermes-gateway hooks check"
         raise NotRunning(f"{error}\n{hint}") from None
 
 
-def call_hooks(home: Home, verb: str, **params: Any) -> Any:
-    """What the running gateway answers, however long it takes.
-
-    Raises:
-        NotRunning: there is none.
-    """
-    with ControlClient(home.socket, timeout=None) as client:
-        return client.call(f"hooks.{verb}", params)
-
-
-def show_list(args: argparse.Namespace, home: Home) -> None:
-    hooks = read_hooks(home, "list")["hooks"]
-    if args.json:
-        show_json({"hooks": hooks})
-        return
-    shown = select_listed(hooks, args.all)
+def show_list(shown: list[dict[str, Any]], home: Home) -> None:
     empty = f"there are no hooks; put a folder into {home.hooks}, or: hermes-gateway hooks new NAME --event agent:end"
     show_table(("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row_of, shown), empty)
     show_findings(shown)
-    if len(shown) < len(hooks):
-        print_note(f"{len(hooks) - len(shown)} hooks that come with the gateway are off; --all lists them")
 
 
 def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, Any]]:
@@ -82,12 +74,10 @@ def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
         print(apply_style(f"! {finding}", "yellow"))
 
 
-def show_stats(args: argparse.Namespace, home: Home) -> None:
-    hooks = read_hooks(home, "list")["hooks"]
-    if args.json:
+def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
         show_json({"hooks": [{key: hook[key] for key in STATS_FIELDS} for hook in hooks]})
         return
-    shown = select_listed(hooks, args.all)
     rows = [
         [format_milliseconds(hook[key]) if key in ("p50", "p95") else hook[key] for key in STATS_FIELDS]
         for hook in shown

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gateway.cli.hooks.list import call_hooks
 from gateway.cli.logs import POLL_PAUSE, LogFollower
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError, NotRunning
 from gateway.logs.text import to_one_line
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         raise HookError(f"{args.name} is no name of a hook")
     if not path.exists():
         with suppress(NotRunning):
-            call_hooks(home, "info", name=args.name)  # which says so when there is no such hook
+            call_gateway(home.socket, "hooks.info", name=args.name)  # which says so when there is no such hook
     with LogFollower(path) as follower:
         lines: deque[str] = deque(maxlen=max(args.lines, 0))
         if path.exists():

@@ -5,23 +5,21 @@ So that a hook can be tried while it is written, in whatever folder it lies, and
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.hooks.options import is_path
+from gateway.cli.hooks.check import find_folder
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.daemon.hooks import build_hook_environment, list_sources
 from gateway.errors import HookError, unwrap_error
-from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.readiness import check_readiness
 from gateway.hooks.folders.services import HookServices
-from gateway.hooks.folders.sources import HookVersion, Source
+from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -35,26 +33,12 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
         HookError: there is no such hook, or it does not start.
     """
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
-    folder = find_folder(name, home, configuration)
+    folder = find_folder(name, home, list_sources(home, configuration))
     try:
         trials = anyio.run(partial(_run_trials, folder, home, configuration, event, fields))
     except BaseExceptionGroup as group:
         raise unwrap_error(group) from None  # the task groups around it say nothing to whoever wrote the hook
     return [{"ok": not trial.error, **msgspec.to_builtins(trial)} for trial in trials]
-
-
-def find_folder(name: str, home: Home, configuration: Configuration) -> HookVersion:
-    """Raises HookError when there is no such hook."""
-    path = Path(name).resolve()
-    if is_path(name):
-        sources: Sequence[Source] = (HermesFolderSource(path.parent, "path"),)
-    else:
-        sources = list_sources(home, configuration)
-    folder = next((found for source in reversed(sources) if (found := source.find(path.name))), None)
-    if folder is None:
-        where = path if is_path(name) else home.hooks / name
-        raise HookError(f"{where} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
-    return folder
 
 
 async def _run_trials(

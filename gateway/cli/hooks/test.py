@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.hooks.list import call_hooks, format_milliseconds
+from gateway.cli.hooks.list import format_milliseconds
 from gateway.cli.hooks.offline import run_offline
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import apply_style, print_note, show_json, show_progress
 from gateway.config.home import Home
+from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.hooks.patterns import EventSelector
@@ -29,20 +30,22 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 
 def fire_event(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> dict[str, Any]:
-    hook = call_hooks(home, "info", name=args.name)
+    hook = call_gateway(home.socket, "hooks.info", name=args.name)
     if args.event not in EventSelector([*hook["intercepts"], *hook["events"]]):
         suggested = suggest_event(args.event)
         hint = f"; did you mean {suggested}?" if suggested else ""
         print_note(f"{args.name} does not subscribe to {args.event}, so the gateway never tells it of one{hint}")
     with show_progress(f"{args.name} has {args.event}"):
-        return dict(call_hooks(home, "fire", name=args.name, event=args.event, payload=fields))
+        return dict(call_gateway(home.socket, "hooks.fire", name=args.name, event=args.event, payload=fields))
 
 
 def run_test(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> list[dict[str, Any]]:
     with show_progress(f"{args.name} is being tried"):
         if not is_path(args.name):
             with suppress(NotRunning):
-                return list(call_hooks(home, "test", name=args.name, event=args.event, payload=fields)["trials"])
+                return list(
+                    call_gateway(home.socket, "hooks.test", name=args.name, event=args.event, payload=fields)["trials"]
+                )
             print_note("no gateway is running; tried without it, with the settings as they stand in the files")
         return run_offline(args.name, home, args.event, fields)
 
