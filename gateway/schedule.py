@@ -20,7 +20,7 @@ import anyio.abc
 import msgspec
 
 from gateway import records
-from gateway.cron import Timetable, parse_timetable
+from gateway.cron import parse_timetable
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Duplicate
 from gateway.hooks import HookRegistry
@@ -102,7 +102,7 @@ class Scheduler:
             mark = ScheduleMark(plan.timetable, due)
             await (self._tell(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
             self._marks[plan.hook] = mark
-        return _wait(timetable, mark, now, plan)
+        return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
 
     async def _tell(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> None:
         name = f"schedule:{plan.hook}"
@@ -113,7 +113,8 @@ class Scheduler:
             "due": mark.at,
             "late_by": round(max(0.0, now - mark.at), 3),
         }
-        await self._write(plan, mark, *([_event_put(name, fields)] if plan.is_durable else []))
+        event = records.make_event_put(records.EmittedEvent(name=name, fields=fields), f"ev:{fields['id']}")
+        await self._write(plan, mark, *([event] if plan.is_durable else []))
         self._registry.emit(name, **fields)
 
     async def _read(self, hook: str) -> ScheduleMark | None:
@@ -130,13 +131,3 @@ class Scheduler:
         except Duplicate:  # the event stands there already
             seq = (await self._engine.append(put))[0]
         await self._engine.purge(where, seq - 1)
-
-
-def _wait(timetable: Timetable, mark: ScheduleMark, now: float, plan: ScheduledHook) -> float:
-    return LOOK if plan.presence == "away" else max(0.0, timetable.next_after(mark.at) - now)
-
-
-def _event_put(name: str, fields: dict[str, Any]) -> NewRecord:
-    """The event as a record, under the name that it has wherever it is written."""
-    emitted = records.EmittedEvent(name=name, fields=fields)
-    return records.make_event_put(emitted, f"ev:{fields['id']}")

@@ -2,7 +2,7 @@
 
 from gateway.agent.agent import Agent, TurnLimits
 from gateway.agent.model import Chunk, Model, ModelRequest
-from gateway.agent.ports import Ports, TurnResult
+from gateway.agent.ports import Ports
 from gateway.agent.skills import Skill
 from gateway.agent.tools import Tool, ToolContext, tool
 from gateway.agent.turn import run_tool, run_turn
@@ -17,7 +17,6 @@ __all__ = [
     "Tool",
     "ToolContext",
     "TurnLimits",
-    "TurnResult",
     "run_tool",
     "run_turn",
     "tool",

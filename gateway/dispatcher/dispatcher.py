@@ -71,7 +71,7 @@ class Dispatcher:
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, level, agent.name)
-        answers = {asked: answer if answer is not None else False for asked, answer in turn.answers.items()}
+        answers = {asked: answer if answer is not None else False for asked, answer in turn.open.answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.begins_session:
             self._emit_session_switch(turn.session, view)
@@ -123,9 +123,9 @@ class Dispatcher:
                 delta=live.delta,
                 discard=live.discard,
                 turn_id=turn.turn_id,
-                steps=turn.steps,
-                answers=dict(turn.answers),
-                asked=turn.asked,
+                steps=turn.open.steps,
+                answers=dict(turn.open.answers),
+                asked=turn.open.asked,
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,

@@ -284,12 +284,8 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
     return LaneTurn(
         session=session,
         messages=job.messages,
-        turn_id=job.turn_id,
-        attempt=job.attempt,
+        open=session.turn,
         resumed=job.resumed,
-        steps=session.turn.steps,
-        answers=session.turn.answers,
-        asked=session.turn.asked,
         begins_session=begins,
         scope=claim.soft,
         record=claim.record,

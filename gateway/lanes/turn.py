@@ -8,7 +8,7 @@ import anyio
 
 from gateway import records
 from gateway.messages import Message, Reply
-from gateway.sessions import Session
+from gateway.sessions import OpenTurn, Session
 from gateway.steps import TurnStatus
 from gateway.transcript import Entry, Usage
 
@@ -51,10 +51,10 @@ class LaneTurn:
     """One turn, as it is given to the work.
 
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
-    under the same id: `steps` are those already done, `answers` what people answered (None: nobody did in time) to the
-    prompts in `asked`, `attempt` counts the tries since the last answer, and `resumed` says that this is not the first
-    run. `begins_session`: it is the first one of its session. `say` says something in the middle of the turn: once,
-    however often the turn runs (by the reply's id).
+    under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
+    were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
+    `begins_session`: it is the first one of its session. `say` says something in the middle of the turn: once, however
+    often the turn runs (by the reply's id).
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
     `turn.scope.cancelled_caught` afterwards; the rest has `grace` seconds left before it is cancelled from outside.
@@ -62,16 +62,16 @@ class LaneTurn:
 
     session: Session
     messages: tuple[Message, ...]
-    turn_id: str
-    attempt: int
+    open: OpenTurn
     resumed: bool
-    steps: tuple[records.Step, ...]
-    answers: Mapping[str, Any]
-    asked: Mapping[str, str]
     begins_session: bool
     scope: anyio.CancelScope
     record: RecordStep
     say: Callable[[Reply], Awaitable[None]]
+
+    @property
+    def turn_id(self) -> str:
+        return self.open.turn_id
 
 
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.agent import Agent, Model, Ports, Tool, TurnResult, run_turn, tool
+from gateway.agent import Agent, Model, Ports, Tool, run_turn, tool
 from gateway.agent.models.script import ScriptModel, script
+from gateway.agent.ports import TurnResult
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.registry import HookRegistry

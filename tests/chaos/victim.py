@@ -63,10 +63,10 @@ class Mind:
 
     async def __call__(self, turn: LaneTurn) -> LaneResult:
         text = turn.messages[0].text
-        if text.endswith("7") and "sure" not in turn.answers:
+        if text.endswith("7") and "sure" not in turn.open.answers:
             return LaneResult(questions={"sure": "sure?"})
         await anyio.sleep(random.uniform(0, 0.01))
-        hops = [step for step in turn.steps if isinstance(step, records.LlmStep)]
+        hops = [step for step in turn.open.steps if isinstance(step, records.LlmStep)]
         call = ToolCall(f"{turn.turn_id}:c", "pay")
         if not hops:
             thought = Entry("assistant", "", (call,))
@@ -80,7 +80,7 @@ class Mind:
 
     async def _pay(self, turn: LaneTurn, call: ToolCall) -> str:
         """Not repeatable: begun without an end, it is not begun again."""
-        kinds = [type(step) for step in turn.steps]
+        kinds = [type(step) for step in turn.open.steps]
         if records.ToolFinished in kinds:
             return "paid before"
         if records.ToolStarted in kinds:

@@ -72,15 +72,15 @@ class World:
         """Does what the message says; `effects` notes what could not be taken back."""
         text = turn.messages[0].text.split()[0]
         if text == "steps":
-            for hop in range(len(turn.steps), 3):
+            for hop in range(len(turn.open.steps), 3):
                 entry = Entry("assistant", str(hop))
                 await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=hop, entry=entry))
                 self.effects.append((turn.turn_id, hop))
-        if text == "asks" and "q" not in turn.answers:
+        if text == "asks" and "q" not in turn.open.answers:
             return LaneResult(questions={"q": "?"}, wait=0.05)
         if text == "slow":
             await anyio.sleep(0.01)
-        if text == "fails" and turn.attempt < 3:
+        if text == "fails" and turn.open.attempt < 3:
             raise RuntimeError("as told")
         if text == "/new":
             opened = transitions.begin_session(turn.session, 0.0, "new")

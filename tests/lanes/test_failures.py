@@ -20,15 +20,17 @@ from tests.spine import chain, change_session, key, replies, turn_chain, until
 
 
 def step(turn: LaneTurn, text: str) -> records.LlmStep:
-    return records.LlmStep(turn_id=turn.turn_id, hop=len(turn.steps), entry=Entry("assistant", text))
+    return records.LlmStep(turn_id=turn.turn_id, hop=len(turn.open.steps), entry=Entry("assistant", text))
 
 
 async def test_a_failed_turn_runs_again_from_its_steps(engine: Engine) -> None:
     async def fails_twice(turn: LaneTurn) -> LaneResult:
-        if turn.attempt < 3:
-            await turn.record(step(turn, f"step {turn.attempt}"))
+        if turn.open.attempt < 3:
+            await turn.record(step(turn, f"step {turn.open.attempt}"))
             raise RuntimeError("no luck")
-        return echo(turn, " ".join(one.entry.content for one in turn.steps if isinstance(one, records.LlmStep)) + " ")
+        return echo(
+            turn, " ".join(one.entry.content for one in turn.open.steps if isinstance(one, records.LlmStep)) + " "
+        )
 
     async with served(engine, Watched({"try": fails_twice})) as desk:
         await desk.answered(await desk.say("try"))
@@ -46,7 +48,7 @@ async def test_after_three_tries_an_apology_and_a_dead_letter(engine: Engine) ->
         poison = await desk.say("poison")
         await desk.running(1)
         session = await desk.answered(await desk.say("next"))
-    assert [turn.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
+    assert [turn.open.attempt for turn in desk.work.runs] == [1, 2, 3, 1]
     assert await replies(engine) == ["so sorry", "re next"]
     (dead,) = await chain(engine, records.DEAD_TURN_SUBJECTS)
     assert (dead.attempts, dead.reason, dead.seq) == (3, "RuntimeError: no luck", poison)
@@ -133,10 +135,10 @@ async def test_what_is_said_in_the_middle_is_said_once_however_often_the_turn_ru
     async def talks(turn: LaneTurn) -> LaneResult:
         at = turn.messages[0].address
         await turn.say(Reply(f"{turn.turn_id}:1", at, "just a moment"))
-        if not turn.steps:
+        if not turn.open.steps:
             await turn.record(step(turn, "a"), Reply(f"{turn.turn_id}:2", at, "half done"))
         await turn.say(Reply(f"{turn.turn_id}:1", at, "just a moment"))
-        if turn.attempt < 3:
+        if turn.open.attempt < 3:
             raise RuntimeError("no luck")
         return echo(turn)
 

@@ -141,12 +141,12 @@ async def test_a_drain_lets_the_running_turn_end_and_begins_no_other(engine: Eng
 
 async def test_a_turn_that_does_not_end_in_time_goes_on_after_the_restart_without_a_lost_try(engine: Engine) -> None:
     async def slow(turn: LaneTurn) -> LaneResult:
-        if not turn.steps:
+        if not turn.open.steps:
             await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
         return await deaf(turn)
 
     async def quick(turn: LaneTurn) -> LaneResult:
-        return echo(turn, f"try {turn.attempt}, {len(turn.steps)} step, ")
+        return echo(turn, f"try {turn.open.attempt}, {len(turn.open.steps)} step, ")
 
     seq = None
     for restart in range(5):

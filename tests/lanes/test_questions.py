@@ -16,13 +16,13 @@ from tests.spine import SetClock, key, replies, turn_chain, until
 
 async def asks(turn: LaneTurn) -> LaneResult:
     """Does one step, asks two questions, and answers with what it was told."""
-    if not turn.steps:
+    if not turn.open.steps:
         await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "hm")))
-    missing = {name: f"{name}?" for name in ("red", "blue") if name not in turn.answers}
+    missing = {name: f"{name}?" for name in ("red", "blue") if name not in turn.open.answers}
     if missing:
         prompts = tuple(Reply(name, turn.messages[0].address, text) for name, text in missing.items())
         return LaneResult(questions=missing, replies=prompts, wait=60.0)
-    return echo(turn, f"red {turn.answers['red']}, blue {turn.answers['blue']}: ")
+    return echo(turn, f"red {turn.open.answers['red']}, blue {turn.open.answers['blue']}: ")
 
 
 async def waiting(desk, count: int = 2) -> None:
@@ -46,8 +46,8 @@ async def test_a_turn_runs_again_when_all_its_questions_are_answered(engine: Eng
         session = await desk.answered(seq)
     first, second = desk.work.runs
     assert first.turn_id == second.turn_id
-    assert (second.resumed, second.attempt, len(second.steps)) == (True, 1, 1)
-    assert second.asked == {"red": "red?", "blue": "blue?"}
+    assert (second.resumed, second.open.attempt, len(second.open.steps)) == (True, 1, 1)
+    assert second.open.asked == {"red": "red?", "blue": "blue?"}
     assert session.entries[-1].content == "red True, blue no: may I"
     answered = [one for one in await turn_chain(engine) if isinstance(one, records.QuestionAnswered)]
     assert [(one.name, one.by) for one in answered] == [("red", "net:ann"), ("blue", "")]

@@ -51,7 +51,7 @@ async def test_a_node_that_was_paused_commits_nothing_when_it_wakes_up(engine: E
         return echo(turn, "late ")
 
     async def heir(turn: LaneTurn) -> LaneResult:
-        effects.append(f"try {turn.attempt}")
+        effects.append(f"try {turn.open.attempt}")
         return echo(turn)
 
     async with served(Late(engine, gate), Watched({"work": zombie}), NODES, node="a") as one:
@@ -90,8 +90,8 @@ async def test_steps_of_a_dead_node_are_handed_to_the_next(engine: Engine) -> No
         one.tasks.cancel_scope.cancel()
         gate.go_on()
     (turn,) = two.work.runs
-    assert (turn.attempt, turn.resumed) == (2, True)
-    assert [type(step) for step in turn.steps] == [records.LlmStep, records.ToolStarted]
+    assert (turn.open.attempt, turn.resumed) == (2, True)
+    assert [type(step) for step in turn.open.steps] == [records.LlmStep, records.ToolStarted]
 
 
 async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are_not(engine: Engine) -> None:

@@ -1,6 +1,6 @@
 """Models of Anthropic in their own language; the library is an extra, since it is large."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +17,6 @@ from gateway.errors import ModelError
 from gateway.transcript import Entry, Usage
 
 LONGEST_ANSWER = 8192  # tokens, where the configuration says nothing: the endpoint wants a number
-OPTIONS = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
-STOP_REASONS: Mapping[str, str] = MappingProxyType(
-    {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
-)
 ERROR_KINDS = {
     "overloaded_error": "overload",
     "api_error": "overload",
@@ -44,14 +40,12 @@ class _MessageStart(msgspec.Struct):
     usage: _MessageUsage | None = None
 
 
-class _ContentBlock(msgspec.Struct):
+class _Content(msgspec.Struct):
+    """A block as it begins, or what is added to it."""
+
     type: str = ""
     id: str = ""
     name: str = ""
-    text: str = ""
-
-
-class _ContentDelta(msgspec.Struct):
     text: str = ""
     partial_json: str = ""
     stop_reason: str | None = None
@@ -68,8 +62,8 @@ class MessageStreamEvent(msgspec.Struct):
     type: str
     index: int = 0
     message: _MessageStart | None = None
-    content_block: _ContentBlock | None = None
-    delta: _ContentDelta | None = None
+    content_block: _Content | None = None
+    delta: _Content | None = None
     usage: _MessageUsage | None = None
     error: _StreamError | None = None
 
@@ -151,8 +145,10 @@ class AnthropicModel(HttpModel):
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
     filter_stop = "refusal"
-    options = OPTIONS
-    stop_names = STOP_REASONS
+    options = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
+    stop_names = MappingProxyType(
+        {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+    )
 
     def encode_request(self, request: ModelRequest) -> bytes:
         """The instructions may be kept by the endpoint's cache."""
