@@ -7,7 +7,7 @@
         if "sudo" in str(event["args"]):
             return Deny("Nothing here runs as root.")
 
-    app = HookServer({"tool:before": guard}).asgi
+    app = HookServer({"tool:before": guard})
 
 It answers the gateway's `url:` hooks, and sherma's client: a method of sherma's reaches the handler of that name, or
 the handler of the event of ours that it stands for. A handler is a plain or async function of one event; it changes
@@ -89,8 +89,13 @@ class HookServer:
         if not self._handlers:
             raise ValueError("a hook server needs a handler: HookServer({'tool:before': guard})")
 
-    async def asgi(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """The ASGI application; which path it is mounted at makes no difference."""
+    @property
+    def asgi(self) -> "HookServer":
+        """The ASGI application: itself. A bound method would be taken for one of ASGI 2 by uvicorn."""
+        return self
+
+    async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        """Serve one connection; which path it is mounted at makes no difference."""
         if scope["type"] == "lifespan":
             await _handle_lifespan(receive, send)
         elif scope["type"] == "websocket":

@@ -10,4 +10,4 @@ def guard_shell(fields):
     return None
 
 
-app = HookServer({"tool:before": guard_shell}).asgi
+app = HookServer({"tool:before": guard_shell})

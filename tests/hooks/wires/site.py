@@ -66,7 +66,7 @@ def serving(server: HookServer) -> Reply:
             sent.append(message)
 
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await server.asgi({"type": "http", "method": "POST", "headers": raw}, receive, send)
+        await server({"type": "http", "method": "POST", "headers": raw}, receive, send)
         kind = next((value.decode() for name, value in sent[0]["headers"] if name == b"content-type"), "text/plain")
         return page(sent[1]["body"], f"{sent[0]['status']} Said", f"content-type: {kind}")
 

@@ -2,8 +2,12 @@
 
 import base64
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +17,7 @@ from gateway.events import Deny, End, Event, Retry, on
 from gateway.hooks.server import HookServer
 from gateway.hooks.wires.signing import key_of, sign
 
+SAMPLE = Path(__file__).parents[3] / "sample_hooks" / "remote-server"
 JSON = {"content-type": "application/json"}
 
 
@@ -34,7 +39,7 @@ async def http(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await server.asgi(scope, receive, send)
+    await server(scope, receive, send)
     start, end = sent
     return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, end["body"]
 
@@ -235,9 +240,25 @@ async def test_the_application_lives_and_dies_as_asgi_wants() -> None:
         sent.append(message["type"])
 
     server = HookServer({"my:event": lambda event: None})
-    await server.asgi({"type": "lifespan"}, receive, send)
-    await server.asgi({"type": "websocket"}, receive, send)
+    await server({"type": "lifespan"}, receive, send)
+    await server({"type": "websocket"}, receive, send)
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+
+
+@pytest.mark.process
+def test_the_sample_runs_under_uvicorn_as_its_page_says() -> None:
+    words = (sys.executable, "-m", "uvicorn", "server:app", "--port", "0")
+    with subprocess.Popen(words, cwd=SAMPLE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            line = next(line for line in process.stderr if "running on" in line)
+            address = line.split("running on ")[1].split()[0]
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tool:before", "params": {"tool": "shell", "args": "sudo ls"}}
+            request = Request(address, json.dumps(body).encode(), {"content-type": "application/json"})
+            with urlopen(request, timeout=10) as answer:
+                assert json.load(answer)["result"]["decision"] == "deny"
+        finally:
+            process.terminate()
 
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
