@@ -110,6 +110,7 @@ class Scheduler:
             "id": f"{name}:{mark.at:.3f}",
             "time": now,
             "cause": None,
+            "resumed": False,
             "due": mark.at,
             "late_by": round(max(0.0, now - mark.at), 3),
         }

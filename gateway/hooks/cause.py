@@ -38,3 +38,5 @@ def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = 
         fields["time"] = time() if at is None else at
     if "cause" not in fields:
         fields["cause"] = cause[0] if cause else None
+    if "resumed" not in fields:
+        fields["resumed"] = False

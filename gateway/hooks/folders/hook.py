@@ -170,6 +170,7 @@ class FolderHook:
                 return
             if self.is_up and self.current and version.is_same_code_as(self.current):
                 self._use(version)
+                self.process.enter("loaded")  # what was wrong with an edit is over when it is taken back
             else:
                 await self._change_to(version, eager)
 

@@ -274,3 +274,15 @@ async def test_a_folder_whose_name_cannot_be_shown_is_refused_and_told_of(yard: 
     assert "name" in status.reason
     assert status.reason.isprintable()
     assert not yard.registry.wants("my:event")
+
+
+async def test_a_broken_edit_that_is_taken_back_is_over(yard: Yard) -> None:
+    folder = yard.note("edited")
+    await yard.state("edited", "loaded")
+    for file in ("handler.py", "HOOK.yaml"):
+        good = (folder / file).read_text()
+        (folder / file).write_text("def handle(:\n")
+        await until(lambda: "does not count" in yard.hook("edited").process.reason)
+        (folder / file).write_text(good)
+        await until(lambda: not yard.hook("edited").process.reason)
+        assert yard.hook("edited").process.state == "loaded"
