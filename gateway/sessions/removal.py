@@ -93,7 +93,7 @@ async def _purge_chain(engine: Engine, conv: str, seq: int) -> None:
 async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> None:
     """Purge what the end at `seq` in a chain forgets: the chain before it, messages up to `upto`, replies.
 
-    Their files go too, and the events that hooks are owed of them.
+    Their files go too, and the events that hooks are owed of them, but not those of the sessions that stay.
     """
     async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
@@ -104,10 +104,21 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
     await engine.purge(records.reply_pattern_of_token(conv), seq)
     await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
+    kept = await _read_kept_sessions(engine, conv, seq)
     for pattern in COPY_SUBJECTS:
         async for record in _read_until(engine, pattern, seq):
-            if _is_about(record.data, conv):
+            if _is_about(record.data, conv, kept):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+
+async def _read_kept_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
+    """The ids of the sessions that a chain goes on with behind its end at `seq`."""
+    kept, after = set[str](), seq
+    while page := await engine.read(records.session_subject_of_token("turn", conv), after, PAGE):
+        found = (records.decode(record.data) for record in page)
+        kept |= {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
+        after = page[-1].seq
+    return kept
 
 
 async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:
@@ -120,15 +131,17 @@ async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[
         after = page[-1].seq
 
 
-def _is_about(data: bytes, conv: str) -> bool:
-    """Is this an event of the session, or a dead letter with one in it?"""
+def _is_about(data: bytes, conv: str, kept_sessions: set[str]) -> bool:
+    """Is this an event of what is forgotten, or a dead letter with one in it?"""
     try:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):
         return False
     if isinstance(kept, records.DeadLetterRecord):
-        return _is_about(kept.data, conv)
-    return isinstance(kept, records.EmittedEvent) and records.token_of(str(kept.fields.get("session_key", ""))) == conv
+        return _is_about(kept.data, conv, kept_sessions)
+    if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_id") in kept_sessions:
+        return False
+    return records.token_of(str(kept.fields.get("session_key", ""))) == conv
 
 
 def _rewrite_session(old: Session) -> records.SessionOpened:

@@ -66,6 +66,23 @@ async def test_one_earlier_session_goes_and_the_others_stay_resumable(engine: En
     assert past[first.session_id].entries == first.entries
 
 
+async def test_hooks_are_still_owed_the_events_of_the_sessions_that_stay(engine: Engine) -> None:
+    sessions = SessionRepository(engine)
+    first = await spoken(engine, sessions, SECRET)
+    second = await spoken(engine, sessions, "second")
+    for session in (first, second):
+        fields = {"session_key": key(), "session_id": session.session_id, "response": session.entries[-1].content}
+        event = records.EmittedEvent(name="agent:end", fields=fields)
+        data = records.encode(event)
+        lost = records.DeadLetterRecord(what="x", reason="y", attempts=3, subject="s", seq=1, data=data)
+        await engine.append(records.make_event_put(event))
+        await engine.append(NewRecord("gw.dead.hooks.x", records.encode(lost)))
+    assert await forget_sessions(engine, sessions, key(), first.session_id)
+    owed = await chain(engine, records.EVENT_SUBJECTS)
+    dead = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
+    assert [[event.fields["response"] for event in events] for events in (owed, dead)] == [["second"], ["second"]]
+
+
 async def test_when_the_current_session_goes_a_new_one_begins(engine: Engine) -> None:
     sessions = SessionRepository(engine)
     first = await spoken(engine, sessions, "first")
