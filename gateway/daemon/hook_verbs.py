@@ -55,10 +55,12 @@ async def _list_letters(gateway: Gateway, params: dict[str, Any]) -> Any:
 
 
 async def _settle(act: Callable[[DeadLetters, int], Awaitable[None]], gateway: Gateway, params: dict[str, Any]) -> Any:
-    """The letter that is meant, or all of this hook."""
+    """The letter that is meant, or all of this hook; those of a hook that is gone can be thrown away."""
     name, wanted, letters = params["name"], params.get("id"), gateway.folder_hooks.dead_letters
-    await gateway.folder_hooks.info(name)
-    numbers = [letter.number for letter in await letters.list(name) if wanted in (None, letter.number)]
+    there = await letters.list(name)
+    if act is DeadLetters.retry or not there:
+        await gateway.folder_hooks.info(name)
+    numbers = [letter.number for letter in there if wanted in (None, letter.number)]
     if wanted is not None and not numbers:
         raise HookError(f"{name} has no dead letter {wanted}\nhermes-gateway hooks dead-letters list {name}")
     for number in numbers:

@@ -104,21 +104,21 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
     await engine.purge(records.reply_pattern_of_token(conv), seq)
     await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
-    kept = await _read_kept_sessions(engine, conv, seq)
+    staying = await _read_staying_sessions(engine, conv, seq)
     for pattern in COPY_SUBJECTS:
         async for record in _read_until(engine, pattern, seq):
-            if _is_about(record.data, conv, kept):
+            if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
 
 
-async def _read_kept_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
+async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:
     """The ids of the sessions that a chain goes on with behind its end at `seq`."""
-    kept, after = set[str](), seq
+    staying, after = set[str](), seq
     while page := await engine.read(records.session_subject_of_token("turn", conv), after, PAGE):
         found = (records.decode(record.data) for record in page)
-        kept |= {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
+        staying |= {opened.session_id for opened in found if isinstance(opened, records.SessionOpened)}
         after = page[-1].seq
-    return kept
+    return staying
 
 
 async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:
@@ -131,15 +131,15 @@ async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[
         after = page[-1].seq
 
 
-def _is_about(data: bytes, conv: str, kept_sessions: set[str]) -> bool:
+def _is_about(data: bytes, conv: str, staying: set[str]) -> bool:
     """Is this an event of what is forgotten, or a dead letter with one in it?"""
     try:
         kept = records.decode(data)
     except (msgspec.MsgspecError, EngineTooNew):
         return False
     if isinstance(kept, records.DeadLetterRecord):
-        return _is_about(kept.data, conv, kept_sessions)
-    if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_id") in kept_sessions:
+        return _is_about(kept.data, conv, staying)
+    if not isinstance(kept, records.EmittedEvent) or kept.fields.get("session_id") in staying:
         return False
     return records.token_of(str(kept.fields.get("session_key", ""))) == conv
 

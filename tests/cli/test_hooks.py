@@ -40,22 +40,22 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
         gateway.configure("{}\n")
         gateway.add_hook("shorthand", {"HOOK.yaml": "intercepts: [message:received]\n", "handler.py": SHORTHAND})
         gateway.add_hook("courier", {"HOOK.yaml": "events: [session:end]\ndelivery: durable\n", "handler.py": COURIER})
-        anyio.run(bury_three, gateway)
+        anyio.run(bury_letters, gateway)
         gateway.start()
         gateway.until(lambda: all(state(gateway, name) == "loaded" for name in ("courier", "shorthand")))
         yield gateway
 
 
-async def bury_three(gateway: GatewayProcess) -> None:
-    """Events that the courier could not be told of, in a gateway that ran before."""
+async def bury_letters(gateway: GatewayProcess) -> None:
+    """Events that the courier, and one who is gone, could not be told of, in a gateway that ran before."""
     async with await open_sqlite(gateway.home.journal) as engine:
-        for number in (1, 2, 3):
+        for number, hook in ((1, "courier"), (2, "courier"), (3, "courier"), (4, "gone")):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal"}
             emitted = records.encode(records.EmittedEvent(name="session:end", fields=fields))
             dead = records.DeadLetterRecord(
-                what="hook:courier", reason="the server is down", attempts=5, subject="x", seq=number, data=emitted
+                what=f"hook:{hook}", reason="the server is down", attempts=5, subject="x", seq=number, data=emitted
             )
-            await engine.append(NewRecord(dead_letter_subject_of("courier", number), records.encode(dead)))
+            await engine.append(NewRecord(dead_letter_subject_of(hook, number), records.encode(dead)))
 
 
 def said(done: subprocess.CompletedProcess[str], code: int = 0) -> str:
@@ -199,6 +199,12 @@ def test_reset_closes_the_breaker(gateway: GatewayProcess) -> None:
     assert "disabled: switched off by command" in said(gateway.cli("hooks", "disable", "shorthand"))
     gateway.cli("hooks", "enable", "shorthand")
     assert said(gateway.cli("hooks", "reset", "shorthand")) == "shorthand: loaded\n"
+
+
+def test_dead_letters_of_a_hook_that_is_gone_can_be_thrown_away(gateway: GatewayProcess) -> None:
+    assert "there is no hook 'gone'" in gateway.cli("hooks", "dead-letters", "retry", "gone").stderr
+    assert said(gateway.cli("hooks", "dead-letters", "prune", "gone")) == "gone: 1 thrown away\n"
+    assert "there is no hook 'gone'" in gateway.cli("hooks", "dead-letters", "prune", "gone").stderr
 
 
 def test_dead_letters_are_listed_shown_retried_and_pruned(gateway: GatewayProcess) -> None:

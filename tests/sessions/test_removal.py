@@ -1,5 +1,7 @@
 """Forgetting: the words are gone, and what was answered is not answered again."""
 
+from typing import Any
+
 import pytest
 
 from gateway import records
@@ -79,7 +81,7 @@ async def test_hooks_are_still_owed_the_events_of_the_sessions_that_stay(engine:
         await engine.append(NewRecord("gw.dead.hooks.x", records.encode(lost)))
     assert await forget_sessions(engine, sessions, key(), first.session_id)
     owed = await chain(engine, records.EVENT_SUBJECTS)
-    dead = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
+    dead: list[Any] = [records.decode(lost.data) for lost in await chain(engine, "gw.dead.hooks.*")]
     assert [[event.fields["response"] for event in events] for events in (owed, dead)] == [["second"], ["second"]]
 
 
