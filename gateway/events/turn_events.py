@@ -38,7 +38,7 @@ _in_turn = partial(EventSpec, in_turn=True)
 TURN_EVENTS = (
     EventSpec(
         "agent:init",
-        "An agent is there: once for each agent in a process, before its first turn.",
+        "An agent is there: once for each agent while the gateway runs, before its first turn.",
         (EventField("agent", "string", "its name"), EventField("kind", "string", "what it is: main, sub-agent")),
     ),
     _in_turn(
@@ -51,7 +51,9 @@ TURN_EVENTS = (
             make_writable_field(
                 "context", "string[]", "texts added to the person's message for this turn's model calls only"
             ),
-            make_writable_field("config", "object", "the turn's limits: max_hops, max_tokens, temperature"),
+            make_writable_field(
+                "config", "object", "max_hops, max_tokens, max_seconds, model; others are the model's own: temperature"
+            ),
             SKIP_RESULT,
         ),
         END | DENY,

@@ -342,7 +342,7 @@ class Schedule(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentInit(Context):
-    """`agent:init`: An agent is there: once for each agent in a process, before its first turn."""
+    """`agent:init`: An agent is there: once for each agent while the gateway runs, before its first turn."""
 
     @overload
     def __getitem__(self, field: Literal["agent", "kind", "id"], /) -> str: ...

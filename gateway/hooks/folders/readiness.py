@@ -119,7 +119,7 @@ def find_missing_needs(
     wanted = (*manifest.requires.env, *((manifest.secret_env,) if manifest.secret_env else ()))
     for name in dict.fromkeys(wanted):
         if not environ.get(name):
-            yield f"the environment variable {name} is not set; put it into .env"
+            yield f"the environment variable {name} is not set; put it into .env and start the gateway again"
     for text in manifest.requires.python:
         if reason := _describe_missing_package(text, packages):
             yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
