@@ -136,6 +136,10 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
     agents: Annotated[
         tuple[str, ...], describe("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
     ] = ()
+    written_for: Annotated[
+        Literal["hermes", "gateway"] | None,
+        describe("for whom its code was written; by default that is seen in it, and `hooks info` says why"),
+    ] = None
 
 
 class HooksSettings(Struct, frozen=True, kw_only=True):

@@ -55,6 +55,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
         hermes=True,
+        written_for_reason="a plugin",
         entry=PLUGIN_ENTRY_FILE,
         decide_limit=REMOTE_TIMEOUT,
     )

@@ -34,6 +34,7 @@ from gateway.hermes.plugin_manifest import (
 )
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hermes.wires import OutboundWebhook, ShellHookDialect
+from gateway.hermes.written_for import infer_written_for
 from gateway.hooks.folders.folder_source import (
     START_TIMEOUT,
     FolderSource,
@@ -74,7 +75,11 @@ class HermesFolderSource(FolderSource):
     """A folder of hooks, which may be written for us or for Hermes."""
 
     def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
-        return infer_hermes_manifest(manifest, files) if manifest.hermes else manifest
+        """Who declares nothing of ours has what the source shows, whoever it was written for."""
+        if self.is_ours:
+            return msgspec.structs.replace(manifest, hermes=False, written_for_reason="it comes with it")
+        manifest = infer_written_for(manifest, files)
+        return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
         return _check_imports(manifest, files) if manifest.hermes else ()
@@ -202,6 +207,7 @@ class ShellHookSource(ConfigSource):
             command=words,
             protocol="oneshot",
             hermes=True,
+            written_for_reason="a shell hook of its config.yaml",
             guards=row.events if row and row.guards and entry.fail_closed else (),
         )
         return replace(version, manifest=manifest, findings=findings, digest=digest)
@@ -240,6 +246,7 @@ class WebhookSource(ConfigSource):
             url=entry.url,
             secret_env=entry.secret_env,
             hermes=True,
+            written_for_reason="a webhook of its config.yaml",
         )
         digest = hashlib.sha256(repr(entry).encode()).hexdigest()
         return replace(version, manifest=manifest, findings=tuple(_check_events(version, entry.events)), digest=digest)
@@ -285,19 +292,20 @@ def create_hermes_folders(home: Home) -> None:
 
 
 def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
-    """The manifest of a folder written for Hermes, with what its source shows: there is no key there to declare it."""
+    """The manifest with what the source shows besides, where no key declares it."""
     source = join_python_files(files)
     env = find_environment_names(source)
     uses = tuple(verb for verb, words in _RIGHTS_BY_IMPORT.items() if words.search(source))
     decides = _DECIDES.search(source) is not None
-    commands = tuple(name for name in manifest.events if decides and name.partition(":")[0] == "command")
+    is_hermes = manifest.hermes or manifest.written_for is None
+    commands = [name for name in manifest.events if decides and is_hermes and name.partition(":")[0] == "command"]
     return msgspec.structs.replace(
         manifest,
-        env=env,
-        uses=uses,
-        found=(*env, *uses),
+        env=tuple(dict.fromkeys((*manifest.env, *env))),
+        uses=tuple(dict.fromkeys((*manifest.uses, *uses))),
+        found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         events=tuple(name for name in manifest.events if name not in commands),
-        intercepts=commands,
+        intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
     )
 
 

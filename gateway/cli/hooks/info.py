@@ -11,6 +11,7 @@ from gateway.cron import parse_timetable
 from gateway.logs.text import to_one_line
 
 SHOWN_BELOW = ("traces", "last_error", "findings", "kept", "hangs")  # shown below the rest
+SAID_ELSEWHERE = ("hermes",)  # `written for` says it, with the reason
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -18,7 +19,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.json:
         show_json({"hook": hook})
         return
-    shown = {key: value for key, value in hook.items() if key not in SHOWN_BELOW and value}
+    shown = {key: value for key, value in hook.items() if value and key not in SHOWN_BELOW + SAID_ELSEWHERE}
     show_fields((key.replace("_", " "), format_field(key, value)) for key, value in shown.items())
     show_findings([hook])
     for key, value in hook.get("kept", {}).items():

@@ -4,6 +4,7 @@ So that a hook can be tried while it is written, in whatever folder it lies, and
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,7 @@ async def _run_trials(
         anyio.create_task_group() as tasks,
     ):
         services = HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)
+        folder = replace(folder, written_for=services.settings_of(folder.name).written_for)
         version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
         if version.state not in ("registered", "disabled") or version.manifest is None:
             raise HookError(f"{folder.name} is {version.state}: {version.reason}")

@@ -272,6 +272,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         delivery=manifest.delivery,
         schedule=manifest.schedule,
         hermes=manifest.hermes,
+        written_for=describe_written_for(manifest),
         found=manifest.found,
         findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
         offers=_list_offers(hook),
@@ -296,6 +297,11 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         memory=memory,
         hangs=hangs,
     )
+
+
+def describe_written_for(manifest: Manifest) -> str:
+    whom = "Hermes" if manifest.hermes else "this gateway"
+    return f"{whom}: {manifest.written_for_reason}" if manifest.written_for_reason else ""
 
 
 def _namesake_warnings(hook: FolderHook, namesakes: Sequence[str]) -> list[str]:

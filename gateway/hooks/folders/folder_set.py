@@ -40,14 +40,15 @@ class SourceSet:
                 if version.name in found:
                     there = found[version.name].source.origin
                     log.info("%s: the folder in %s stands in for that in %s", version.name, source.origin, there)
-                found[version.name] = version
+                found[version.name] = self._configured(version)
         return found
 
     def find(self, name: str) -> HookVersion | None:
         """The hook of this name; None when there is none. A name that is a path finds nothing."""
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             return None
-        return next((version for source in reversed(self.sources) if (version := source.find(name))), None)
+        found = next((version for source in reversed(self.sources) if (version := source.find(name))), None)
+        return self._configured(found) if found else None
 
     def check(self, name: str) -> HookVersion | None:
         """The hook as it is now; None when there is none."""
@@ -71,6 +72,10 @@ class SourceSet:
         except OSError:
             return None
         return check_readiness(version, self._services, self.switches)
+
+    def _configured(self, version: HookVersion) -> HookVersion:
+        written_for = self._services.settings_of(version.name).written_for
+        return replace(version, written_for=written_for) if written_for else version
 
     def save(self) -> None:
         """What was read need not be read again at the next start."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
+
 from gateway.errors import HookError
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
@@ -81,7 +83,10 @@ class FolderSource(Source):
             return version
         parsed = self.read_manifest(version.path)
         findings = (*version.findings, *parsed.findings)
-        return replace(version, manifest=parsed.manifest, denied=parsed.guard, findings=findings)
+        manifest = parsed.manifest
+        if manifest and version.written_for:
+            manifest = msgspec.structs.replace(manifest, written_for=version.written_for)
+        return replace(version, manifest=manifest, denied=parsed.guard, findings=findings)
 
     def inspect(self, version: HookVersion) -> HookVersion:
         if version.state == "refused":

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, label_of
+from gateway.hooks.folders.manifest import HANDLER_FILE, Guard, Manifest, WrittenFor, label_of
 from gateway.hooks.folders.sources import CodeFile, HookVersion
 from gateway.hooks.folders.switches import read_json, write_atomically
 from gateway.yaml_source import Finding, SourceLocation
@@ -47,6 +47,7 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int
     manifest: Manifest | None = None
     guard: Guard | None = None  # of a manifest that cannot be read
+    written_for: WrittenFor | None = None  # as the configuration had it
     findings: tuple[Finding, ...] = ()
     digest: str
 
@@ -74,6 +75,8 @@ class InspectionCache:
         if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
         programs = tuple(file.name for file in entry.programs)
+        if entry.written_for != version.written_for:
+            return None
         if programs and entry.programs != _stat_files(version.path, programs):
             return None
         self._used[str(version.path)] = entry
@@ -96,6 +99,7 @@ class InspectionCache:
                 at=at,
                 manifest=made.manifest,
                 guard=made.denied,
+                written_for=version.written_for,
                 findings=made.findings[len(version.findings) :],
                 digest=made.digest,
             )

@@ -52,6 +52,7 @@ REQUIREMENT_LIBRARY = "packaging.requirements"
 
 ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]
+WrittenFor = Literal["hermes", "gateway"]
 HookRight = Literal["emit", "send", "store", "submit"]
 PluginRight = HookRight | Literal["tool", "llm"]  # plugins have these too
 
@@ -106,6 +107,10 @@ class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Literal["gateway", "sherma"] = "gateway"
     secret_env: str = ""
     enabled: bool = True
+    written_for: WrittenFor | None = None
+
+
+OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
 
 
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
@@ -121,7 +126,9 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     max: int = 1
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
-    hermes: bool = False
+    own_key: str = ""  # the first key of its HOOK.yaml that only we have; without one its source shows what it needs
+    hermes: bool = False  # it is taken as written for Hermes: `written_for_reason` says why, or why not
+    written_for_reason: str = ""
     entry: str = HANDLER_FILE  # the file that its worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
@@ -200,7 +207,8 @@ def read_manifest(folder: Path) -> ParsedManifest:
         return _report_missing_manifest(folder)
     tree = read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
-    is_hermes = frozenset(root) <= HERMES_KEYS | IGNORED_KEYS | FOREIGN_KEYS
+    own_key = next((key for key in root if key in OWN_KEYS), "")
+    is_hermes = not own_key
     findings = list(tree.findings)
     findings += _check_foreign_keys(root, is_hermes)
     unread = IGNORED_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
@@ -211,7 +219,7 @@ def read_manifest(folder: Path) -> ParsedManifest:
         findings += _check_keys(root, keys or _bind_valid_keys(kept))
     findings.sort(key=lambda finding: (finding.place.line, finding.place.column))
     failed = keys is None or any(finding.severity == "error" for finding in findings)
-    manifest = None if failed or keys is None else _build_manifest(folder.name, root, keys, is_hermes)
+    manifest = None if failed or keys is None else _build_manifest(folder.name, root, keys, own_key)
     return ParsedManifest(manifest, tuple(findings), None if manifest else _read_guard(root))
 
 
@@ -228,7 +236,7 @@ def _bind_valid_keys(root: YamlMapping) -> ManifestKeys:
     return bind(YamlMapping(root.place, tuple(pairs)), ManifestKeys, unknown="warning")[0] or ManifestKeys()
 
 
-def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, is_hermes: bool) -> Manifest:
+def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key: str) -> Manifest:
     schedule = keys.schedule.strip()
     made_whole = {
         "folder": folder,
@@ -239,7 +247,8 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, is_herme
         "env": tuple(dict.fromkeys((*keys.env, *keys.requires.env))),
         "schedule": schedule,
         "command": _command_of(root, keys),
-        "hermes": is_hermes,
+        "own_key": own_key,
+        "hermes": not own_key,
     }
     return Manifest(**{**msgspec.structs.asdict(keys), **made_whole})
 

@@ -52,7 +52,9 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         return replace(version, denied=_restrict(version.denied, audience) if version.denied else None)
     manifest = _restrict(version.manifest, audience)
     if manifest.found and services.settings.env == "strict":
-        manifest = msgspec.structs.replace(manifest, env=(), uses=(), found=())
+        env = tuple(name for name in manifest.env if name not in manifest.found)
+        uses = tuple(verb for verb in manifest.uses if verb not in manifest.found)
+        manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=())
     options = {**version.source.options_of(version), **services.options_of(manifest)}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
 

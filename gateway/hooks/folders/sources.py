@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.hooks.folders.manifest import Guard, Manifest
+from gateway.hooks.folders.manifest import Guard, Manifest, WrittenFor
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
@@ -49,6 +49,7 @@ class HookVersion:
     denied: Guard | None = None
     digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
 
     @property
     def is_ready(self) -> bool:

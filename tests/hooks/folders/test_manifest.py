@@ -85,6 +85,7 @@ options: {threshold: 10, words: [a, b]}
         uses=("send", "store"),
         schedule="0 9 * * 1-5",
         options={"threshold": 10, "words": ["a", "b"]},
+        own_key="intercepts",
     )
 
 

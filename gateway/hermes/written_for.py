@@ -1,0 +1,148 @@
+"""For whom a folder was written: for Hermes, or for this gateway.
+
+What is written for Hermes is told what Hermes would tell it. `written_for` decides, in HOOK.yaml or in our own
+configuration; else a folder is Hermes's when nothing in it is of this gateway alone: no key of HOOK.yaml, no event,
+nothing that the source imports, and no field or attribute of an event that it reads.
+"""
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from gateway.events import Event
+from gateway.events.catalogue import get_event_spec, list_matching_events
+from gateway.hermes.modules import NAMES
+from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
+from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
+from gateway.hooks.folders.manifest import Manifest
+
+ASKED_FOR = "`written_for` says so"
+NOTHING_OWN = "nothing in it is of this gateway alone"
+OUR_MODULES = frozenset({"gateway.events", "gateway.testing"})
+# What handlers import from `gateway.hooks`: of these names Hermes has none.
+OUR_NAMES = frozenset(name for name, (module, _) in NAMES["gateway.hooks"].items() if module == "gateway.events")
+# Events that people subscribe to in Hermes too, where nobody fires them.
+NEVER_FIRED = frozenset({"message:received", "tool:before", "reaction:added", "reaction:removed"})
+# Asked for by `get`, for the case that they are there: Hermes has them elsewhere.
+GUESSED_KEYS = frozenset(
+    {"chat_name", "content", "error", "id", "message_id", "model", "reason", "text", "time", "usage", "user_name"}
+)
+ALL_HERMES_KEYS = frozenset().union(*HERMES_KEYS.values())
+OUR_ATTRIBUTES = {*dir(Event), "options"} - {*dir({})}
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def infer_written_for(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
+    """The manifest with the decision and its reason."""
+    is_hermes, reason = manifest.written_for == "hermes", ASKED_FOR
+    if manifest.written_for is None:
+        reason = next(_find_own(manifest, files), "")
+        is_hermes, reason = not reason, reason or NOTHING_OWN
+    return msgspec.structs.replace(manifest, hermes=is_hermes, written_for_reason=reason)
+
+
+def _find_own(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[str]:
+    """What of it only we have, the plainest first."""
+    if manifest.own_key:
+        yield f"`{manifest.own_key}` in its HOOK.yaml is a key that Hermes does not have"
+    for name in manifest.events:
+        if get_event_spec(name) and name not in NEVER_FIRED and get_hermes_keys(name) is None:
+            yield f"it subscribes to {name}, which Hermes does not have"
+    specs = filter(None, map(get_event_spec, list_matching_events(manifest.events)))
+    own_fields = {field.name for spec in specs for field in spec.all_fields} - ALL_HERMES_KEYS
+    for file, source in sorted(files.items()):
+        if file.endswith(".py") and (tree := parse_python(source)):
+            yield from (f"{file}:{line}: it {what}" for line, what in _find_in_tree(tree, own_fields))
+
+
+def parse_python(source: bytes) -> ast.Module | None:
+    """None where it is no Python, or so long that reading it would hold the gateway."""
+    if len(source) > MAX_CHECKED_BYTES:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _find_in_tree(tree: ast.Module, own_fields: set[str]) -> Iterator[tuple[int, str]]:
+    events = _names_of_event(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and (taken := _own_import(node)):
+            yield node.lineno, f"imports {taken} of ours"
+        elif isinstance(node, ast.expr) and (read := _own_reading(node, events, own_fields)):
+            yield node.lineno, f"reads {read}, which Hermes does not have"
+
+
+def _own_import(node: ast.Import | ast.ImportFrom) -> str:
+    names = {alias.name for alias in node.names}
+    if isinstance(node, ast.Import):
+        return ", ".join(sorted(names & OUR_MODULES))
+    taken = ", ".join(sorted(names & OUR_NAMES)) if node.module == "gateway.hooks" else ""
+    return node.module or "" if node.module in OUR_MODULES else taken
+
+
+def _own_reading(node: ast.expr, events: set[str], own_fields: set[str]) -> str:
+    """What it reads of the event, as it stands there."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            is_own = attribute in OUR_ATTRIBUTES | own_fields
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key), ctx=ast.Load()):
+            is_own = key in own_fields
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(value=key), *_]):
+            is_own = key in own_fields - GUESSED_KEYS
+        case _:
+            return ""
+    return ast.unparse(node) if is_own and name in events else ""
+
+
+def _names_of_event(tree: ast.Module) -> set[str]:
+    """What the event is called in this file: the second parameter of each `handle`, and what that is handed on as."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, _Function)}
+    called = {"handle", "__call__", *(name for node in ast.walk(tree) for name in _handlers_in(node))}
+    parameters = {name: _parameters_of(function) for name, function in functions.items()}
+    handlers = [of for name, of in parameters.items() if name in called or of[1:2] in (["context"], ["ctx"])]
+    names = {of[1] for of in handlers if len(of) > 1}
+    while more := {name for node in ast.walk(tree) for name in _handed_on(node, names, functions)} - names:
+        names |= more
+    return names
+
+
+def _handlers_in(node: ast.AST) -> Iterator[str]:
+    """`handle = that_function`"""
+    match node:
+        case ast.Assign(targets=[ast.Name(id="handle")], value=ast.Name(id=name)):
+            yield name
+
+
+def _parameters_of(function: _Function) -> list[str]:
+    parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    return parameters[1:] if parameters[:1] == ["self"] else parameters
+
+
+def _handed_on(node: ast.AST, names: set[str], functions: Mapping[str, _Function]) -> Iterator[str]:
+    """By an assignment (`data = dict(context)`), or as an argument of a function of the file."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=target)], value=value) if _is_event(value, names):
+            yield target
+        case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=args) if called in functions:
+            parameters: Sequence[str] = _parameters_of(functions[called])
+            yield from (name for name, given in zip(parameters, args, strict=False) if _is_event(given, names))
+
+
+def _is_event(node: ast.expr, names: set[str]) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return name in names
+        case ast.Call(func=ast.Name(id="dict"), args=[inner]):
+            return _is_event(inner, names)
+        case ast.Call(func=ast.Attribute(value=inner, attr="copy"), args=[]):
+            return _is_event(inner, names)
+        case ast.Dict(keys=keys, values=values):
+            return any(key is None and _is_event(value, names) for key, value in zip(keys, values, strict=True))
+    return False

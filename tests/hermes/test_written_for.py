@@ -1,0 +1,108 @@
+"""For whom a folder was written: what its HOOK.yaml and its source show, and who says otherwise."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.hermes.sources import HermesFolderSource
+from gateway.hooks import HookRegistry
+from gateway.hooks.folders.manifest import Manifest
+from tests.hooks.folders import workshop
+
+PLAIN = "def handle(event_type, context):\n    print(context['response'])\n"
+OBJECT = """
+class Hook:
+    def handle(self, kind, c):
+        self.keep({**c})
+
+    def keep(self, row):
+        print(row['usage'])
+
+handle = Hook().handle
+"""
+
+
+def look_at(at: Path, manifest: str, handler: str) -> Manifest:
+    folder = at / "one"
+    folder.mkdir(mode=0o755)
+    (folder / "HOOK.yaml").write_text(manifest)
+    (folder / "handler.py").write_text(handler)
+    version = HermesFolderSource(at, "home").find("one")
+    assert version
+    found = version.source.inspect(version).manifest
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("manifest", "handler"),
+    [
+        ("events: [agent:end]\nicon: bell\npriority: 3\n", PLAIN),
+        ("events: [agent:end]\n", "from gateway.hooks import HookRegistry\n" + PLAIN),
+        ("events: [agent:end]\n", "def handle(kind, c):\n    print(c.get('user_name'), len(c), list(c.items()))\n"),
+        ("events: [agent:end]\n", PLAIN + "def other(answer):\n    return answer['turn_id']\n"),
+        ("events: ['command:*', tool:before]\n", "def handle(e, c):\n    return {'decision': 'allow'}\n"),
+    ],
+)
+def test_a_folder_in_which_nothing_is_of_ours_alone_was_written_for_hermes(
+    tmp_path: Path, manifest: str, handler: str
+) -> None:
+    found = look_at(tmp_path, manifest, handler)
+    assert (found.hermes, found.written_for_reason) == (True, "nothing in it is of this gateway alone")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "handler", "reason"),
+    [
+        ("events: [agent:end]\ntimeout: 5s\n", PLAIN, "`timeout` in its HOOK.yaml"),
+        ("events: [agent:end, tool:after]\n", PLAIN, "subscribes to tool:after"),
+        ("events: [agent:end]\n", "from gateway.hooks import is_yes\n" + PLAIN, "handler.py:1: it imports is_yes"),
+        ("events: [agent:end]\n", "import gateway.events\n" + PLAIN, "imports gateway.events"),
+        (
+            "events: [agent:end]\n",
+            "def handle(e, c):\n    c.gateway.send('home', 'x')\n",
+            "handler.py:2: it reads c.gat",
+        ),
+        ("events: [agent:end]\n", "async def handle(e, c):\n    print(c['response_full'])\n", "c['response_full']"),
+        ("events: [agent:end]\n", "def go(e, data):\n    data.get('turn_id')\nhandle = go\n", "data.get('turn_id')"),
+        ("events: [agent:end]\n", OBJECT, "row['usage']"),
+    ],
+)
+def test_what_only_this_gateway_has_says_that_it_was_written_for_it(
+    tmp_path: Path, manifest: str, handler: str, reason: str
+) -> None:
+    found = look_at(tmp_path, manifest, handler)
+    assert not found.hermes
+    assert reason in found.written_for_reason
+
+
+def test_who_guessed_wrong_is_told_by_a_key(tmp_path: Path) -> None:
+    decides = "import os\nKEY = os.environ['KEY']\ndef handle(e, c):\n    return {'decision': 'deny'}\n"
+    found = look_at(tmp_path, "events: ['command:*']\nenv: [OTHER]\nwritten_for: hermes\n", decides)
+    assert (found.hermes, found.intercepts) == (True, ("command:*",))
+    assert (found.env, found.found) == (("OTHER", "KEY"), ("KEY",))
+    (tmp_path / "two").mkdir()
+    found = look_at(tmp_path / "two", "events: ['command:*']\nwritten_for: gateway\n", decides)
+    assert (found.hermes, found.events, found.written_for_reason) == (False, ("command:*",), "`written_for` says so")
+
+
+def test_hooks_of_ours_keep_what_their_source_shows(tmp_path: Path) -> None:
+    handler = "import os\nfrom gateway.hooks import Deny\nA = os.environ['TOKEN']\ndef handle(e, c): ...\n"
+    found = look_at(tmp_path, "events: [agent:end]\n", handler)
+    assert (found.hermes, found.env) == (False, ("TOKEN",))
+
+
+@pytest.mark.process
+async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp_path: Path) -> None:
+    yard = workshop.Home(tmp_path)
+    yard.plant("one", "events: [agent:end]\n", PLAIN)
+    async with yard.serving(HookRegistry()) as service:
+        assert (await service.info("one")).written_for == "Hermes: nothing in it is of this gateway alone"
+        told = HooksSettings(each={"one": HookOverrides(written_for="gateway")})
+        await service.follow([HermesFolderSource(yard.hooks, "home")], told)
+        with anyio.fail_after(10):
+            while (await service.info("one")).written_for.startswith("Hermes"):  # noqa: ASYNC110 - no event tells it
+                await anyio.sleep(0.01)
+        assert (await service.info("one")).written_for == "this gateway: `written_for` says so"
