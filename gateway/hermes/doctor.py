@@ -15,7 +15,7 @@ from gateway.config.schema import SettingsSchema
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.plugin_manifest import join_python_files
-from gateway.hermes.sources import HermesFolderSource, PluginSource, list_plugin_folders
+from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource, list_plugin_folders
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.readiness import find_missing_needs
@@ -132,6 +132,10 @@ def check_settings(home: Home) -> Iterator[CompatibilityRow]:
     for key in root:
         verdict, why = SECTIONS.get(key, (OFF, "Hermes's own affair; nothing here reads it"))
         yield CompatibilityRow("config.yaml", key, verdict, (why,))
+    shell = ShellHookSource(home.hermes_config, HermesConfig(home.hermes_config))
+    for one in map(shell.inspect, shell.list()):
+        if said := tuple(map(_format_finding, one.findings)):
+            yield CompatibilityRow("shell hook", one.name, DEGRADES, said)
     for finding in (*tree.findings, *_read_hermes_hooks(home).findings):
         yield CompatibilityRow("config.yaml", str(finding.place), FAILS, (_format_finding(finding),))
 

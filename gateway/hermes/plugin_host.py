@@ -12,11 +12,13 @@ import msgspec
 from gateway.access import INTERNAL
 from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, run_tool
 from gateway.agent.skills import read_skill
+from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, HookError, ModelError
 from gateway.events import Pause
+from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
@@ -146,9 +148,12 @@ class PluginGrants:
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         view = self._registry.scope(facts)
         ports = Ports(run=view.run, emit=view.emit, wants=view.wants)
-        call = ToolCall(f"{hook}-{uuid4().hex[:12]}", asked.name, asked.args)
+        agent, name, args = self._agent(), asked.name, asked.args
+        if find_tool(agent.tools, name) is None:
+            name, args = HERMES_TOOLS.resolve_call(name, args)
+        call = ToolCall(f"{hook}-{uuid4().hex[:12]}", name, args)
         try:
-            entry = await run_tool(self._agent(), call, ports)
+            entry = await run_tool(agent, call, ports)
         except Pause as pause:
             return _format_error(f"a person would have to be asked: {pause}")
         return _format_error(entry.content) if entry.error else entry.content

@@ -32,8 +32,9 @@ from gateway.hermes.plugin_manifest import (
     join_python_files,
     read_plugin_manifest,
 )
+from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
 from gateway.hermes.unsupported_imports import find_unsupported_imports
-from gateway.hermes.wires import OutboundWebhook, ShellHookDialect
+from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect
 from gateway.hermes.written_for import infer_written_for
 from gateway.hooks.folders.folder_source import (
     START_TIMEOUT,
@@ -104,7 +105,7 @@ class PluginSource(FolderSource):
         return infer_plugin_manifest(manifest, files)
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return _check_imports(manifest, files)
+        return (*_check_imports(manifest, files), *check_tool_guards(manifest.folder, files))
 
     def why_disabled(self, version: HookVersion) -> str:
         """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
@@ -194,6 +195,8 @@ class ShellHookSource(ConfigSource):
             what = f"`{to_printable(entry.command)}` cannot be run at {entry.event}: {error}"
             wrong = Finding(_place_of(version), what, "correct it in Hermes's config.yaml")
             return replace(version, findings=(*findings, wrong), digest=digest)
+        if entry.event in TOOL_HOOKS and entry.matcher:
+            findings += tuple(check_tool_pattern(_place_of(version), entry.matcher))
         row = HERMES_HOOKS.get(entry.event)
         manifest = Manifest(
             folder=version.name,

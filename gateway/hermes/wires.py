@@ -23,7 +23,7 @@ from gateway.worker.protocol import CallMeta
 
 SIGNATURE = "X-Hermes-Signature-256"
 
-_TOOL_NAMES = frozenset({"pre_tool_call", "post_tool_call"})
+TOOL_HOOKS = frozenset({"pre_tool_call", "post_tool_call"})
 _TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
 _encode = msgspec.json.Encoder().encode
 
@@ -33,7 +33,7 @@ def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict
     kwargs = row.build_arguments(event)
     if kwargs is None:
         return None
-    if matcher and row.name in _TOOL_NAMES and not re.fullmatch(matcher, str(kwargs.get("tool_name") or "")):
+    if row.name in TOOL_HOOKS and not matches_tool(matcher, str(kwargs.get("tool_name")), str(event.get("tool"))):
         return None
     args = kwargs.get("args")
     extra, _ = to_plain({name: value for name, value in kwargs.items() if name not in _TOP_LEVEL_FIELDS})
@@ -45,6 +45,12 @@ def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict
         "cwd": cwd,
         "extra": {**extra, "telemetry_schema_version": TELEMETRY_SCHEMA},
     }
+
+
+def matches_tool(matcher: str, theirs: str, ours: str) -> bool:
+    """Whether a matcher means this tool: by Hermes's name, or by ours where it says that word itself."""
+    names_ours = re.search(rf"\b{re.escape(ours)}\b", matcher) is not None
+    return not matcher or any(re.fullmatch(matcher, name) for name in (theirs, *((ours,) if names_ours else ())))
 
 
 class ShellHookDialect:

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.worker.capabilities import GatewayRequests, HookCapabilities
 from gateway.worker.confine import WorkerDescriptors, repair_output
-from gateway.worker.context import HandlerCall, TurnMemory, session_variables
+from gateway.worker.context import HandlerCall, ShowFields, TurnMemory, session_variables
 from gateway.worker.error_report import describe_await, describe_error
 from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.loader import Handlers
@@ -29,6 +29,7 @@ class HandlerCalls:
         link: WorkerLink,
         requests: GatewayRequests,
         memory: TurnMemory,
+        show: ShowFields | None = None,
     ) -> None:
         self._spec = spec
         self._handlers = handlers
@@ -37,14 +38,14 @@ class HandlerCalls:
         self._requests = requests
         self._gateway = HookCapabilities(requests.make)
         self._memory = memory
+        self._show = show
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
 
     def begin(self, message: WireMessage) -> None:
         """Never raises: whatever is wrong with a call is its answer."""
         try:
-            call = HandlerCall(
-                message.method or "", message.params, _decode_meta(message.meta), self._spec.name, self._memory
-            )
+            meta, name = _decode_meta(message.meta), message.method or ""
+            call = HandlerCall(name, message.params, meta, self._spec.name, self._memory, self._show)
             function = self._handlers.bind(call.meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)

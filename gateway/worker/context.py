@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Set
 from contextvars import ContextVar
 from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -20,19 +21,31 @@ MAX_TURNS = 1_000  # how many turns are remembered
 IMMUTABLE_TYPES = (str, int, float, type(None))
 # A Hermes handler that adds keys to its context when a turn begins finds them when it ends.
 BEGIN, END = "agent:start", "agent:end"
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 # Of which conversation the running call is: what Hermes's `get_session_env` answers from.
 session_variables: ContextVar[Mapping[str, str]] = ContextVar("HERMES_SESSION", default={})  # noqa: B039 - never written to
 
 
+# The fields as another system would have them; None where it has no such event.
+ShowFields: TypeAlias = Callable[[str, Mapping[str, Any]], dict[str, Any] | None]
+
+
 class HandlerContext(Event):
-    """An event with the hook's options, which remembers that it asked even where the pause was swallowed."""
+    """An event with the hook's options, which remembers that it asked even where the pause was swallowed.
 
-    __slots__ = ("options", "question")
+    A handler that was written for another system finds that system's keys and no others: `kept_back` are the fields
+    besides, which can be read by name, or as attributes.
+    """
 
-    def __init__(self, name: str, fields: Mapping[str, Any], bags: Bags, hook: str) -> None:
+    __slots__ = ("kept_back", "options", "question")
+
+    def __init__(
+        self, name: str, fields: Mapping[str, Any], bags: Bags, hook: str, kept_back: Mapping[str, Any] = EMPTY
+    ) -> None:
         super().__init__(name, fields, None, bags, hook)
+        self.kept_back = kept_back
         self.options: Mapping[str, Any] = {}
         self.question: Question | None = None
 
@@ -42,6 +55,17 @@ class HandlerContext(Event):
         except Pause as pause:
             self.question = pause.questions[0]
             raise
+
+    def __missing__(self, field: str) -> Any:
+        return self.kept_back[field]
+
+    def get(self, field: str, default: Any = None) -> Any:
+        return dict.get(self, field, self.kept_back.get(field, default))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in HandlerContext.__slots__ or name not in self.kept_back:
+            raise AttributeError(f"{self.name} has no {name!r}")
+        return self.kept_back[name]
 
 
 _decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -89,16 +113,30 @@ def _remember(turns: OrderedDict[str, dict[str, Any]], turn: str) -> dict[str, A
 class HandlerCall:
     """One call, from what came over the wire to the answer that goes back."""
 
-    def __init__(self, event: str, params: msgspec.Raw, meta: CallMeta, hook: str, memory: TurnMemory) -> None:
+    def __init__(
+        self,
+        event: str,
+        params: msgspec.Raw,
+        meta: CallMeta,
+        hook: str,
+        memory: TurnMemory,
+        show: ShowFields | None = None,
+    ) -> None:
         self.meta = meta
         self._params = params
         self._memory = memory
         self._fields: dict[str, Any] = msgspec.json.decode(params)
         self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
         bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
-        self.context = HandlerContext(event, self._fields, bags, hook)
+        shown = show(event, self._fields) if show else None
+        if shown is None:
+            self.context = HandlerContext(event, self._fields, bags, hook)
+        else:
+            kept_back = {name: value for name, value in self._fields.items() if name not in shown}
+            self._fields |= shown
+            self.context = HandlerContext(event, shown, bags, hook, kept_back)
         if event == END:
-            dict.update(self.context, memory.recall(meta.turn) | self._fields)
+            dict.update(self.context, memory.recall(meta.turn) | dict(self.context))
 
     def equip(self, options: Mapping[str, Any], gateway: HookCapabilities) -> None:
         self.context.options = options

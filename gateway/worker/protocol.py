@@ -53,6 +53,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None  # bytes of data; None: no limit
     plugin: Mapping[str, Any] | None  # what a Hermes plugin finds as its manifest; None: it is a hook
     label: str  # another name for the module, where the manifest gives the hook one
+    hermes: bool = False  # its handler is shown events as Hermes would tell them
 
     @property
     def folder(self) -> Path:

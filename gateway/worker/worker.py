@@ -43,7 +43,9 @@ AddModules = Callable[[Mapping[str, Path | None]], None]
 
 HELD_AFTER = 0.05  # seconds; a loop that is held for less will come by itself
 TASKS_TIMEOUT = 1.0  # seconds that background tasks have to end
-PLUGIN_LOADER = "gateway.hermes.plugin.plugin"  # loaded by name: the core of the worker knows nothing of Hermes
+# Loaded by name: the core of the worker knows nothing of Hermes.
+PLUGIN_LOADER = "gateway.hermes.plugin.plugin"
+HERMES_SHAPES = "gateway.hermes.shim.event_shapes"
 
 
 class CallTimedOut(BaseException):
@@ -136,7 +138,8 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._report("$broken", error)
             os._exit(IMPORT_FAILED)
-        self._calls = HandlerCalls(self._spec, handlers, self._ends, self._link, self._requests, self._memory)
+        show = importlib.import_module(HERMES_SHAPES).show_fields if self._spec.hermes else None
+        self._calls = HandlerCalls(self._spec, handlers, self._ends, self._link, self._requests, self._memory, show)
         self._loop.add_reader(self._link.wire_guard.descriptor, self._read)
         self._read()
 

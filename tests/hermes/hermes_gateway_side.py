@@ -32,14 +32,18 @@ class Model(BaseHTTPRequestHandler):
         users = [one for one in asked["messages"] if one["role"] == "user"]
         text = json.dumps(users[-1]["content"]) if users else ""
         is_done = not asked.get("tools") or any(one["role"] == "tool" for one in asked["messages"][-2:])
-        call = {
-            "index": 0,
-            "id": "call_1",
-            "type": "function",
-            "function": {"name": "todo", "arguments": '{"todos": []}'},
-        }
+        wanted = [("terminal", {"command": "printf out"}), ("read_file", {"path": "a.txt", "offset": 1, "limit": 5})]
+        calls = [
+            {
+                "index": number,
+                "id": f"call_{number + 1}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(args)},
+            }
+            for number, (name, args) in enumerate(wanted)
+        ]
         wants = "use a tool" in text and not is_done
-        said = {"content": None, "tool_calls": [call]} if wants else {"content": "y" * 1200}
+        said = {"content": None, "tool_calls": calls} if wants else {"content": "y" * 1200}
         pieces = [({"role": "assistant", **said}, None), ({}, "tool_calls" if wants else "stop")]
         head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "script"}
         chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in pieces]

@@ -1,4 +1,7 @@
-"""Run in the environment of hermes-agent: one turn of its agent, with its home's plugins and a model of ours."""
+"""Run in the environment of hermes-agent: one turn of its agent, with its home's plugins and a model of ours.
+
+Its argument is the calls that the model makes, as JSON; by default it wants the tool `moon`.
+"""
 
 import json
 import os
@@ -10,9 +13,11 @@ from typing import Any
 from hermes_cli.plugins import discover_plugins  # type: ignore[import-not-found]  # of the other environment
 from run_agent import AIAgent  # type: ignore[import-not-found]  # likewise
 
+CALLS = json.loads(sys.argv[1]) if sys.argv[1:] else [["moon", {}]]
+
 
 class Model(BaseHTTPRequestHandler):
-    """Wants the tool `moon` once, then says `grey`."""
+    """Wants the tools once, all together, then says `grey`."""
 
     def log_message(self, *_: Any) -> None:
         """Nothing."""
@@ -23,8 +28,16 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         is_done = not asked.get("tools") or any(one["role"] == "tool" for one in asked["messages"])
-        call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "moon", "arguments": "{}"}}
-        said = {"content": "grey"} if is_done else {"content": None, "tool_calls": [call]}
+        calls = [
+            {
+                "index": number,
+                "id": f"call_{number + 1}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(args)},
+            }
+            for number, (name, args) in enumerate(CALLS)
+        ]
+        said = {"content": "grey"} if is_done else {"content": None, "tool_calls": calls}
         pieces = [({"role": "assistant", **said}, None), ({}, "stop" if is_done else "tool_calls")]
         head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "script"}
         chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in pieces]

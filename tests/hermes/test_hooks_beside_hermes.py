@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +21,23 @@ SIDE = Path(__file__).with_name("hermes_gateway_side.py")
 SAID = ("hello", "use a tool", "/title handled", "/title deny")
 FIRST = [
     *("by-globals", "callable-object", "carries-over", "decides", "every-event", "facade", "forward-refs", "lasting"),
-    *("re-exported", "session-vars"),
+    *("re-exported", "session-vars", "step-counter"),
 ]
+STRICT = ["schema-check", "typed-payload"]  # they compare keys: in Hermes, what another hook adds would be among them
 # What is of this side alone.
 OWN = frozenset({"platform", "platforms", "session_id", "session_key", "PLATFORM", "KEY", "ID", "MESSAGE_ID"})
 SCRIPT = (
     {
         "user": "use a tool",
-        "answers": [{"tool_calls": [{"name": "remember", "args": {"text": "x"}}]}, {"text": "y" * 1200}],
+        "answers": [
+            {
+                "tool_calls": [
+                    {"name": "shell", "args": {"command": "printf out"}},
+                    {"name": "read_file", "args": {"path": "a.txt", "first_line": 1, "lines": 5}},
+                ]
+            },
+            {"text": "y" * 1200},
+        ],
     },
     {"user": "hello", "answers": [{"text": "y" * 1200}]},
 )
@@ -43,8 +53,8 @@ class Side(NamedTuple):
         return [line[1] for line in self.seen["every-event"] if line[0] == name]
 
 
-def furnish(home: Path) -> None:
-    for name in FIRST:
+def furnish(home: Path, hooks: Sequence[str]) -> None:
+    for name in hooks:
         shutil.copytree(FOLDERS / name, home / "hooks" / name)
     (home / "logs").mkdir()
 
@@ -54,10 +64,8 @@ def seen_in(home: Path) -> dict[str, list[Any]]:
     return {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in files}
 
 
-@pytest.fixture(scope="module")
-def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
-    home = tmp_path_factory.mktemp("hermes")
-    furnish(home)
+def hear_theirs(hermes: Path, home: Path, hooks: Sequence[str]) -> Side:
+    furnish(home, hooks)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
     done = run([str(hermes), str(SIDE), *SAID], env=environ, cwd=home)
     answers = [line.removeprefix("answers ") for line in done.stdout.splitlines() if line.startswith("answers ")]
@@ -65,20 +73,30 @@ def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
     return Side(seen_in(home), json.loads(answers[0]))
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Side:
-    with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
-        gateway.script(*SCRIPT)
-        furnish(gateway.home.root)
+def hear_ours(home: Path, hooks: Mapping[str, int]) -> Side:
+    """`hooks`: how many lines each of them writes at least."""
+    with GatewayProcess(home) as gateway:
+        gateway.script(*SCRIPT, settings="tools: {shell: allow}\n")
+        furnish(gateway.home.root, [*hooks])
         (gateway.home.root / "config.yaml").write_text("mine: {volume: 11}\n")
         gateway.start()
         answers = [gateway.say(text)["reply"] for text in SAID]
         seen = Seen(gateway)
-        for hook in set(FIRST) - {"every-event"}:
-            seen.wait(hook, 2)
-        gateway.until(lambda: len(seen.events("agent:end")) == 2)
+        for hook, lines in hooks.items():
+            seen.wait(hook, lines)
+        gateway.until(lambda: "every-event" not in hooks or len(seen.events("agent:end")) == 2)
         gateway.stop()
         return Side(seen_in(gateway.home.root), answers)
+
+
+@pytest.fixture(scope="module")
+def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
+    return hear_theirs(hermes, tmp_path_factory.mktemp("hermes"), FIRST)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Side:
+    return hear_ours(tmp_path_factory.mktemp("h") / "home", dict.fromkeys(FIRST, 2))
 
 
 @pytest.mark.parametrize("name", ["gateway:startup", "session:start", "agent:start", "agent:end", "command:title"])
@@ -88,7 +106,7 @@ def test_an_event_is_told_as_often_with_the_same_values_under_the_same_keys(
     assert len(ours.events(name)) == len(theirs.events(name)) > 0
     for our, their in zip(ours.events(name), theirs.events(name), strict=True):
         wanted = {key: value for key, value in their.items() if not key.startswith("_")}
-        assert wanted.keys() <= our.keys()
+        assert wanted.keys() == {key for key in our if not key.startswith("_")}
         assert {key: our[key] for key in wanted if key not in OWN} == {
             key: value for key, value in wanted.items() if key not in OWN
         }
@@ -96,14 +114,30 @@ def test_an_event_is_told_as_often_with_the_same_values_under_the_same_keys(
 
 def test_a_step_that_used_tools_has_the_same_keys(theirs: Side, ours: Side) -> None:
     (our,), (their,) = ([step for step in side.events("agent:step") if step["tools"]] for side in (ours, theirs))
-    assert their.keys() <= our.keys()
+    assert their.keys() == our.keys()
+    assert their["tool_names"] == our["tool_names"]
     assert their["tools"][0].keys() == our["tools"][0].keys()
     assert isinstance(our["tools"][0]["arguments"], type(their["tools"][0]["arguments"]))
 
 
-@pytest.mark.parametrize("hook", ["by-globals", "carries-over", "forward-refs", "lasting", "re-exported"])
+@pytest.mark.parametrize(
+    "hook",
+    [
+        *("by-globals", "callable-object", "carries-over", "forward-refs", "lasting", "re-exported"),
+        "step-counter",
+    ],
+)
 def test_a_hook_is_called_in_the_same_way(theirs: Side, ours: Side, hook: str) -> None:
     assert ours.seen[hook] == theirs.seen[hook]
+
+
+def test_who_compares_keys_finds_those_of_hermes_and_no_others(
+    hermes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    their = hear_theirs(hermes, tmp_path_factory.mktemp("hermes"), STRICT).seen
+    our = hear_ours(tmp_path_factory.mktemp("h") / "home", {hook: len(lines) for hook, lines in their.items()}).seen
+    assert our["schema-check"] == their["schema-check"]
+    assert sorted(our["typed-payload"]) == sorted(their["typed-payload"])  # deciding about a command overtakes
 
 
 def test_a_module_has_the_same_name_and_place(theirs: Side, ours: Side) -> None:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from gateway.events import Event
+from gateway.hermes.shim.tool_names import HERMES_TOOLS
 
 # The arguments at this event; None where the hook does not fire.
 BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
@@ -28,20 +29,24 @@ def as_openai_messages(messages: Any) -> list[dict[str, Any]]:
 def _as_openai_message(message: dict[str, Any]) -> dict[str, Any]:
     if "call_id" in message:
         message["tool_call_id"] = message.pop("call_id")
+    if message.get("role") == "tool" and message.get("name"):
+        message["name"] = HERMES_TOOLS.describe_name(message["name"])
     if calls := message.pop("tool_calls", None):
         message["tool_calls"] = [
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": call.get("name"), "arguments": json.dumps(call.get("args") or {})},
-            }
-            for call in calls
+            {"id": call.get("id"), "type": "function", "function": describe_tool_call(call)} for call in calls
         ]
     return message
 
 
+def describe_tool_call(call: dict[str, Any]) -> dict[str, str]:
+    """A call as Hermes's model would have made it."""
+    name, args = HERMES_TOOLS.describe_call(str(call.get("name")), call.get("args") or {})
+    return {"name": name, "arguments": json.dumps(args)}
+
+
 def as_openai_function(tool: dict[str, Any]) -> dict[str, Any]:
-    facts = {"name": tool.get("name"), "description": tool.get("description"), "parameters": tool.get("schema")}
+    name = HERMES_TOOLS.describe_name(str(tool.get("name")))
+    facts = {"name": name, "description": tool.get("description"), "parameters": tool.get("schema")}
     return {"type": "function", "function": facts}
 
 
@@ -112,6 +117,12 @@ def build_plain_args(event: Event) -> dict[str, Any]:
     return {**event, "task_id": event.get("session_id") or ""}
 
 
+def _tool_of(event: Event) -> dict[str, Any]:
+    """The tool and its arguments, under Hermes's names."""
+    name, args = HERMES_TOOLS.describe_call(str(event.get("tool") or ""), event.get("args"))
+    return {"tool_name": name, "args": args}
+
+
 def split_exit_code(text: str) -> tuple[str, int]:
     """A command's output, and the exit code that our shell tool writes below it."""
     output, mark, end = text.rpartition("[exit code ")
@@ -176,8 +187,7 @@ _MODEL = _compose(model=_model_name_of, platform="platform")
 _MIDDLEWARE = _compose(middleware_trace=lambda _: [])
 _TOOL = _compose(
     build_ids,
-    tool_name="tool",
-    args=lambda event: event.get("args"),
+    _tool_of,
     tool_call_id="call_id",
     api_request_id=_request_id_of,
 )
@@ -298,11 +308,7 @@ def _answer_of(event: Event) -> dict[str, Any]:
         "usage": usage,
         "assistant_message": SimpleNamespace(
             content=content,
-            tool_calls=[
-                SimpleNamespace(id=call.get("id"), name=call.get("name"), arguments=json.dumps(call.get("args") or {}))
-                for call in calls
-            ]
-            or None,
+            tool_calls=[SimpleNamespace(id=call.get("id"), **describe_tool_call(call)) for call in calls] or None,
             finish_reason=stop,
         ),
         "assistant_content_chars": len(content),
@@ -388,7 +394,7 @@ build_dispatch_args = _compose(event=build_plain_args, gateway=None, session_sto
 def build_approval_args(event: Event) -> dict[str, Any]:
     name, prompt = str(event.get("name") or ""), _to_text(event.get("value"))
     call_id, _, rest = name.partition("/")
-    key = rest.partition("/")[0] or name
+    key = HERMES_TOOLS.describe_name(rest.partition("/")[0] or name)
     return {
         "command": prompt,
         "description": prompt,

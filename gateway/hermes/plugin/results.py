@@ -12,6 +12,7 @@ from typing import Any
 
 from gateway.events import YES_WORDS, Deny, End, Event, Retry
 from gateway.hermes.plugin.arguments import own_bag_of, split_exit_code
+from gateway.hermes.shim.tool_names import HERMES_TOOLS
 
 MAX_CONTEXT = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
 MAX_SHOWN = 2_000
@@ -26,7 +27,7 @@ def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableS
         return Deny(_text_of(block, "message", "reason") or BLOCK_TEXT)
     for one in said:
         if _action_of(one) == "modify" and isinstance(one.get("args"), dict):
-            event["args"] = {**event["args"], **one["args"]}
+            event["args"] = {**event["args"], **HERMES_TOOLS.resolve_args(str(event.get("tool")), one["args"])}
     if approval := next((one for one in said if _action_of(one) == "approve"), None):
         return _ask_person(event, approval, approved)
     return None

@@ -1,9 +1,13 @@
-"""What Hermes 0.19 tells a handler of each of its events: exactly these keys.
+"""What Hermes 0.19 tells a handler of each of its events: exactly these keys, and tools by its own names for them.
 
 Handlers compare the keys that they get with those that they know, so one written for Hermes is shown no others.
 """
 
+import json
 from collections.abc import Mapping
+from typing import Any
+
+from gateway.hermes.shim.tool_names import HERMES_TOOLS
 
 _ROWS = (
     ("gateway:startup", "platforms"),
@@ -24,3 +28,20 @@ def get_hermes_keys(event: str) -> frozenset[str] | None:
     """The keys of this event; None for one that Hermes does not have."""
     domain, _, _ = event.partition(":")
     return HERMES_KEYS.get(event) or HERMES_KEYS.get(f"{domain}:*")
+
+
+def show_fields(event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields as Hermes would have them; None where the event is ours alone and is shown as it is."""
+    if (keys := get_hermes_keys(event)) is None:
+        return None
+    shown = {name: value for name, value in fields.items() if name in keys}
+    if event == "agent:step":
+        shown["tool_names"] = [HERMES_TOOLS.describe_name(str(name)) for name in shown.get("tool_names") or ()]
+        shown["tools"] = [_show_tool(tool) for tool in shown.get("tools") or ()]
+    return shown
+
+
+def _show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """One tool of a step: its arguments stand there as JSON text."""
+    name, args = HERMES_TOOLS.describe_call(str(tool.get("name")), json.loads(tool.get("arguments") or "{}"))
+    return {**tool, "name": name, "arguments": json.dumps(args)}

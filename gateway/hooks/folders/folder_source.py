@@ -292,5 +292,6 @@ def worker_spec_of(
         modules=services.environment.modules,
         memory=services.settings.memory,
         plugin=plugin,
-        label=manifest.name if manifest.hermes else "",
+        label="" if manifest.own_key else manifest.name,
+        hermes=manifest.hermes and plugin is None,
     )

@@ -17,6 +17,7 @@ from gateway.events import DECISIONS
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, answer_of
 from gateway.worker.protocol import CallMeta
+from gateway.worker.tool_names import ToolNames, make_tool_name
 
 BLOCKING_EXIT = 2
 MAX_SHOWN = 2000
@@ -33,11 +34,25 @@ _CLAUDE_EVENTS: Mapping[str, str] = {
     "session:compress": "PreCompact",
 }
 _CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "tool_name": ("tool",),
-    "tool_input": ("args",),
     "tool_response": ("result",),
     "prompt": ("message_full", "text"),
 }
+# Claude Code's names for our tools, and for their arguments.
+CLAUDE_TOOLS = ToolNames(
+    (
+        make_tool_name("shell", "Bash"),
+        make_tool_name("write_file", "Write", "file_path=path"),
+        make_tool_name("edit_file", "Edit", "file_path=path old_string=old new_string=new replace_all=every"),
+        make_tool_name("read_file", "Read", "file_path=path offset=first_line limit=lines"),
+        make_tool_name("list_files", "LS"),
+        make_tool_name("web_fetch", "WebFetch"),
+        make_tool_name("delegate", "Agent", "prompt=task subagent_type=agent"),
+        make_tool_name("transfer", "Agent", "prompt=reason subagent_type=agent"),
+        make_tool_name("load_skill", "Skill"),
+        make_tool_name("send_message", "SendMessage"),
+    ),
+    mcp="__",
+)
 
 
 class ProgramDialect(Protocol):
@@ -73,6 +88,8 @@ class OwnDialect(ProgramDialect):
         for theirs, ours in _CLAUDE_FIELDS.items():
             if (found := next((field for field in ours if fields.get(field) is not None), None)) is not None:
                 said[theirs] = fields[found]
+        if tool := fields.get("tool"):
+            said["tool_name"], said["tool_input"] = CLAUDE_TOOLS.describe_call(str(tool), fields.get("args"))
         if answers:
             said["answers"] = dict(answers)
         return msgspec.json.encode({**said, **fields})
@@ -80,8 +97,8 @@ class OwnDialect(ProgramDialect):
     def read_answer(
         self,
         name: str,
-        fields: Mapping[str, Any],  # noqa: ARG002 - the protocol's
-        meta: CallMeta,  # noqa: ARG002
+        fields: Mapping[str, Any],
+        meta: CallMeta,  # noqa: ARG002 - the protocol's
         ended: tuple[int, bytes, str],
     ) -> HookAnswer:
         code, stdout, stderr = ended
@@ -100,10 +117,10 @@ class OwnDialect(ProgramDialect):
             raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
         if not isinstance(said, dict):
             raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
-        return answer_of(_to_decision(name, said) or None)
+        return answer_of(_to_decision(name, said, str(fields.get("tool") or "")) or None)
 
 
-def _to_decision(name: str, said: dict[str, Any]) -> dict[str, Any]:
+def _to_decision(name: str, said: dict[str, Any], tool: str) -> dict[str, Any]:
     """One of our decisions, or changed fields."""
     specific = said.get("hookSpecificOutput")
     specific = specific if isinstance(specific, dict) else {}
@@ -115,18 +132,18 @@ def _to_decision(name: str, said: dict[str, Any]) -> dict[str, Any]:
         return _make_block(name, reason)
     if word == "ask" and "prompt" not in said:
         return {"decision": "ask", "name": _text_of(said, "name"), "prompt": reason or f"May {name} go on?"}
-    changed = _changes_of(said, specific)
+    changed = _changes_of(said, specific, tool)
     if word in ("approve", "allow", ""):
         return changed
     return {**said, "decision": word} if word in DECISIONS or "decision" in said else changed
 
 
-def _changes_of(said: Mapping[str, Any], specific: Mapping[str, Any]) -> dict[str, Any]:
+def _changes_of(said: Mapping[str, Any], specific: Mapping[str, Any], tool: str) -> dict[str, Any]:
     spoken = {"decision", "action", "reason", "message", "hookSpecificOutput", "continue", "suppressOutput"}
     spoken |= {"stopReason", "systemMessage"}
     changed = {field: value for field, value in said.items() if field not in spoken}
     if isinstance(given := specific.get("updatedInput"), dict):
-        changed["args"] = given
+        changed["args"] = CLAUDE_TOOLS.resolve_args(tool, given)
     if text := _text_of(specific, "additionalContext") or _text_of(said, "context"):
         changed["context"] = [text]
     return changed

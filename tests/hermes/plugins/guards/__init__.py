@@ -1,27 +1,27 @@
-"""Decides about the tool `remember`, by its text."""
+"""Decides about the tool `memory`, by what is to be kept."""
 
 
 def approves(tool_name, args, **_):
-    if tool_name == "remember" and args["text"] in ("both", "ask", "ruled"):
+    if tool_name == "memory" and args["content"] in ("both", "ask", "ruled"):
         found = {"action": "approve", "message": "because it is asked"}
-        return {**found, "rule_key": "ruled"} if args["text"] == "ruled" else found
+        return {**found, "rule_key": "ruled"} if args["content"] == "ruled" else found
     return None
 
 
 def blocks(tool_name, args, **_):
-    if tool_name == "remember" and args["text"] == "both":
+    if tool_name == "memory" and args["content"] == "both":
         return {"action": "block", "message": "blocked by the second"}
     return "no answer at all"
 
 
 async def modifies(tool_name, args, **_):
-    if tool_name == "remember" and args["text"] == "change":
-        return {"action": "modify", "args": {"text": "changed"}}
+    if tool_name == "memory" and args["content"] == "change":
+        return {"action": "modify", "args": {"content": "changed"}}
     return None
 
 
 def fails(args, **_):
-    if args.get("text") == "fail":
+    if args.get("content") == "fail":
         raise ValueError("the guard is ill")
 
 

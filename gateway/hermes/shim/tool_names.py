@@ -1,0 +1,24 @@
+"""Which tools of Hermes's do what ours do: one table, for all that was written for Hermes."""
+
+from gateway.worker.tool_names import ToolNames, make_tool_name
+
+HERMES_TOOLS = ToolNames(
+    (
+        make_tool_name("shell", "terminal"),
+        make_tool_name("read_file", "read_file", "offset=first_line limit=lines"),
+        make_tool_name("write_file", "write_file"),
+        make_tool_name("edit_file", "patch", "old_string=old new_string=new replace_all=every", mode="replace"),
+        make_tool_name("list_files", "search_files", target="files", pattern="*"),
+        make_tool_name("web_fetch", "web_extract", "urls[]=url"),
+        make_tool_name("send_message", "send_message", "message=text target=to", action="send"),
+        make_tool_name("remember", "memory", "content=text", action="add", target="memory"),
+        make_tool_name("load_skill", "skill_view", "name=skill"),
+        make_tool_name("delegate", "delegate_task", "goal=task"),
+        make_tool_name("schedule", "cronjob", "prompt=text schedule=when", action="create"),
+        make_tool_name("scheduled", "cronjob", action="list"),
+        make_tool_name("unschedule", "cronjob", "job_id=reminder", action="remove"),
+    ),
+    mcp="__",
+)
+# Tools of ours that have no counterpart there; they keep their names.
+OUR_TOOLS_ALONE = frozenset({"calculate", "recall", "time", "transfer", "unload_skill"})

@@ -1,0 +1,88 @@
+"""Our tools under the names that others have for them, and back: the name of a tool, and those of its arguments.
+
+Code that was written for another system looks for that system's names: a guard that waits for `terminal` never sees a
+call of `shell`. So it is told what it knows, and what it answers is read as what it means.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Args = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolName:
+    """One tool: `args` has their name of each argument by ours, `says` what their call says besides.
+
+    What is in `listed` is one value to us, and a list to them.
+    """
+
+    ours: str
+    theirs: str
+    args: Mapping[str, str] = field(default_factory=dict)
+    says: Mapping[str, Any] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
+
+    def describe(self, args: Args) -> dict[str, Any]:
+        told = {self.args.get(name, name): [value] if name in self.listed else value for name, value in args.items()}
+        return {**told, **self.says}
+
+    def resolve(self, args: Args) -> dict[str, Any]:
+        ours = {theirs: name for name, theirs in self.args.items()}
+        given = {ours.get(name, name): value for name, value in args.items() if name not in self.says}
+        for name in self.listed & given.keys():
+            if isinstance(given[name], list) and len(given[name]) == 1:
+                given[name] = given[name][0]
+        return given
+
+    def matches(self, args: Args) -> bool:
+        """Whether a call of theirs means this one of our tools, where one of theirs is several of ours."""
+        return all(args.get(name, value) == value for name, value in self.says.items())
+
+
+class ToolNames:
+    """One system's names. `mcp`: between the parts of the name that a tool of an MCP server has there."""
+
+    def __init__(self, rows: Iterable[ToolName], mcp: str) -> None:
+        self.rows = tuple(rows)
+        self._ours = {row.ours: row for row in self.rows}
+        self._mcp = mcp
+
+    @property
+    def theirs(self) -> frozenset[str]:
+        return frozenset(row.theirs for row in self.rows)
+
+    def describe_name(self, tool: str) -> str:
+        """What they call this tool of ours; a tool that they do not know keeps its name."""
+        server, _, name = tool.removeprefix(_MCP).partition("_")
+        if tool.startswith(_MCP) and name:
+            return self._mcp.join(("mcp", server, name))
+        return row.theirs if (row := self._ours.get(tool)) else tool
+
+    def describe_call(self, tool: str, args: Any) -> tuple[str, Any]:
+        row = self._ours.get(tool)
+        return self.describe_name(tool), row.describe(args) if row and isinstance(args, Mapping) else args
+
+    def resolve_args(self, tool: str, args: Args) -> dict[str, Any]:
+        """Arguments of theirs for this tool of ours, as ours."""
+        row = self._ours.get(tool)
+        return row.resolve(args) if row else dict(args)
+
+    def resolve_call(self, tool: str, args: Args) -> tuple[str, dict[str, Any]]:
+        """A call of theirs as one of ours; one that means nothing here stays as it is."""
+        row = next((row for row in self.rows if row.theirs == tool and row.matches(args)), None)
+        if row:
+            return row.ours, row.resolve(args)
+        parts = tool.split(self._mcp, 2)
+        return "_".join(parts) if parts[0] == "mcp" and len(parts) == 3 else tool, dict(args)
+
+
+_MCP = "mcp_"  # begins our name of a tool of an MCP server: mcp_SERVER_TOOL
+
+
+def make_tool_name(ours: str, theirs: str, args: str = "", **says: Any) -> ToolName:
+    """A row: `args` has `theirs=ours` for each argument that is called otherwise, `theirs[]=ours` for a list there."""
+    pairs = [word.split("=") for word in args.split()]
+    named = {own: other.removesuffix("[]") for other, own in pairs}
+    return ToolName(ours, theirs, named, says, frozenset(own for other, own in pairs if other.endswith("[]")))
