@@ -32,7 +32,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]
     )
     for name in ("on", "off"):
         plant(root / "plugins" / name, plugin__dot__yaml="name: x\n", __init____dot__py=register)
-    (root / "config.yaml").write_text("plugins: {enabled: [on]}\nmodel: {default: x}\nskin: {a: 1}\n")
+    guard = "def stop(tool_name, **_):\n    return {'action': 'block'} if tool_name in ('terminal', 'bash') else None\n"
+    guard += "def register(ctx):\n    ctx.register_hook('pre_tool_call', stop)\n"
+    plant(root / "plugins" / "guard", plugin__dot__yaml="name: guard\n", __init____dot__py=guard)
+    (root / "config.yaml").write_text(
+        "plugins: {enabled: [on, guard]}\nmodel: {default: x}\nskin: {a: 1}\n"
+        "hooks: {pre_tool_call: [{command: x.sh, matcher: terminal|run_it}, {command: y.sh, matcher: terminal}]}\n"
+    )
     (root / ".env").write_text("TELEGRAM_HOME_CHANNEL=5\nSLACK_ALLOW_ALL_USERS=1\nMY_KEY=secret-value\n")
     (root / ".env").chmod(0o600)
     (root / "BOOT.md").write_text("look around")
@@ -58,6 +64,8 @@ def snapshot(root: Path) -> dict[str, float]:
         ("hook", "broken", "fails", "broken/handler.py:1"),
         ("plugin", "on", "degrades", "ctx.register_platform is not offered here"),
         ("plugin", "on", "degrades", "on_room_member_activity never fires here"),
+        ("plugin", "guard", "works", "guard/__init__.py:2:1: its guard names a tool that is not here: bash"),
+        ("shell hook", "shell-pre_tool_call-x", "degrades", "a tool that is not here: run_it"),
         ("plugin", "off", "off", "hermes-gateway hooks enable off"),
         ("config.yaml", "plugins", "works", "count as in Hermes"),
         ("config.yaml", "model", "degrades", "our own config.yaml"),

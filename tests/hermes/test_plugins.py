@@ -15,7 +15,10 @@ pytestmark = pytest.mark.process
 
 PLUGINS = Path(__file__).parent / "plugins"
 SHOW = ("sessions", "show")
-ENABLED = ("every-hook", "guards", "changes", "offers", "narrow", "verifies", "nested/inner", "breaks")
+ENABLED = (
+    *("every-hook", "guards", "changes", "offers", "narrow", "verifies", "nested/inner", "breaks"),
+    *("path-guard", "terminal-guard"),
+)
 
 
 def wants(text: str, tool: str, /, **args: Any) -> dict[str, Any]:
@@ -28,6 +31,10 @@ SCRIPT = (
     wants("moon", "moon"),
     *(wants(f"keep {word}", "remember", text=word) for word in ("both", "ask", "ruled", "change", "fail", "plain")),
     wants("shell", "shell", command="printf out; exit 3"),
+    wants("wipe", "shell", command="rm -rf /"),
+    wants("peek", "read_file", path=".ssh/id_rsa"),
+    wants("note it", "write_file", path="notes.txt", content="one one"),
+    wants("improve", "edit_file", path="notes.txt", old="one one", new="two", every=True),
     wants("double", "double", n=21),
     wants("delegate", "delegate", agent="helper", task="look it up"),
     {"user": "broken", "answers": [{"error": {"message": "the model is out of order"}}]},
@@ -105,7 +112,7 @@ KEYS = {
     "api_request_error": "task_id turn_id api_request_id session_id platform model provider base_url api_mode "
     "api_call_count api_duration started_at ended_at status_code retry_count max_retries retryable reason error",
     "on_session_start": "session_id model platform",
-    "on_session_end": "session_id task_id turn_id completed interrupted model platform reason",
+    "on_session_end": "session_id task_id turn_id completed interrupted model platform",
     "on_session_finalize": "session_id platform reason old_session_id new_session_id",
     "on_session_reset": "session_id platform reason old_session_id new_session_id",
     "subagent_start": "parent_session_id parent_turn_id parent_subagent_id child_session_id child_subagent_id "
@@ -192,6 +199,28 @@ def test_block_beats_approve_and_modify_merges(gateway: GatewayProcess) -> None:
     assert last_result(gateway, "block") == "Remembered: changed"
 
 
+def test_a_table_of_paths_guards_and_changes_by_hermess_names(gateway: GatewayProcess) -> None:
+    for text, result in (
+        ("peek", ".ssh/id_rsa is private (read_file, 1)"),
+        ("note it", "Created notes.txt (7 characters)."),
+        ("improve", "Edited notes.txt (1 place)."),
+    ):
+        gateway.say(text, "paths")
+        assert last_result(gateway, "paths") == result
+    assert (gateway.home.own_folder / "workspace" / "notes.txt").read_text() == "TWO"
+    assert "patch=1 read_file=1" in gateway.say("/path-guard", "paths")["reply"]
+    assert "notes.txt (3)" in gateway.say("/path-list", "paths")["reply"]
+
+
+def test_a_guard_of_the_terminal_stops_the_shell_and_names_that_are_not_here_are_told(gateway: GatewayProcess) -> None:
+    gateway.say("wipe", "wipe")
+    assert last_result(gateway, "wipe").startswith("Blocked by terminal-guard")
+    (found,) = (one for one in plugins(gateway)["terminal-guard"]["findings"] if "its guard names" in one)
+    assert found.startswith("terminal-guard/__init__.py:1")
+    assert "not here: process, shell, run_shell_command; shell is told to it as terminal" in found
+    assert found.partition(" shell,")[0] in gateway.cli("hooks", "list").stdout
+
+
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
     assert last_result(gateway, "fail").startswith("guards guards this and failed")
@@ -250,7 +279,7 @@ def test_callbacks_get_only_what_they_declare_and_may_run_loops_of_their_own(gat
 
 def test_pre_verify_sends_the_model_on_three_times_when_files_were_changed(gateway: GatewayProcess) -> None:
     assert gateway.say("write", "verify")["reply"] == "after 2"
-    seen = lines(gateway.home.root / "seen-verify.jsonl")
+    seen = [line for line in lines(gateway.home.root / "seen-verify.jsonl") if line[1] == ["a.txt"]]
     assert seen == [[0, ["a.txt"], True, "first"], [1, ["a.txt"], True, "after 0"], [2, ["a.txt"], True, "after 1"]]
 
 

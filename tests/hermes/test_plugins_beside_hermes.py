@@ -104,7 +104,7 @@ def test_each_call_has_the_same_keys(theirs: Seen, ours: Seen) -> None:
     for name in dict(theirs):
         for their, our in zip(calls_of(theirs, name), calls_of(ours, name), strict=True):
             assert their.keys() - our.keys() == set(), name
-            assert our.keys() - their.keys() <= ({"reason"} if name == "on_session_end" else set()), name
+            assert our.keys() - their.keys() == set(), name
 
 
 def test_each_call_has_the_same_values_where_they_are_of_the_conversation(theirs: Seen, ours: Seen) -> None:

@@ -352,15 +352,21 @@ build_turn_end_args = _compose(
     _MODEL,
     completed=lambda event: bool(event.get("completed")),
     interrupted=lambda event: bool(event.get("interrupted")),
-    reason="stop",
 )
 
+
+def _successor_of(event: Event) -> dict[str, Any]:
+    """Where a person has begun anew, both sessions."""
+    if event.get("reason") != "new":
+        return {}
+    return {"old_session_id": event.get("session_id"), "new_session_id": event.get("new_session_id")}
+
+
 build_finalize_args = _compose(
+    _successor_of,
     session_id="session_id",
     platform="platform",
     reason=lambda event: _END_REASONS.get(str(event.get("reason") or ""), "session_expired"),
-    old_session_id="session_id",
-    new_session_id=lambda event: event.get("new_session_id"),
 )
 
 build_reset_args = _compose(build_finalize_args, session_id="new_session_id")

@@ -33,7 +33,7 @@ async def test_a_one_shot_program_reads_one_object_and_answers_by_its_end(tmp_pa
         "event": "tool:before",
         "hook_event_name": "PreToolUse",
         "cwd": str(tmp_path),
-        "tool_name": "shell",
+        "tool_name": "Bash",
         "tool_input": {"command": "rm"},
         "tool": "shell",
         "args": {"command": "rm"},

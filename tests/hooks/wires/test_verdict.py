@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.hooks.wires.oneshot_answer import OwnDialect
+from gateway.hooks.wires.oneshot_answer import CLAUDE_TOOLS, OwnDialect
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta
+from gateway.worker.tool_names import ToolName
 
 VERDICTS = [
     ("tool:before", 0, b"", False, None),
@@ -88,6 +89,30 @@ def test_names_of_the_event_win_over_names_of_claude_code() -> None:
         "text": "t",
         "answers": {"may": "yes"},
     }
+
+
+def told_about(tool: str, args: Any) -> Any:
+    return json.loads(OwnDialect(False).build_input("tool:before", {"tool": tool, "args": args}, "/f", {}))
+
+
+@pytest.mark.parametrize("row", CLAUDE_TOOLS.rows, ids=[row.ours for row in CLAUDE_TOOLS.rows])
+def test_a_tool_has_claude_codes_names_and_what_is_changed_under_them_is_changed(row: ToolName) -> None:
+    ours = {name: f"a {name}" for name in ("path", *row.args)}
+    told = told_about(row.ours, ours)
+    assert (told["tool"], told["args"], told["tool_name"]) == (row.ours, ours, row.theirs)
+    assert told["tool_input"] == {row.args.get(name, name): value for name, value in ours.items()}
+    said = json.dumps({"hookSpecificOutput": {"updatedInput": told["tool_input"]}}).encode()
+    fields = {"tool": row.ours, "args": ours}
+    assert OwnDialect(False).read_answer("tool:before", fields, CallMeta(), (0, said, "")).result == {"args": ours}
+
+
+def test_a_guard_of_files_finds_what_claude_code_would_tell_it() -> None:
+    args = {"path": ".env", "old": "a", "new": "b", "every": True}
+    told = told_about("edit_file", args)
+    assert told["tool_name"] == "Edit"
+    assert told["tool_input"] == {"file_path": ".env", "old_string": "a", "new_string": "b", "replace_all": True}
+    assert told_about("mcp_git_push", {})["tool_name"] == "mcp__git__push"
+    assert told_about("calculate", None)["tool_name"] == "calculate"
 
 
 @settings(max_examples=200, deadline=None)
