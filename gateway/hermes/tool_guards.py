@@ -14,9 +14,7 @@ from gateway.yaml_source import Finding, SourceLocation
 
 TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE
 GUARD, TOOL_ARGUMENT = "pre_tool_call", "tool_name"
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_PLAIN_WORDS = re.compile(r"[\w|()^$ ]+")
-_GROUP_MARKS = re.compile(r"\(\?[a-z]*:?")  # (?:...) and (?i)
+_PLAIN_WORDS = re.compile(r"\^?\(?(?:\?:)?(\w+(?:\|\w+)*)\)?\$?")  # one|another, maybe in brackets
 
 
 def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Finding]:
@@ -32,9 +30,8 @@ def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Findi
 
 def check_tool_pattern(place: SourceLocation, matcher: str) -> Iterator[Finding]:
     """The same of a shell hook's `matcher`: words that are tools, or a pattern that must match one."""
-    words = _GROUP_MARKS.sub("(", matcher)
-    if _PLAIN_WORDS.fullmatch(words):
-        if unknown := [name for name in _WORD.findall(words) if not _is_told(name, ours_too=True)]:
+    if words := _PLAIN_WORDS.fullmatch(matcher):
+        if unknown := [name for name in words[1].split("|") if not _is_told(name, ours_too=True)]:
             yield _make_finding(place, unknown)
     elif not any(re.fullmatch(matcher, name) for name in (*TOLD_TOOLS, "mcp__server__tool")):
         yield Finding(place, f"its matcher {matcher!r} matches no tool", "tools are called as in Hermes", "warning")
@@ -48,17 +45,21 @@ def _describe_unknown(file: str, named: Mapping[str, int]) -> Iterator[Finding]:
 def _make_finding(place: SourceLocation, unknown: Sequence[str]) -> Finding:
     one = len(unknown) == 1
     what = f"its guard names {'a tool that is' if one else 'tools that are'} not here: {', '.join(unknown)}"
-    renamed = [
-        f"{name} is told to it as {told}" for name in unknown if (told := HERMES_TOOLS.describe_name(name)) != name
-    ]
+    renamed = [f"{name} is told to it as {told}" for name in unknown if (told := _told_name(name)) != name]
     remedy = "; ".join(renamed) or "it stops nothing there, unless another plugin brings it"
     return Finding(place, what, remedy, "warning")
 
 
 def _is_told(name: str, ours_too: bool = False) -> bool:
     """Whether a tool may come to a guard under this name."""
-    is_ours = ours_too and HERMES_TOOLS.describe_name(name) != name
-    return name in TOLD_TOOLS or name.startswith("mcp__") or is_ours
+    told = _told_name(name)
+    return name in TOLD_TOOLS or (ours_too and told != name) or (name.startswith("mcp__") and told == name)
+
+
+def _told_name(name: str) -> str:
+    """What a tool of this name, ours or Hermes's, is called when it comes to a guard."""
+    ours, _ = HERMES_TOOLS.resolve_call(name, {}) if name.startswith("mcp__") else (name, {})
+    return HERMES_TOOLS.describe_name(ours)
 
 
 def _registered_tools(tree: ast.Module) -> Iterator[str]:

@@ -1,0 +1,68 @@
+"""Guards that name tools which they will never be told of: seen in the source of a plugin, and in a matcher."""
+
+import pytest
+
+from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
+from gateway.yaml_source import SourceLocation
+
+REGISTER = "\ndef register(ctx):\n    ctx.register_hook('pre_tool_call', guard)\n"
+FORMS = {
+    "compared": "def guard(tool_name, **_):\n    return tool_name == 'nail' or None\n",
+    "the other way round": "def guard(tool_name, **_):\n    if 'nail' != tool_name: return None\n",
+    "in a set": "BAD = {'terminal', 'nail'}\ndef guard(tool_name, **_):\n    return tool_name in BAD or None\n",
+    "in a frozenset of a class": "class G:\n    BAD = frozenset(['nail'])\n    def go(self, tool_name, **_):\n"
+    "        return tool_name not in self.BAD\n",
+    "in a table": "RULES = {'nail': 1}\ndef guard(**kw):\n    a = kw['tool_name'].lower()\n    return RULES.get(a)\n",
+    "in a case": "def guard(tool_name, **_):\n    match tool_name:\n        case 'nail' | 'patch': return 1\n",
+}
+
+
+def said(source: str) -> list[str]:
+    return [str(finding) for finding in check_tool_guards("p", {"__init__.py": source.encode()})]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_name_that_no_tool_has_is_found_in_every_form(form: str) -> None:
+    (found,) = said(FORMS[form] + REGISTER)
+    assert "its guard names a tool that is not here: nail; it stops nothing there" in found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def guard(tool_name, **_):\n    return tool_name in ('terminal', 'patch', 'recall', 'mcp__git__push_it')\n"
+        + REGISTER,
+        "def guard(tool_name, args, **_):\n    return 'nail' in tool_name or args['x'] == 'nail'\n" + REGISTER,
+        "def guard(tool_name, **_):\n    return tool_name == 'nail'\n"
+        + REGISTER
+        + "    ctx.register_tool('nail', 't', {}, 0)\n",
+        "def look(tool_name, **_):\n    print(tool_name == 'nail')\n",
+        "def guard(tool_name:\n",
+    ],
+)
+def test_where_nothing_is_wrong_nothing_is_said(source: str) -> None:
+    assert said(source) == []
+
+
+def test_a_name_of_ours_is_told_with_the_name_that_a_guard_gets() -> None:
+    (found,) = said("def guard(tool_name, **_):\n    return tool_name in ['shell', 'mcp__my_git__push']\n" + REGISTER)
+    assert "shell is told to it as terminal; mcp__my_git__push is told to it as mcp__my__git_push" in found
+
+
+@pytest.mark.parametrize(
+    ("matcher", "what"),
+    [
+        ("terminal|write_file", ""),
+        ("(?:read|write)_file", ""),
+        ("(?i)Patch", ""),
+        ("shell", ""),
+        (".*_file", ""),
+        ("mcp__.*", ""),
+        ("(?!terminal).*", ""),
+        ("terminal|Bash", "names a tool that is not here: Bash"),
+        ("browser_.*", "matches no tool"),
+    ],
+)
+def test_a_matcher_is_read_in_the_same_way(matcher: str, what: str) -> None:
+    found = [str(finding) for finding in check_tool_pattern(SourceLocation("config.yaml"), matcher)]
+    assert [what in one for one in found] == ([True] if what else [])
