@@ -71,8 +71,9 @@ class HandlerCalls:
     def _fail(self, number: int | str | None, error: BaseException) -> None:
         repair_output(self._ends.log)
         try:
-            with self._link.signal_guard:
+            with self._link.signal_guard as guard:
                 self._send(number, {"error": {"code": RAISED} | describe_error(error, self._spec.folder)})
+                guard.afterwards = None  # here no handler holds the loop
         except BaseException:  # noqa: BLE001 - without an answer the daemon would wait until its limit
             os._exit(CANNOT_ANSWER)
 

@@ -105,8 +105,9 @@ class SignalGuard:
     def __bool__(self) -> bool:
         return self._depth > 0
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "SignalGuard":
         self._depth += 1
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1

@@ -126,7 +126,9 @@ class Worker:
 
     def _report(self, what: str, error: BaseException) -> None:
         try:
-            self._link.send({"jsonrpc": "2.0", "method": what, "params": describe_error(error, self._spec.folder)})
+            with self._link.signal_guard as guard:
+                self._link.send({"jsonrpc": "2.0", "method": what, "params": describe_error(error, self._spec.folder)})
+                guard.afterwards = None  # here no handler holds the loop
         except BaseException:  # noqa: BLE001 - nothing can be told any more
             os._exit(LOOP_BROKEN)
 
