@@ -39,8 +39,10 @@ def build_place_fields(message: Message, level: AccessLevel, session: Session) -
         "user_name": message.user_name,
         "scope": level,
         "chat_id": at.chat_id,
+        "chat_name": str(message.extra.get("chat_name") or ""),
         "thread_id": at.thread_id,
         "chat_type": at.chat_type,
+        "message_id": message.id,
         "session_id": session.session_id,
         "session_key": session.key,
     }
@@ -53,6 +55,9 @@ def build_received_fields(message: Message) -> dict[str, Any]:
         "message_id": message.id,
         "text": message.text,
         "attachments": [dataclasses.asdict(one) for one in message.attachments],
+        "reply_to": message.reply_to,
+        "sent_at": message.sent_at,
+        "extra": message.extra,
     }
 
 

@@ -57,6 +57,8 @@ PLATFORM = EventField("platform", "string", "the chat network, as the configurat
 USER = EventField("user_id", "string?", "the person, by the network's own id")
 CHAT = EventField("chat_id", "string", "the chat, by the network's own id")
 THREAD = EventField("thread_id", "string", "the thread or topic, or empty")
+CHAT_NAME = EventField("chat_name", "string", "what the chat is called there, or empty")
+MESSAGE_ID = EventField("message_id", "string", "what the person wrote, by the network's own id")
 CHAT_TYPE = EventField("chat_type", "string", "dm, group, forum, channel or thread")
 SESSION = EventField("session_id", "string", "the conversation as it is now; a reset begins another")
 SESSION_KEY = EventField("session_key", "string", "the conversation's lasting key")
@@ -79,8 +81,10 @@ TURN_FIELDS = (
     EventField("user_name", "string", "how the person is called there"),
     EventField("scope", "string", "what the person may do: owner, admin or user"),
     CHAT,
+    CHAT_NAME,
     THREAD,
     CHAT_TYPE,
+    MESSAGE_ID,
     SESSION,
     SESSION_KEY,
     EventField("agent", "string", "the agent's name"),

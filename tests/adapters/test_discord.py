@@ -209,6 +209,16 @@ async def test_forwarded_and_quoted_words_are_marked(home: House, wire: DiscordW
     )
     _, received = await home.hears("message:received", 2)
     assert received["text"] == "[in reply to: the red one]\nwhat is this?"
+    said = received["extra"]
+    assert (received["reply_to"], said["reply_to_text"], said["reply_to_author_id"]) == (
+        first,
+        "the red one",
+        wire.known_as(BEN),
+    )
+    assert (said["raw"]["content"], said["raw"]["author"]["id"]) == (
+        f"<@&{BOT_ROLE}> what is this?",
+        wire.known_as(ANN),
+    )
 
 
 async def test_only_the_listed_channels_are_heard(wire: DiscordWire, tmp_path: Path) -> None:

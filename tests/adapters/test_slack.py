@@ -225,6 +225,7 @@ async def test_words_that_are_passed_on_are_marked(home: House, wire: SlackWire)
     wire.told({**wire.message(ANN, wire.place(ANN), "what is this?"), "attachments": shared})
     (received,) = await home.hears("message:received")
     assert received["text"] == "what is this?\n[forwarded from Ben]\ndo it & go"
+    assert received["extra"]["raw"]["attachments"] == shared
 
 
 async def test_other_bots_are_heard_as_far_as_the_settings_let_them(wire: SlackWire, tmp_path: Path) -> None:

@@ -121,6 +121,20 @@ async def test_what_is_forwarded_or_quoted_is_marked_as_somebody_elses(wire: Tel
     wire.told({**about, "entities": [{"type": "mention", "offset": 0, "length": 9}]})
     received = (await house.hears("message:received", 2))[1]
     assert received["text"] == "[in reply to: a long story]\nwhat is it?"
+    assert (received["reply_to"], received["sent_at"]) == (first, float(about["date"]))
+    said, chat = received["extra"], about["chat"]
+    assert (said["reply_to_text"], said["reply_to_author_id"]) == ("a long story", BEN)
+    assert (received["chat_name"], said["raw"]["chat"]["id"]) == (chat["title"], chat["id"])
+    assert said["update_id"] > 9_000_000
+
+
+async def test_a_topic_is_told_by_its_name(wire: TelegramWire, house: House) -> None:
+    begun = {**wire.message(BEN, GROUP), "forum_topic_created": {"name": "Plants", "icon_color": 1}}
+    about = wire.message(ANN, GROUP, text="/status", message_thread_id=begun["message_id"], is_topic_message=True)
+    wire.told({**about, "reply_to_message": begun})
+    (received,) = await house.hears("message:received")
+    assert received["extra"]["chat_topic"] == "Plants"
+    assert "reply_to_text" not in received["extra"]
 
 
 async def test_a_group_that_has_moved_is_written_to_where_it_is_now(wire: TelegramWire, house: House) -> None:

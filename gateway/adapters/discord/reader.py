@@ -7,6 +7,7 @@ which it happened.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import discord
@@ -15,7 +16,13 @@ from gateway import messages
 from gateway.adapters.discord.channels import address_of, is_listened_to
 from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.settings import DiscordSettings
-from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us, to_plain_name
+from gateway.adapters.shared.incoming import (
+    IncomingMessage,
+    add_context,
+    describe_reply,
+    is_for_us,
+    to_plain_name,
+)
 from gateway.commands import parse_command
 from gateway.messages import Address, MessageKind
 
@@ -53,7 +60,7 @@ class DiscordReader:
             address = Address(PLATFORM, address.chat_id, "thread", str(message.id))
         kind: MessageKind = "edit" if is_edit else "command" if is_command else "text"
         text = text if is_command else context_of(message, text, self.me.id)
-        return IncomingMessage(self._message(message, address, text, kind), files)
+        return IncomingMessage(self._message(message, address, text, kind), files, partial(describe_message, message))
 
     def _message(self, message: discord.Message, address: Address, text: str, kind: MessageKind) -> messages.Message:
         edited = message.edited_at if kind == "edit" else None
@@ -66,7 +73,7 @@ class DiscordReader:
             kind=kind,
             reply_to=str(message.reference.message_id or "") if message.reference else "",
             sent_at=(edited or message.created_at).timestamp(),
-            extra=extra_of(message),
+            extra=extra_of(message, self.me.id),
         )
 
     def _is_said(self, message: discord.Message) -> bool:
@@ -134,16 +141,55 @@ def origin_of(message: discord.Message) -> str:
     return f"#{channel.name}" if channel is not None else "elsewhere"
 
 
-def extra_of(message: discord.Message) -> dict[str, Any]:
+def extra_of(message: discord.Message, me: int) -> dict[str, Any]:
     """What the network says besides: for hooks, and which roles the sender has there."""
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = {"chat_name": message.author.name}
     if message.guild is not None:
         extra["guild"] = str(message.guild.id)
         extra["chat_name"] = str(getattr(message.channel, "name", ""))
+        extra["guild_name"] = str(message.guild.name)
         extra["roles"] = roles_of(message.author)
+    above = getattr(message.channel, "parent", None)
+    if above is not None:
+        extra["parent_chat"] = str(above.id)
+    if topic := getattr(above or message.channel, "topic", None):
+        extra["chat_topic"] = str(topic)
     if message.message_snapshots:
         extra["forwarded_from"] = origin_of(message)
+    replied = message.reference.resolved if message.reference else None
+    if isinstance(replied, discord.Message):
+        author = replied.author
+        extra |= describe_reply(replied.content, author.id, author.display_name, is_own=author.id == me)
     return extra
+
+
+def describe_message(message: discord.Message) -> dict[str, Any]:
+    """As Discord's own interface writes it, as far as hooks are told of it."""
+    author, edited = message.author, message.edited_at
+    return {
+        "id": str(message.id),
+        "channel_id": str(message.channel.id),
+        "guild_id": str(message.guild.id) if message.guild else None,
+        "type": message.type.value,
+        "content": message.content,
+        "timestamp": message.created_at.isoformat(),
+        "edited_timestamp": edited.isoformat() if edited else None,
+        "author": {
+            "id": str(author.id),
+            "username": author.name,
+            "global_name": author.global_name,
+            "display_name": author.display_name,
+            "bot": author.bot,
+        },
+        "mentions": [{"id": str(one.id), "username": one.name} for one in message.mentions],
+        "attachments": [
+            {"id": str(one.id), "filename": one.filename, "size": one.size, "url": one.url}
+            | {"content_type": one.content_type}
+            for one in message.attachments
+        ],
+        "embeds": [one.to_dict() for one in message.embeds],
+        "message_reference": message.reference.to_message_reference_dict() if message.reference else None,
+    }
 
 
 def roles_of(person: Any) -> list[str]:

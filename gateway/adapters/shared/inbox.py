@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Generic
+from typing import Any, Generic
 
 import anyio
+import msgspec
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.incoming import FileT, IncomingMessage, remember
@@ -14,6 +15,7 @@ from gateway.engine import NewRecord
 from gateway.messages import Attachment, Message
 
 MOST_TAKEN = 10_000  # ids of messages that are known to be taken
+MAX_RAW = 32_000  # bytes of what a network sent for one message
 
 
 class Inbox(Generic[FileT]):
@@ -68,7 +70,10 @@ class Inbox(Generic[FileT]):
 
         async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
             self._note(message)
-            return await add_files(message, incoming.files, self._fetch), [self._marks.put(mark) for mark in marks]
+            message = await add_files(
+                add_network_message(message, incoming, self._context), incoming.files, self._fetch
+            )
+            return message, [self._marks.put(mark) for mark in marks]
 
         receipt = await self._context.receive(incoming.message, bot=self._bot, complete=complete)
         if receipt.decision != "stranger":
@@ -82,6 +87,18 @@ class Inbox(Generic[FileT]):
             ReadMark(channel, max(number, self._marks.at(channel, thread)), person, thread)
             for thread in self._threads_of(message)
         ]
+
+
+def add_network_message(message: Message, incoming: IncomingMessage[Any], context: AdapterContext) -> Message:
+    """The message with what the network sent for it, where a hook may look at it; what is very long is left out."""
+    if incoming.raw is None or not context.parts.registry.wants("message:received"):
+        return message
+    raw = incoming.raw()
+    try:
+        is_kept = len(msgspec.json.encode(raw)) <= MAX_RAW
+    except (TypeError, ValueError):
+        is_kept = False
+    return dataclasses.replace(message, extra={**message.extra, "raw": raw}) if is_kept else message
 
 
 async def add_files(

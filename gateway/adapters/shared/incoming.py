@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gateway.config.platform_settings import PlatformSettings
 from gateway.messages import Address, Message, Receipt
@@ -24,10 +24,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage(Generic[FileT]):
-    """A message, without its files, and the files that belong to it, as the network describes them."""
+    """A message, without its files, and the files that belong to it, as the network describes them.
+
+    `raw` gives the message in the network's own shape, as data.
+    """
 
     message: Message
     files: tuple[FileT, ...] = ()
+    raw: Callable[[], Any] | None = None
 
 
 def read_or_skip(read: Callable[[EventT], MessageT | None], event: EventT, name: str) -> MessageT | None:
@@ -63,6 +67,14 @@ def add_context(text: str, *, forwarded_from: str = "", quoted: str = "") -> str
 def to_plain_name(name: str) -> str:
     """A name as others chose it: no brackets, no lines, nothing with which it could pass for more than a name."""
     return " ".join("".join(sign for sign in name if sign not in "[]").split())[:100]
+
+
+def describe_reply(
+    text: str | None, author_id: object = None, author: str = "", *, is_own: bool = False
+) -> dict[str, Any]:
+    """What the network says of the message that another one answers, for hooks."""
+    found = {"reply_to_text": text, "reply_to_author_id": str(author_id or ""), "reply_to_author_name": author}
+    return {name: value for name, value in found.items() if value} | ({"reply_to_is_own": True} if is_own else {})
 
 
 def make_reaction(

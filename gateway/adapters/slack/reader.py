@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us, to_plain_name
@@ -84,9 +85,12 @@ class SlackReader:
             kind="command" if is_command and kind == "text" else kind,
             reply_to=str(event.get("thread_ts") or ""),
             sent_at=float(number.rpartition(":edit")[2]),
-            extra={"team": str(event["team"])} if event.get("team") else {},
+            extra={
+                **({"team": str(event["team"])} if event.get("team") else {}),
+                **({"is_bot": True} if event.get("bot_id") else {}),
+            },
         )
-        return IncomingMessage(message, files)
+        return IncomingMessage(message, files, partial(dict, event))
 
     def _may_be_heard(self, event: Event, sender: str, *, is_mentioned: bool) -> bool:
         """Ourselves never; other bots as far as the settings let them."""

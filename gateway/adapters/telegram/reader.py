@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from telegram import CallbackQuery, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
-from gateway.adapters.shared.incoming import IncomingMessage, add_context, is_for_us
+from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply, is_for_us
 from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import TelegramFile, file_of
 from gateway.adapters.telegram.settings import TelegramSettings
@@ -38,10 +38,12 @@ class TelegramReader:
         if update.edited_message is not None:
             message = update.edited_message
             stamp = message.edit_date or message.date
-            return self._written([message], "edit", f":edit{stamp.timestamp():.0f}")
-        return self._written([one.message for one in updates if one.message], "text", "")
+            return self._written([message], "edit", f":edit{stamp.timestamp():.0f}", update.update_id)
+        return self._written([one.message for one in updates if one.message], "text", "", update.update_id)
 
-    def _written(self, parts: list[Message], kind: messages.MessageKind, suffix: str) -> TelegramIncoming | None:
+    def _written(
+        self, parts: list[Message], kind: messages.MessageKind, suffix: str, update_id: int
+    ) -> TelegramIncoming | None:
         if not parts or (sender := parts[0].from_user) is None or sender.is_bot or parts[0].sender_chat:
             return None
         first, address = parts[0], address_of(parts[0])
@@ -65,9 +67,9 @@ class TelegramReader:
             kind="command" if is_command and kind == "text" else kind,
             reply_to=reply_to,
             sent_at=(first.edit_date or first.date).timestamp(),
-            extra=extra_of(first),
+            extra={**extra_of(first, is_own=self._is_reply_to_us(first)), "update_id": update_id},
         )
-        return IncomingMessage(message, files)
+        return IncomingMessage(message, files, first.to_dict)
 
     def _pressed(self, query: CallbackQuery) -> TelegramIncoming | None:
         if query.message is None or not query.data or query.from_user.is_bot:
@@ -152,11 +154,18 @@ def origin_of(message: Message) -> str:
     return "somebody"
 
 
-def extra_of(message: Message) -> dict[str, Any]:
-    """What the network says besides, for hooks."""
+def extra_of(message: Message, *, is_own: bool = False) -> dict[str, Any]:
+    """What the network says besides, for hooks. `is_own`: it answers a message of ours."""
     extra: dict[str, Any] = {}
     if message.forward_origin is not None:
         extra["forwarded_from"] = origin_of(message)
-    if message.chat.title:
-        extra["chat_name"] = message.chat.title
+    if name := message.chat.title or message.chat.full_name:
+        extra["chat_name"] = name
+    if (replied := message.reply_to_message) is not None:
+        if replied.forum_topic_created is not None:  # what is said in a topic answers its beginning
+            extra["chat_topic"] = replied.forum_topic_created.name
+        else:
+            said = message.quote.text if message.quote else replied.text or replied.caption
+            author = replied.from_user
+            extra |= describe_reply(said, author and author.id, author.full_name if author else "", is_own=is_own)
     return extra

@@ -16,7 +16,7 @@ import anyio.abc
 from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCustomEmoji, ReactionTypeEmoji, Update
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
-from gateway.adapters.shared.inbox import KeyedLock, add_files
+from gateway.adapters.shared.inbox import KeyedLock, add_files, add_network_message
 from gateway.adapters.shared.incoming import make_reaction, read_or_skip
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.telegram import buttons
@@ -132,7 +132,9 @@ class TelegramReceiver:
             async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
                 """The files first: while they come, other chats go on. Then one append after the other."""
                 nonlocal is_moving
-                message = await add_files(message, arrival.files, self._fetch)
+                message = await add_files(
+                    add_network_message(message, arrival, self._context), arrival.files, self._fetch
+                )
                 await journal.enter_async_context(self._journal)
                 is_moving = True
                 return message, [self._cursor.put(self._after(unit))]

@@ -22,6 +22,7 @@ _SESSION_FIELDS: Mapping[str, str] = {
     "ID": "session_id",
     "MESSAGE_ID": "message_id",
     "CHAT_NAME": "chat_name",
+    "CHAT_TYPE": "chat_type",
     "PROFILE": "profile",
 }
 
@@ -74,20 +75,21 @@ async def observe(wire: Wire, name: str, event: Event, timeout: float, target: s
 
 
 def _build_meta(event: Event, target: str, **more: Any) -> CallMeta:
-    session = {}
-    if event.get("session_key"):  # within a conversation nothing is looked up in the environment, as in Hermes
-        session = {
-            name: "" if (value := event.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()
-        }
     return CallMeta(
         event=str(event.get("id", "")),
         target=target,
         turn=str(event.get("turn_id") or ""),
         turn_bag=_json_part_of(event.turn),
         session_bag=_json_part_of(event.session),
-        session=session,
+        # within a conversation nothing is looked up in the environment, as in Hermes
+        session=describe_session(event) if event.get("session_key") else {},
         **more,
     )
+
+
+def describe_session(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The conversation of an event or a call, as its context variables say it."""
+    return {name: "" if (value := fields.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()}
 
 
 def _json_part_of(bag: dict[str, Any]) -> dict[str, Any]:
