@@ -29,7 +29,7 @@ from gateway.daemon.platforms import why_not_served
 from gateway.daemon.process import lock_holder_of
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, NotRunning
-from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WORKS, CompatibilityRow, check_hermes_home
+from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WITHOUT_EFFECT, WORKS, CompatibilityRow, check_hermes_home
 from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding, SourceLocation
@@ -37,7 +37,7 @@ from gateway.yaml_source import Finding, SourceLocation
 PROBE_TIMEOUT = 8.0
 MAX_NAMES_SHOWN = 5
 MAX_ANSWER_BYTES = 4_000_000
-VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim"}
+VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim", WITHOUT_EFFECT: "red"}
 
 
 def probe_model(model: ModelSettings) -> tuple[str, str] | None:

@@ -133,6 +133,12 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
         Literal["process", "none"] | None,
         describe("`none` runs it inside the gateway, where it can disturb everything"),
     ] = None
+    on_error: Annotated[
+        Literal["skip", "deny"] | None,
+        describe(
+            "what happens where it cannot decide: `deny` refuses what it intercepts; by default as its manifest says"
+        ),
+    ] = None
     agents: Annotated[
         tuple[str, ...], describe("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
     ] = ()

@@ -23,7 +23,7 @@ from gateway.hooks.folders.sources import HookVersion
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
-WORKS, DEGRADES, FAILS, OFF = "works", "degrades", "fails", "off"
+WORKS, DEGRADES, FAILS, OFF, WITHOUT_EFFECT = "works", "degrades", "fails", "off", "without effect"
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
@@ -98,6 +98,8 @@ def _check_folder(
     reached = list(find_unsupported_imports(folder.name, read_code(folder).files))
     degrades = bool(reached or known or lacking)
     fails = any(reach.verdict == "missing" and not reach.is_caught for reach in reached)
+    if studied.manifest and studied.manifest.patches and not studied.manifest.acts and not fails:
+        return CompatibilityRow(what, folder.name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
     told = dict.fromkeys(
         [
             *(_format_finding(reach.finding) for reach in reached),

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.hermes.config import get_items, get_text
+from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
@@ -28,7 +29,7 @@ PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
 GUARDED_EVENT = "tool:before"
 SUPPORTED_KINDS = ("standalone", "")
-PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm")
+PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm", "session")
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
@@ -90,6 +91,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
     is_guard = _BLOCKS.search(text) and any(row.guards for row in rows)
+    patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
         manifest,
         env=tuple(env),
@@ -97,6 +99,8 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
         guards=(GUARDED_EVENT,) if is_guard else (),
+        patches=tuple(patch.name for patch in patched.patches),
+        acts=patched.acts,
     )
 
 
@@ -105,7 +109,14 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     decides = {name for mark in loaded.marks if mark.target in loaded.offers.decides for name in mark.names}
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
-    return msgspec.structs.replace(manifest, events=tuple(observes), intercepts=tuple(sorted(decides)), guards=guards)
+    offers = loaded.offers
+    return msgspec.structs.replace(
+        manifest,
+        events=tuple(observes),
+        intercepts=tuple(sorted(decides)),
+        guards=guards,
+        acts=manifest.acts and bool(loaded.marks or offers.tools or offers.commands or offers.skills),
+    )
 
 
 def _check_provided_hooks(root: YamlMapping) -> Iterable[Finding]:

@@ -22,6 +22,8 @@ import msgspec
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
+from gateway.hermes.handler_source import has_answers
+from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin_manifest import (
     PLUGIN_ENTRY_FILE,
@@ -43,7 +45,7 @@ from gateway.hooks.folders.folder_source import (
     program_spec_of,
     worker_spec_of,
 )
-from gateway.hooks.folders.manifest import Manifest, ParsedManifest
+from gateway.hooks.folders.manifest import Manifest, ParsedManifest, describe_patches
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -55,6 +57,7 @@ from gateway.yaml_source.tree import to_printable
 
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
 DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})
+DECIDE_SECONDS = 5.0  # that all handlers written for Hermes have together to decide about a command
 MAX_SCRIPT_BYTES = 4_000_000
 SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
 
@@ -83,7 +86,7 @@ class HermesFolderSource(FolderSource):
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return _check_imports(manifest, files) if manifest.hermes else ()
+        return _check_source(manifest, files) if manifest.hermes else ()
 
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:
         return decision_of(answer) if manifest.hermes else answer
@@ -105,7 +108,7 @@ class PluginSource(FolderSource):
         return infer_plugin_manifest(manifest, files)
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return (*_check_imports(manifest, files), *check_tool_guards(manifest.folder, files))
+        return (*_check_source(manifest, files), *check_tool_guards(manifest.folder, files))
 
     def why_disabled(self, version: HookVersion) -> str:
         """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
@@ -299,9 +302,10 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Man
     source = join_python_files(files)
     env = find_environment_names(source)
     uses = tuple(verb for verb, words in _RIGHTS_BY_IMPORT.items() if words.search(source))
-    decides = _DECIDES.search(source) is not None
-    is_hermes = manifest.hermes or manifest.written_for is None
-    commands = [name for name in manifest.events if decides and is_hermes and name.partition(":")[0] == "command"]
+    commands = tuple(name for name in manifest.events if name.partition(":")[0] == "command")
+    if not (commands and _decides(manifest, files, source)):
+        commands = ()
+    patched = _find_patches(manifest, files) if manifest.hermes else PatchReport((), acts=True)
     return msgspec.structs.replace(
         manifest,
         env=tuple(dict.fromkeys((*manifest.env, *env))),
@@ -309,11 +313,32 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Man
         found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         events=tuple(name for name in manifest.events if name not in commands),
         intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
+        decide_together=DECIDE_SECONDS if manifest.hermes else None,
+        patches=tuple(patch.name for patch in patched.patches),
+        acts=bool(patched.acts or commands),
     )
 
 
-def _check_imports(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    return (found.finding for found in find_unsupported_imports(manifest.folder, files))
+def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes) -> bool:
+    """Whether its handler's answers about commands count; in a folder of ours only where they always did."""
+    if manifest.hermes:
+        return has_answers(files)
+    return manifest.written_for is None and _DECIDES.search(source) is not None
+
+
+def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport:
+    starts_only = set(manifest.subscriptions) == {"gateway:startup"}
+    return find_patches(manifest.folder, files, manifest.entry, starts_only=starts_only)
+
+
+def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    if manifest.patches and not manifest.acts:
+        first = _find_patches(manifest, files).patches[0]
+        remedy = "what it changes in Hermes is not here; switch it off, or use an event that does the same"
+        yield Finding(first.place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
+        return
+    yield from (patch.finding for patch in _find_patches(manifest, files).patches)
+    yield from (found.finding for found in find_unsupported_imports(manifest.folder, files))
 
 
 def decision_of(answer: Any) -> dict[str, Any] | None:

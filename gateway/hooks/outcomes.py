@@ -134,4 +134,7 @@ def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny 
             raise error
         raise HookError(f"{hook} failed at {event.name}: {describe_error(error)}") from error
     hook.failed(event.name, error)
-    return Deny(f"{hook} guards this and failed ({type(error).__name__}).") if hook.on_error == "deny" else None
+    if hook.on_error != "deny":
+        return None
+    why = f": {error}" if isinstance(error, HookError) else f" ({type(error).__name__})."
+    return Deny(f"{hook} guards this and failed{why}")

@@ -47,6 +47,7 @@ class GatewayRequests:
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[Any]] = {}
         self._in_plain_code = False
+        self.patches: dict[str, None] = {}  # what its handler has changed of another program's modules, each once
         self.during: ContextVar[str] = ContextVar("during", default="")
 
     def call_handler(self, function: Callable[[], Any]) -> Any:

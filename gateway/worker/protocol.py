@@ -113,6 +113,7 @@ class LoadedHandlers(msgspec.Struct, frozen=True):
     handle: bool
     marks: tuple[MarkedFunction, ...]
     offers: PluginContents = PluginContents()
+    patches: tuple[str, ...] = ()  # what it has changed of modules that stand for another program's
 
 
 def has_too_many_values(line: bytes | bytearray) -> bool:

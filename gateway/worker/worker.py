@@ -136,7 +136,8 @@ class Worker:
         """The handler is imported while the loop runs: some create tasks at import."""
         try:
             handlers = self._load()
-            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": handlers.describe()})
+            found = msgspec.structs.replace(handlers.describe(), patches=tuple(self._requests.patches))
+            self._link.send({"jsonrpc": "2.0", "method": "$ready", "params": found})
         except BaseException as error:  # noqa: BLE001 - importing a hook
             self._report("$broken", error)
             os._exit(IMPORT_FAILED)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from gateway.hermes.shim.gateway_calls import warn_once
+from gateway.hermes.shim.gateway_calls import note_patch, warn_once
 
 
 class PatchWarningType(type):
@@ -17,8 +17,13 @@ class PatchWarningType(type):
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if not name.startswith("__") and not name.startswith("_abc"):
-            warn_once(f"{cls.__module__}.{cls.__name__}.{name} is patched, which changes nothing outside this hook")
+            note_patch(f"{cls.__module__}.{cls.__name__}.{name}")
         super().__setattr__(name, value)
+
+    def __subclasses__(cls) -> list[Any]:
+        if sys._getframe(1).f_globals.get("__name__") != "abc":  # noqa: SLF001 - `isinstance` asks too
+            note_patch(f"the subclasses of {cls.__module__}.{cls.__name__}")
+        return super().__subclasses__()
 
 
 class Placeholder(metaclass=PatchWarningType):
@@ -32,8 +37,8 @@ class PatchWarningModule(ModuleType):
     """A module of which is told when somebody puts something of their own into it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("__"):
-            warn_once(f"{self.__name__}.{name} is patched, which changes nothing outside this hook")
+        if not name.startswith("__") and not isinstance(value, ModuleType):  # a module that lies in it is imported
+            note_patch(f"{self.__name__}.{name}")
         super().__setattr__(name, value)
 
 

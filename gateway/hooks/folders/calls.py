@@ -17,7 +17,14 @@ from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
 
+MAX_REFUSAL = 600  # characters of what a person is told of a guard's failure
+
 log = logging.getLogger("gateway.hooks")
+
+
+def describe_help(name: str) -> str:
+    """What helps when this hook denies because it fails."""
+    return f"hermes-gateway hooks info {name} shows more, and hermes-gateway hooks disable {name} goes on without it"
 
 
 class HookCalls:
@@ -26,6 +33,7 @@ class HookCalls:
     def __init__(self, name: str, services: HookServices, process: HookProcess, rights: HookRights) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
+        self.undecided = ""  # what went on without it, and why, until it decides again
         self._name = name
         self._services = services
         self._process = process
@@ -47,17 +55,40 @@ class HookCalls:
             self.record.skipped += 1
             if manifest.on_error == "skip" and not manifest.denies(event.name):
                 return None
-            raise HookFailed(f"{self._name} failed too often and is left alone for a while", kind="refused")
-        timeout = min(manifest.decide_timeout, INTERCEPT_LIMIT)
-        with self._recorded(event.name) as begun:
-            wire = await self._process.get_wire(timeout)
-            with self._process.using(wire):
-                self._rights.remember(event)
-                answer = await ask_handlers(wire, self._targets(event.name), event, timeout)
-            answer = self._version.source.read_answer(manifest, answer)
-            outcome_from(answer)  # what means nothing is a failure
-            self._answered(event.name, begun, describe_outcome(answer))
+            last = self.record.last_error
+            why = f"; the last time: {last.message}" if last else ""
+            failed = HookFailed(f"it failed too often and is left alone for a while{why}", kind="refused")
+            raise self._refusal(event, failed)
+        try:
+            with self._recorded(event.name) as begun:
+                with self._services.decisions.limit(event, manifest.decide_together) as left:
+                    answer = await self._ask(event, min(manifest.decide_timeout, INTERCEPT_LIMIT, left))
+                answer = self._version.source.read_answer(manifest, answer)
+                outcome_from(answer)  # what means nothing is a failure
+                self.undecided = ""
+                self._answered(event.name, begun, describe_outcome(answer))
+        except HookFailed as failed:
+            raise self._refusal(event, failed) from None
         return answer
+
+    async def _ask(self, event: Event, timeout: float) -> Any:
+        if timeout <= 0:
+            raise HookFailed("the hooks before it took all the time that they have together", kind="timeout")
+        wire = await self._process.get_wire(timeout)
+        with self._process.using(wire):
+            self._rights.remember(event)
+            return await ask_handlers(wire, self._targets(event.name), event, timeout)
+
+    def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
+        """The failure as it is told to whom it refuses something; where it refuses nothing, that is noted."""
+        said = self._services.redact(str(failure)[:MAX_REFUSAL])
+        if self._manifest.denies(event.name):
+            text = f"{said}\n{describe_help(self._name)}"
+            return HookFailed(text, kind=failure.kind, traceback=failure.traceback)
+        if self._manifest.hermes:
+            remedy = f"hooks.{self._name}.on_error: deny in config.yaml would refuse it"
+            self.undecided = f"{event.name} went on without its decision ({said}); {remedy}"
+        return failure
 
     async def observe(self, name: str, event: Event) -> None:
         """Raises HookFailed when it could not be reached, or failed."""

@@ -26,20 +26,19 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest import Manifest, describe_patches
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.hooks.folders.trial import HookTrial, make_event, run_trials, try_call, verb_of
 from gateway.hooks.registry import HookRegistry
+from gateway.hooks.wires.event_calls import describe_session
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.program import LastingProgram
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, PluginContents
-
-SESSION_FIELDS = ("platform", "chat_id", "thread_id", "user_id")
 
 
 class PluginTools:
@@ -62,19 +61,13 @@ class PluginTools:
         try:
             wire = await hook.process.get_wire(timeout)
             with hook.process.using(wire):
-                meta = CallMeta(decides=True, target=target, session=_session_from(fields))
+                meta = CallMeta(decides=True, target=target, session=describe_session(fields))
                 answer = await wire.call(target, fields, meta, timeout)
         except HookFailed as failed:
             hook.calls.record.failed(target, time.perf_counter() - begun, failed)
             raise
         hook.calls.record.answered(target, time.perf_counter() - begun, "ok")
         return answer.result
-
-
-def _session_from(fields: Mapping[str, Any]) -> dict[str, str]:
-    found = {name.upper(): str(fields[name]) for name in SESSION_FIELDS if fields.get(name) is not None}
-    found |= {"KEY": str(fields.get("session_key") or ""), "ID": str(fields.get("session_id") or "")}
-    return found
 
 
 class FolderHooks:
@@ -323,14 +316,18 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
 
 def _state(hook: FolderHook) -> HookState:
     state = hook.process.state
+    if state in ("loaded", "registered") and hook.idle_patches:
+        return "without effect"
     tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
     return "tripped" if tripped else state
 
 
 def _reason(hook: FolderHook) -> str:
-    breaker, error = hook.calls.breaker, hook.calls.record.last_error
-    if error is None or _state(hook) != "tripped":
-        return hook.process.reason
+    breaker, error, state = hook.calls.breaker, hook.calls.record.last_error, _state(hook)
+    if state == "without effect":
+        return describe_patches(hook.idle_patches)
+    if error is None or state != "tripped":
+        return hook.process.reason or hook.calls.undecided
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
 

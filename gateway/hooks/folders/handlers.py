@@ -47,6 +47,7 @@ class HandlerTargets:
         self._handle = loaded.handle
         self._marked: Patterns[HandlerTarget] = Patterns()
         self.offers = loaded.offers
+        self.patches = loaded.patches
         self.names: tuple[str, ...] = tuple(dict.fromkeys(name for mark in loaded.marks for name in mark.names))
         for mark in loaded.marks:
             guards = not is_plugin and mark.on_error == "deny"

@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 
 from gateway.errors import HookError
-from gateway.events import Event, OnError
-from gateway.hooks.folders.calls import HookCalls
+from gateway.events import Deny, Event, OnError
+from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
-from gateway.hooks.folders.manifest import Guard, Manifest
+from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
@@ -79,10 +79,11 @@ class FolderSubscription:
         self._count_lost(before)
 
     def guard(self, guard: Guard, reason: str) -> None:
-        """The hook cannot answer, and what it guards is denied."""
+        """The hook cannot answer, and what it guards is denied, with the reason and what helps."""
+        text = f"{self._name} guards this and cannot answer: {reason}\n{describe_help(self._name)}"
 
-        async def deny(event: Event) -> None:  # noqa: ARG001 - whatever it is
-            raise HookError(f"{self._name} guards this and cannot answer: {reason}")
+        async def deny(event: Event) -> Deny:  # noqa: ARG001 - whatever it is
+            return Deny(text)
 
         on = self._registry.on
         denied = on(guard.intercepts, deny, order=guard.order, when=guard.when, on_error="deny", key=self._name)
@@ -115,6 +116,7 @@ class FolderHook:
     def __init__(self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
+        self._redact = services.redact
         self._rights = HookRights(name, services)
         self.calls = HookCalls(name, services, self.process, self._rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
@@ -145,15 +147,28 @@ class FolderHook:
     def needs_start(self) -> bool:
         return self.current is not None and self.current.manifest is not None and self.current.source.needs_start
 
+    @property
+    def idle_patches(self) -> tuple[str, ...]:
+        """What it changes of a program that is not here, where it does nothing else."""
+        manifest = self.current.manifest if self.current else None
+        if manifest is None or manifest.acts:
+            return ()
+        seen = self.process.targets.patches if self.process.targets else ()
+        return manifest.patches or seen
+
     def remarks(self) -> list[str]:
         """What only its own process could tell."""
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if manifest is None or targets is None:
             return []
-        named = EventSelector(manifest.subscriptions)
-        return [f"{self.name}: {remark}" for remark in targets.offers.remarks] + [
-            f"{self.name}/{manifest.entry}: warning: a function is marked with @on({name!r}), which HOOK.yaml does not "
-            "name, so it is not called; add it to `intercepts` or `events`"
+        named, place = EventSelector(manifest.subscriptions), f"{self.name}/{manifest.entry}: warning:"
+        late = () if manifest.patches else self.idle_patches  # what its source did not show
+        return [
+            *(f"{self.name}: {remark}" for remark in targets.offers.remarks),
+            *([f"{place} without effect: {describe_patches(late)}"] if late else []),
+        ] + [
+            f"{place} a function is marked with @on({name!r}), which HOOK.yaml does not name, "
+            "so it is not called; add it to `intercepts` or `events`"
             for name in targets.names
             if name not in named and name not in manifest.subscriptions
         ]
@@ -235,7 +250,7 @@ class FolderHook:
         self.current = version
         self.process.enter(state, reason)
         if version.denied:
-            self.subscription.guard(version.denied, reason)
+            self.subscription.guard(version.denied, self._redact(f"it is {state}: {reason[:MAX_REFUSAL]}"))
         else:
             self.subscription.end()
         if state in _KEEPS_NOTHING:

@@ -10,7 +10,7 @@ import importlib
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -54,7 +54,7 @@ ObserveMode = Literal["queued", "parallel"]
 DeliveryMode = Literal["memory", "durable"]
 WrittenFor = Literal["hermes", "gateway"]
 HookRight = Literal["emit", "send", "store", "submit"]
-PluginRight = HookRight | Literal["tool", "llm"]  # plugins have these too
+PluginRight = HookRight | Literal["tool", "llm", "session"]  # plugins have these too
 
 OBSERVE_TIMEOUT, DECIDE_TIMEOUT, REMOTE_TIMEOUT = 120.0, 10.0, 30.0
 
@@ -131,7 +131,10 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     written_for_reason: str = ""
     entry: str = HANDLER_FILE  # the file that its worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
+    decide_together: float | None = None  # seconds that all hooks with this have together to decide about an event
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
+    patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
+    acts: bool = True  # whether it does anything besides
 
     @property
     def guard(self) -> "Guard | None":
@@ -158,6 +161,12 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     @property
     def decide_timeout(self) -> float:
         return self.timeout or (REMOTE_TIMEOUT if self.url else self.decide_limit)
+
+
+def describe_patches(names: Sequence[str]) -> str:
+    """Why a hook that does nothing else is without effect."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"it patches {names[0]}{more}"
 
 
 class Guard(msgspec.Struct, frozen=True):

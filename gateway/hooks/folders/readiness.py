@@ -55,6 +55,9 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         env = tuple(name for name in manifest.env if name not in manifest.found)
         uses = tuple(verb for verb in manifest.uses if verb not in manifest.found)
         manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=())
+    if on_error := services.settings_of(version.name).on_error:
+        guards = () if on_error == "skip" else manifest.guards
+        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards)
     options = {**version.source.options_of(version), **services.options_of(manifest)}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
 

@@ -3,8 +3,11 @@
 What one hook may ask of the gateway is what its manifest `uses`, and it asks with the cause that it acts for.
 """
 
+import math
+import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,6 +86,7 @@ class HookServices:
     fork_server: ForkServerClient
     serve_request: RequestServer
     tasks: TaskGroup
+    decisions: "DecisionTime" = field(default_factory=lambda: DecisionTime(time.monotonic))
 
     def redact(self, said: str) -> str:
         """What a hook says of itself, as others may see it."""
@@ -93,6 +97,29 @@ class HookServices:
 
     def options_of(self, manifest: Manifest) -> dict[str, Any]:
         return {**manifest.options, **self.settings_of(manifest.folder).options}
+
+
+class DecisionTime:
+    """The seconds that several hooks have together to decide about one event."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._spent: OrderedDict[str, float] = OrderedDict()
+
+    @contextmanager
+    def limit(self, event: Event, together: float | None) -> Iterator[float]:
+        """What is left of `together`; None is no limit. What passes inside is spent."""
+        if together is None:
+            yield math.inf
+            return
+        name, begun = str(event.get("id", "")), self._clock()
+        spent = self._spent.pop(name, 0.0)
+        try:
+            yield together - spent
+        finally:
+            self._spent[name] = spent + self._clock() - begun
+            while len(self._spent) > MAX_CAUSES:
+                self._spent.popitem(last=False)
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
@@ -125,10 +152,13 @@ class HookRights:
 
         return serve
 
-    def _emit(self, params: dict[str, Any]) -> None:
+    def _emit(self, params: dict[str, Any]) -> int:
+        """How many are told."""
         name, fields = params.get("name"), params.get("fields", {})
         if not isinstance(name, str) or not name or not isinstance(fields, dict):
             raise HookError("emit takes the name of an event and its fields")
         if get_event_spec(name) is not None:
             raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
-        self._services.registry.emit(name, **{str(field): value for field, value in fields.items()})
+        registry = self._services.registry
+        registry.emit(name, **{str(field): value for field, value in fields.items()})
+        return len(registry.at(name))

@@ -22,6 +22,7 @@ MAX_TRACES = 20
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
 # · pending: not trusted yet · disabled · refused: not safe to use
+# · without effect: it runs, and only changes what is not here
 HookState = Literal[
     "registered",
     "starting",
@@ -33,9 +34,10 @@ HookState = Literal[
     "pending",
     "disabled",
     "refused",
+    "without effect",
 ]
 BreakerState = Literal["closed", "open", "half-open"]
-NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused"})
+NEEDS_ATTENTION = frozenset({"waiting", "tripped", "broken", "missing", "pending", "refused", "without effect"})
 
 
 class CallTrace(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,310 @@
+"""What of Hermes a hook or plugin patches, seen in its source, and whether it does anything besides.
+
+Patched is an attribute of a module, class or adapter of Hermes's that is set, in whatever way, and a class whose
+subclasses are searched for. In another process than Hermes's that changes nothing; a hook that only works in this way
+is `without effect`. Names are followed through imports, assignments, loops, and the arguments and results of the
+folder's own functions, without regard to their scopes: it is a guess, and it changes nothing but what is
+shown.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, has_answer
+from gateway.hermes.modules import NAMES
+from gateway.hooks.folders.manifest import HANDLER_FILE, label_of
+from gateway.yaml_source import Finding, SourceLocation
+
+
+def _read_words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PATCHED = re.compile(r"(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tools|toolsets|agent)(\.|\Z)")
+_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
+RUNNER = "gateway.run.GatewayRunner"
+RUNNER_ARGUMENT = "gateway"  # under which Hermes hands its runner to a plugin's callback
+MOST_ROUNDS = 5  # of following names; a longer way is nobody's
+
+# Calls whose result belongs to what they are given, or is found in it.
+_PASSES = frozenset({"list", "tuple", "set", "sorted", "iter", "next", "reversed", "type", "vars", "getmembers"})
+_PASSING_METHODS = frozenset({"get", "values", "items", "pop", "copy", "__subclasses__", "getmembers"})
+_IMPORTS = frozenset({"import_module", "__import__"})
+_PATCHERS = frozenset({"patch", "wrap_function_wrapper", "patch_function_wrapper", "wrap_object", "resolve_path"})
+_OBJECT_SEARCHES = frozenset({"get_objects", "get_referrers"})
+# Calls that do nothing to the world: looking at things, and telling of it.
+_HARMLESS = _read_words(
+    """print getattr setattr delattr hasattr isinstance issubclass callable len str repr int float bool list tuple dict
+    set frozenset sorted type vars dir id super iter next enumerate zip any all range max min format globals locals
+    reversed map filter object staticmethod classmethod property Path wraps Lock"""
+)
+_HARMLESS_MODULES = _read_words(
+    """asyncio datetime functools gc importlib inspect json logging os pathlib re sys threading time traceback types
+    warnings"""
+)
+_LOGGERS = re.compile(r"_?(log|logger)\Z", re.IGNORECASE)
+_HARMLESS_METHODS = _read_words(
+    """append add extend update get items keys values pop setdefault copy join split strip format lower upper startswith
+    endswith replace partition rpartition encode decode isoformat start exists acquire release __subclasses__
+    __init__"""
+)
+_WRITING = frozenset({"open", "write", "write_text", "write_bytes", "writelines", "mkdir", "touch", "dump"})
+# Of the modules above.
+_ACTING = frozenset({"system", "popen", "kill", "execv", "spawnv", "remove", "unlink", "rmdir", "rename", "replace"})
+_STARTS_LATER = frozenset({"asyncio", "threading"})  # what they are given is called
+
+
+class Patch(NamedTuple):
+    """What is patched, and where in the source."""
+
+    place: SourceLocation
+    name: str
+
+    @property
+    def finding(self) -> Finding:
+        what = f"{self.name} is patched, which changes nothing outside this hook"
+        return Finding(self.place, what, "the rest of the hook works", "warning")
+
+
+class PatchReport(NamedTuple):
+    """`acts`: it does something besides, or nobody can see that it does not."""
+
+    patches: tuple[Patch, ...]
+    acts: bool
+
+
+def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_only: bool = False) -> PatchReport:
+    """Of a hook (its entry has `handle`) or a plugin (it has `register`).
+
+    `starts_only`: it is called at the start alone; then what it writes down is taken for its own log.
+    """
+    if not any(_MENTION.search(source) for source in files.values()):
+        return PatchReport((), acts=True)
+    names = HermesNames(HandlerSource(files), files)
+    found: dict[str, Patch] = {}
+    for file, tree in names.source.trees.items():
+        for node in ast.walk(tree):
+            for name in names.patched_by(node):
+                place = SourceLocation(f"{label_of(folder)}/{file}", node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
+                found.setdefault(name, Patch(place, name))
+    return PatchReport(tuple(found.values()), bool(names.source.unreadable) or _acts(names, entry, starts_only))
+
+
+class HermesNames:
+    """Which names of a folder's source stand for something of Hermes's."""
+
+    def __init__(self, source: HandlerSource, files: Iterable[str]) -> None:
+        self.source = source
+        own = {name.partition("/")[0].removesuffix(".py") for name in files}
+        self._names: dict[str, str] = {}
+        self._results: dict[str, str] = {}
+        for node in source.nodes:
+            for name, origin in _imported(node):
+                if PATCHED.match(origin) and origin.partition(".")[0] not in own:
+                    self._names[name] = origin
+        if "__init__.py" in source.trees:
+            self._names.update((one.arg, RUNNER) for one in self._arguments() if one.arg == RUNNER_ARGUMENT)
+        for _ in range(MOST_ROUNDS):
+            known = (dict(self._names), dict(self._results))
+            for node in source.nodes:
+                self._follow(node)
+            if known == (self._names, self._results):
+                break
+
+    def of(self, node: ast.AST | None) -> str:
+        """The name in Hermes of what this expression gives; "" when it is nothing of Hermes's."""
+        match node:
+            case ast.Name(id=name):
+                return self._names.get(name, "")
+            case ast.Attribute(value=inner, attr=name):
+                base = self.of(inner)
+                return f"{base}.{name}" if base else ""
+            case ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Constant(value=str(name))):
+                return name if PATCHED.match(name) else ""
+            case ast.Subscript(value=inner) | ast.Await(value=inner) | ast.NamedExpr(value=inner):
+                return self.of(inner)
+            case ast.IfExp(body=first, orelse=second):
+                return self.of(first) or self.of(second)
+            case ast.BoolOp(values=values):
+                return next(filter(None, map(self.of, values)), "")
+            case ast.Call():
+                return self._of_call(node)
+        return ""
+
+    def _of_call(self, call: ast.Call) -> str:
+        name, arguments = _called(call), call.args
+        first = arguments[0] if arguments else None
+        text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+        if name in _IMPORTS or (name == "get" and ast.unparse(call.func) == "sys.modules.get"):
+            return text if PATCHED.match(text) else ""
+        if name == "getattr" and len(arguments) > 1 and (base := self.of(first)):
+            attribute = arguments[1]
+            return f"{base}.{attribute.value!s}" if isinstance(attribute, ast.Constant) else base
+        if name in _PASSES and first is not None:
+            return self.of(first)
+        if isinstance(call.func, ast.Attribute) and name in _PASSING_METHODS:
+            return self.of(call.func.value) or (self.of(first) if name == "getmembers" else "")
+        return self._results.get(name, "")
+
+    def patched_by(self, node: ast.AST) -> Iterator[str]:
+        """What of Hermes this statement or expression patches."""
+        for target in _targets(node):
+            if isinstance(target, ast.Attribute) and (base := self.of(target.value)):
+                yield f"{base}.{target.attr}"
+            elif isinstance(target, ast.Subscript) and (base := self.of(target)):
+                yield base
+        if not isinstance(node, ast.Call):
+            return
+        name, first = _called(node), node.args[0] if node.args else None
+        if name in ("setattr", "delattr") and (base := self.of(first)):
+            attribute = node.args[1] if len(node.args) > 1 else None
+            yield f"{base}.{attribute.value!s}" if isinstance(attribute, ast.Constant) else base
+        elif name == "__subclasses__" and isinstance(node.func, ast.Attribute) and (base := self.of(node.func.value)):
+            yield f"the subclasses of {base}"
+        elif name in _OBJECT_SEARCHES and isinstance(node.func, ast.Attribute):
+            yield f"what gc.{name} finds"
+        elif name in _PATCHERS and isinstance(first, ast.Constant) and PATCHED.match(str(first.value)):
+            yield str(first.value)
+        elif name == "object" and isinstance(node.func, ast.Attribute) and (base := self.of(first)):
+            yield base
+
+    def _follow(self, node: ast.AST) -> None:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._bind(target, value)
+            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+                self._bind(target, value)
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+                self._bind(target, value)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                results = (self.of(inner.value) for inner in find_nodes(node) if isinstance(inner, ast.Return))
+                self._results.update((name, one) for one in results if one)
+            case ast.Call():
+                self._bind_arguments(node)
+
+    def _bind(self, target: ast.AST, value: ast.AST | None) -> None:
+        if origin := self.of(value):
+            for one in ast.walk(target):
+                if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+                    self._names.setdefault(one.id, origin)
+
+    def _bind_arguments(self, call: ast.Call) -> None:
+        for function in self.source.functions.get(_called(call), ()):
+            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+            skipped = 1 if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute) else 0
+            given = [*zip(names[skipped:], call.args, strict=False)]
+            given += [(one.arg, one.value) for one in call.keywords if one.arg]
+            self._names.update((name, origin) for name, value in given if (origin := self.of(value)))
+
+    def _arguments(self) -> Iterator[ast.arg]:
+        return (node for node in self.source.nodes if isinstance(node, ast.arg))
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names that an import binds, and what each stands for."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            top = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (top, top)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _targets(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            for target in targets:
+                yield from target.elts if isinstance(target, ast.Tuple | ast.List) else (target,)
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            yield target
+
+
+def _called(call: ast.Call) -> str:
+    """The last word of what is called."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _acts(names: HermesNames, entry: str, starts_only: bool) -> bool:
+    """Whether what Hermes calls of it does something besides patching, as far as can be seen."""
+    source = names.source
+    waiting = _find_roots(source, entry)
+    if waiting is None or (entry != HANDLER_FILE and any(map(has_answer, waiting))):
+        return True
+    seen: set[int] = set()
+    while waiting:
+        function = waiting.pop()
+        if id(function) not in seen:
+            seen.add(id(function))
+            for call in find_nodes(function):
+                if isinstance(call, ast.Call):
+                    own = _own_functions_of(call, source)
+                    if own is None and not _is_harmless(call, names, starts_only):
+                        return True
+                    waiting += [*(own or ()), *_called_later(call, source)]
+    return False
+
+
+def _own_functions_of(call: ast.Call, source: HandlerSource) -> list[Function] | None:
+    """What of the folder this calls; None when that is nothing of it."""
+    called = _called(call)
+    return source.functions.get("__init__", []) if called in source.classes else source.functions.get(called)
+
+
+def _called_later(call: ast.Call, source: HandlerSource) -> Iterator[Function]:
+    if _root_of(call) in _STARTS_LATER:
+        for value in (*call.args, *(one.value for one in call.keywords)):
+            if isinstance(value, ast.Name | ast.Attribute):
+                yield from source.functions.get(value.id if isinstance(value, ast.Name) else value.attr, ())
+
+
+def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
+    """The functions that Hermes calls when something happens; None where one cannot be seen."""
+    if entry == HANDLER_FILE:
+        return source.find_functions("handle")
+    calls = [node for node in source.nodes if isinstance(node, ast.Call)]
+    if any(_called(call) in ("register_command", "register_tool") for call in calls):
+        return None
+    roots: list[Function] = []
+    for call in calls:
+        if _called(call) in ("register_hook", "subscribe"):
+            for callback in (*call.args[1:], *(one.value for one in call.keywords)):
+                match callback:
+                    case ast.Lambda():
+                        roots.append(callback)
+                    case ast.Name(id=name) | ast.Attribute(attr=name) if name in source.functions:
+                        roots += source.functions[name]
+                    case _:
+                        return None
+    return roots
+
+
+def _is_harmless(call: ast.Call, names: HermesNames, starts_only: bool) -> bool:
+    name, origin = _called(call), names.of(call.func)
+    if any(names.patched_by(call)):
+        return True
+    if name in _WRITING:
+        return starts_only
+    if origin:  # a name without effect, or one of Hermes's that is served here
+        module, _, attribute = origin.rpartition(".")
+        return attribute not in NAMES.get(module, ())
+    if isinstance(call.func, ast.Name):
+        return name in _HARMLESS
+    root = _root_of(call)
+    if _LOGGERS.match(root) or root in _HARMLESS_MODULES:
+        return name not in _ACTING
+    return name in _HARMLESS_METHODS
+
+
+def _root_of(call: ast.Call) -> str:
+    """The first word of what is called."""
+    root: ast.AST = call
+    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    return root.id if isinstance(root, ast.Name) else ""

@@ -1,0 +1,3 @@
+"""What people are told."""
+
+REFUSAL = "not at night"

@@ -1,0 +1,115 @@
+"""What a hook or plugin patches of Hermes is seen in its source, and whether it does anything besides."""
+
+import pytest
+
+from gateway.hermes.handler_source import has_answers
+from gateway.hermes.patches import find_patches
+
+RUNNER, NAME = "from gateway.run import GatewayRunner\n", "gateway.run.GatewayRunner"
+PLUGIN, HOOK = "__init__.py", "handler.py"
+
+
+def look(entry: str, source: str, *, starts_only: bool = False) -> tuple[list[str], bool]:
+    found = find_patches("h", {entry: source.encode()}, entry, starts_only)
+    return [patch.name for patch in found.patches], found.acts
+
+
+# Sources of hooks, and what each patches.
+ONLY_PATCHES = {
+    f"{RUNNER}GatewayRunner.x = 1\ndef handle(e, c): pass": f"{NAME}.x",
+    f"{RUNNER}setattr(GatewayRunner, 'x', 1)\ndef handle(e, c): pass": f"{NAME}.x",
+    f"{RUNNER}def wrap(kind): kind.send = None\ndef handle(e, c): wrap(GatewayRunner)": f"{NAME}.send",
+    f"class P:\n  def go(self):\n    {RUNNER}    GatewayRunner.x = 1\ndef handle(e, c): P().go()": f"{NAME}.x",
+    "import gateway.run as run\ndef handle(e, c): run.START = 0": "gateway.run.START",
+    "import sys\ndef handle(e, c):\n  m = sys.modules.get('gateway.run')\n  m.x = 1": "gateway.run.x",
+    "import sys\ndef handle(e, c): sys.modules['gateway.run'] = None": "gateway.run",
+    "import importlib\nm = importlib.import_module('gateway.delivery')\nm.x = 1\ndef handle(e, c): ...": (
+        "gateway.delivery.x"
+    ),
+    "def cls():\n  from run_agent import AIAgent\n  return AIAgent\ndef handle(e, c):\n  a = cls()\n  a.chat = 1": (
+        "run_agent.AIAgent.chat"
+    ),
+    "from unittest.mock import patch\nimport gateway\ndef handle(e, c): patch('gateway.run.x', 1).start()": (
+        "gateway.run.x"
+    ),
+    "import gc, gateway.run\ndef handle(e, c):\n  for o in gc.get_objects(): o.x = 1": "what gc.get_objects finds",
+}
+
+
+@pytest.mark.parametrize(("source", "name"), ONLY_PATCHES.items())
+def test_a_hook_that_only_patches_does_nothing_besides(source: str, name: str) -> None:
+    assert look(HOOK, source) == ([name], False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import httpx\ndef handle(e, c): httpx.post('u')",
+        "def handle(e, c): open('f', 'w').write(c['message'])",
+        "from tools.send_message_tool import send_message_tool as say\ndef handle(e, c): say({'message': 'up'})",
+        "handle = make()",
+        "@retry\ndef handle(e, c): pass",
+    ],
+)
+def test_a_hook_that_does_something_besides_is_seen_to(source: str) -> None:
+    assert look(HOOK, f"{RUNNER}GatewayRunner.x = 1\n{source}") == ([f"{NAME}.x"], True)
+
+
+def test_what_one_that_runs_at_the_start_alone_writes_is_its_own_log() -> None:
+    source = f"{RUNNER}GatewayRunner.x = 1\ndef handle(e, c): open('f', 'a').write('patched')"
+    assert look(HOOK, source, starts_only=True) == ([f"{NAME}.x"], False)
+
+
+@pytest.mark.parametrize(
+    ("source", "acts"),
+    [
+        ("def register(ctx): pass", False),
+        ("def b(**k): return None\ndef register(ctx): ctx.register_hook('pre_verify', b)", False),
+        ("def b(**k): return k\ndef register(ctx): ctx.register_hook('pre_verify', b)", True),
+        ("def register(ctx): ctx.register_command('x', print)", True),
+        ("from .more import b\ndef register(ctx): ctx.register_hook('pre_verify', b)", True),
+    ],
+)
+def test_a_plugin_acts_when_what_it_registers_does(source: str, acts: bool) -> None:
+    assert look(PLUGIN, f"{RUNNER}GatewayRunner.x = 1\n{source}") == ([f"{NAME}.x"], acts)
+
+
+def test_adapters_that_a_callback_is_handed_are_hermess() -> None:
+    source = (
+        "def b(event, gateway, **_):\n  gateway.adapters['x'].send = 1\ndef register(ctx): ctx.register_hook('y', b)"
+    )
+    assert look(PLUGIN, source) == ([f"{NAME}.adapters.send"], False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from run_agent import AIAgent\ndef handle(e, c):\n  a = AIAgent()\n  a.mine = 1",
+        "import tools\nfrom gateway.hooks import on\nclass A: pass\nA.x = 1\ndef handle(e, c): c.x = 1",
+        "def handle(e, c): pass",
+    ],
+)
+def test_what_belongs_to_the_hook_is_no_patch(source: str) -> None:
+    assert look(HOOK, source)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "answers"),
+    [
+        ("def handle(e, c):\n  return dict(decision='deny')", "", True),
+        ("async def handle(e, c):\n  x = {}\n  return x", "", True),
+        ("from own import handle", "def handle(e, c): return judge(c)", True),
+        ("from own import run as handle", "def run(e, c): print(c)\ndef other(): return 1", False),
+        ("handle = lambda e, c: {'decision': 'deny'}", "", True),
+        ("class H:\n  def __call__(self, e, c): return self.x\nhandle = H()", "", True),
+        ("class H:\n  def __call__(self, e, c): print(c)\n  def y(self): return 1\nhandle = H()", "", False),
+        ("def make():\n  def inner(e, c): return 1\n  return inner\nhandle = make()", "", True),
+        ("globals()['handle'] = lambda e, c: c", "", True),
+        ("def helps(): return 1\ndef handle(e, c):\n  helps()\n  return", "", False),
+        ("def handle(e, c):\n  def inner(): return 1\n  return None", "", False),
+        ("def handle(e, c)\n  return {}", "", True),
+        ("def handle(e, c)\n  return None", "", False),
+    ],
+)
+def test_a_handler_answers_when_its_source_returns_something(source: str, more: str, answers: bool) -> None:
+    assert has_answers({"handler.py": source.encode(), "own.py": more.encode()}) is answers

@@ -1,0 +1,133 @@
+"""What strangers wrote for Hermes neither falls asleep nor passes for what works: deciders, patches, broken guards."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.testing import GatewayProcess
+from tests.hermes.test_plugins import last_result, wants
+
+pytestmark = pytest.mark.process
+
+STRANGERS = Path(__file__).parent / "strangers"
+SCRIPT = (
+    {"user": "hello", "answers": [{"text": "hello yourself"}]},
+    wants("keep plain", "remember", text="plain"),
+)
+
+
+def furnish(gateway: GatewayProcess, *plugins: str) -> None:
+    shutil.copytree(STRANGERS / "hooks", gateway.home.hooks)
+    for name in plugins:
+        shutil.copytree(STRANGERS / "plugins" / name, gateway.home.plugins / name)
+    gateway.home.hermes_config.write_text(json.dumps({"plugins": {"enabled": list(plugins)}}))
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
+        gateway.script(*SCRIPT)
+        furnish(gateway, "adapter-wrap")
+        gateway.start()
+        gateway.until(lambda: not [one for one in list_hooks(gateway).values() if one["state"] == "starting"])
+        yield gateway
+
+
+def list_hooks(gateway: GatewayProcess) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in gateway.call("hooks.list")["hooks"] if one["origin"] != "built-in"}
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("/title night", "not at night"),
+        ("/title day", "This session is now called: day"),
+        ("/title LOUD", "no shouting (True)"),
+    ],
+)
+def test_a_handler_decides_whatever_the_shape_of_its_answer(gateway: GatewayProcess, said: str, reply: str) -> None:
+    assert gateway.say(said)["reply"] == reply
+
+
+def test_a_handler_whose_source_returns_nothing_stays_an_observer(gateway: GatewayProcess) -> None:
+    found = list_hooks(gateway)
+    assert (found["counts-commands"]["intercepts"], found["counts-commands"]["events"]) == ([], ["command:*"])
+    assert found["shouts"]["intercepts"] == ["command:*"]
+    assert found["night-watch"]["intercepts"] == ["command:title"]
+
+
+def test_a_decider_that_fails_lets_the_command_go_on_and_needs_attention(gateway: GatewayProcess) -> None:
+    assert "tokens read" in gateway.say("/usage")["reply"]
+    (said,) = [one for one in gateway.call("status")["attention"] if "crashes" in one]
+    assert "command:usage went on without its decision" in said
+    assert "KeyError: 'usage'" in said
+    assert "hooks.crashes.on_error: deny" in said
+
+
+def test_deciders_together_have_five_seconds(gateway: GatewayProcess) -> None:
+    assert "terminal user owner" in gateway.say("/whoami")["reply"]
+    found = list_hooks(gateway)["dawdles"]
+    assert "over its" in found["reason"]
+    assert found["state"] == "loaded"
+    assert 4 < found["p95"] < 8
+    assert any("dawdles" in one for one in gateway.call("status")["attention"])
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("footer", "BasePlatformAdapter"),
+        ("adapter-wrap", "GatewayRunner.adapters"),
+        ("hidden-patch", "GatewayRunner._deliver"),
+    ],
+)
+def test_what_only_patches_is_without_effect(gateway: GatewayProcess, name: str, what: str) -> None:
+    gateway.say("hello")
+    found = list_hooks(gateway)[name]
+    assert found["state"] == "without effect"
+    assert found["reason"].startswith("it patches ")
+    assert what in found["reason"]
+    assert any(f"without effect: {found['reason']}" in one for one in found["findings"])
+    listed = gateway.cli("hooks", "list").stdout
+    assert f"without effect: {found['reason']}" in listed
+    assert f"{name} is without effect: it patches" in gateway.cli("status").stdout
+
+
+def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayProcess) -> None:
+    assert "without effect: it patches" in gateway.cli("hooks", "check", "footer").stdout
+    rows = json.loads(gateway.cli("doctor", "--hermes", "--json").stdout)
+    verdicts = {(row["what"], row["name"]): row["verdict"] for row in rows["hermes"]}
+    assert verdicts["hook", "footer"] == verdicts["plugin", "adapter-wrap"] == "without effect"
+    assert verdicts["hook", "night-watch"] == "works"
+
+
+def test_deny_in_our_configuration_makes_a_decider_a_guard(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT, settings="hooks: {crashes: {on_error: deny}, night-watch: {on_error: deny}}\n")
+        furnish(gateway)
+        (gateway.home.hooks / "night-watch" / "nightwatch" / "policy.py").write_text("import nothing_like_that\n")
+        gateway.start()
+        gateway.until(lambda: list_hooks(gateway)["night-watch"]["state"] == "broken")
+        said = gateway.say("/usage")["reply"]
+        assert "crashes guards this and failed: handler.py:7: KeyError: 'usage'" in said
+        assert "hermes-gateway hooks info crashes" in said
+        said = gateway.say("/title day")["reply"]
+        assert "No module named 'nothing_like_that'" in said
+        assert "hermes-gateway hooks disable night-watch" in said
+
+
+def test_a_broken_guard_says_why_and_what_helps_in_its_refusal(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT)
+        furnish(gateway, "needs-more")
+        gateway.start()
+        gateway.until(lambda: list_hooks(gateway)["needs-more"]["state"] == "broken")
+        gateway.say("keep plain")
+        said = last_result(gateway)
+        assert "needs-more guards this and cannot answer" in said
+        assert "No module named 'frobnicate_policies'" in said
+        assert "hermes-gateway hooks info needs-more" in said
