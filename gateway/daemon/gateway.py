@@ -149,7 +149,9 @@ class Gateway:
     async def serving_hooks(self) -> AsyncIterator[None]:
         """The hooks of folders run while inside."""
         await self.skill_hooks.load()
-        grants = PluginGrants(self.hook_requests, lambda: self.plugins.extend_agent(self.agents.main), self.registry)
+        grants = PluginGrants(
+            self.hook_requests, lambda: self.plugins.extend_agent(self.agents.main), self.registry, self.sessions
+        )
         async with self.folder_hooks.running(self.list_sources(), grants):
             self.skill_hooks.attend(self.registry)
             yield

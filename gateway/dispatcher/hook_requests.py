@@ -118,7 +118,12 @@ class HookRequests:
         return {"session_key": key, "seq": await self._lanes.accept(message, key) or 0}
 
     async def _facts(self, _hook: str, _asked: dict[str, Any]) -> Any:
-        return msgspec.to_builtins(self._context.reports.about())
+        commands = [
+            {"name": one.name, "summary": one.summary, "usage": one.usage, "aliases": one.aliases, "urgent": one.urgent}
+            for one in self._context.commands.values()
+            if not one.hidden
+        ]
+        return {**msgspec.to_builtins(self._context.reports.about()), "commands": commands}
 
     async def _emit(self, hook: str, asked: EmitRequest) -> Any:
         if get_event_spec(asked.name) is not None:

@@ -39,14 +39,25 @@ _ROWS = (
     (
         "gateway.session_context",
         f"{_SHIM}.session_env",
-        "async_delivery_supported clear_session_vars get_session_env set_session_vars",
+        "async_delivery_supported clear_session_vars get_session_env reset_session_vars set_session_vars",
     ),
+    ("gateway.session_context", f"{_SHIM}.session_env", "session_context_engaged set_current_session_id"),
     (
         "gateway.whatsapp_identity",
         f"{_SHIM}.whatsapp_ids",
         "canonical_whatsapp_identifier expand_whatsapp_aliases normalize_whatsapp_identifier to_whatsapp_jid",
     ),
     ("hermes_cli", "", ""),
+    (
+        "hermes_cli.commands",
+        f"{_SHIM}.command_table",
+        "COMMANDS COMMANDS_BY_CATEGORY COMMAND_REGISTRY CommandDef GATEWAY_KNOWN_COMMANDS SUBCOMMANDS",
+    ),
+    (
+        "hermes_cli.commands",
+        f"{_SHIM}.command_table",
+        "gateway_help_lines is_gateway_known_command resolve_command should_bypass_active_session",
+    ),
     ("hermes_cli.config", f"{_SHIM}.home", "get_config_path get_env_path get_hermes_home load_config"),
     ("hermes_cli.config", f"{_SHIM}.home", "load_config_readonly=load_config read_raw_config=load_config"),
     ("hermes_constants", f"{_SHIM}.home", "display_hermes_home get_config_path get_env_path get_hermes_dir"),

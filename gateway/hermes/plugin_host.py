@@ -16,13 +16,16 @@ from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
 from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.message_events import build_place_fields
-from gateway.errors import AgentError, HookError, ModelError
+from gateway.errors import AgentError, Conflict, HookError, ModelError
 from gateway.events import Pause
+from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
+from gateway.sessions import SessionRepository
+from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry, ToolCall, Usage
 from gateway.worker.protocol import PluginItem
 
@@ -103,13 +106,27 @@ class PluginToolRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     args: dict[str, Any] = {}
 
 
-class PluginGrants:
-    """The grants of all hooks, and those that plugins have besides: `llm` and `tool`. `agent`: the main one, now."""
+class PluginSessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`session`: a conversation by its key. `begin`: whose it becomes where nobody has begun it."""
 
-    def __init__(self, grants: RequestServer, agent: Callable[[], Agent], registry: HookRegistry) -> None:
+    key: str
+    begin: dict[str, str] = {}
+
+
+class PluginGrants:
+    """The grants of all hooks, and those that plugins have besides. `agent`: the main one, now."""
+
+    def __init__(
+        self,
+        grants: RequestServer,
+        agent: Callable[[], Agent],
+        registry: HookRegistry,
+        sessions: SessionRepository,
+    ) -> None:
         self._grants = grants
         self._agent = agent
         self._registry = registry
+        self._sessions = sessions
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
         """Raises HookError."""
@@ -118,6 +135,8 @@ class PluginGrants:
                 return await self._llm(msgspec.convert(params, PluginLlmRequest))
             if verb == "tool":
                 return await self._tool(hook, msgspec.convert(params, PluginToolRequest))
+            if verb == "session":
+                return await self._session(msgspec.convert(params, PluginSessionRequest))
         except msgspec.ValidationError as error:
             raise HookError(f"{verb}: {error}") from None
         return await self._grants(hook, verb, params, during)
@@ -142,6 +161,20 @@ class PluginGrants:
         except ModelError as error:
             raise HookError(f"llm: {error}") from None
         return {"text": text, "model": model.name, "usage": msgspec.to_builtins(usage)}
+
+    async def _session(self, asked: PluginSessionRequest) -> dict[str, Any]:
+        session = await self._sessions.open(asked.key)
+        if asked.begin and not session.session_id:
+            opened = begin_session(session, self._sessions.now())
+            platform, user = asked.begin.get("platform", ""), asked.begin.get("user_id", "")
+            try:
+                session = await self._sessions.append(
+                    session, msgspec.structs.replace(opened, platform=platform, user_id=user)
+                )
+            except Conflict:  # somebody has written there meanwhile, and it has begun
+                session = await self._sessions.open(asked.key)
+        said = [{"role": entry.role, "content": entry.content} for entry in session.entries]
+        return {"entry": entry_of(session, None, {}), "messages": said, "model": session.model}
 
     async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
         """As the model would use it: with the same events, checks and refusals; nobody can be asked here."""

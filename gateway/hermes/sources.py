@@ -70,6 +70,7 @@ _RIGHTS_BY_IMPORT = {
     "send": re.compile(rb"\bsend_message_tool\b"),
     "submit": re.compile(rb"\bAIAgent\b"),
     "emit": re.compile(rb"\bHookRegistry\b"),
+    "session": re.compile(rb"\bSessionStore\b"),
 }
 _DECIDES = re.compile(rb"""["']decision["']""")
 

@@ -12,6 +12,7 @@ from typing import Any
 from gateway.platforms.base import BasePlatformAdapter, MessageEvent, SendResult
 from gateway.run import GatewayRunner
 from gateway.session import SessionSource
+from hermes_cli.plugins import discover_plugins
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 
@@ -77,7 +78,11 @@ def configure() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
     model = {"default": "script", "provider": "custom", "base_url": url, "api_key": "none"}
-    (HOME / "config.yaml").write_text(json.dumps({"model": model, "mine": {"volume": 11}}))
+    plugins = [path.name for path in (HOME / "plugins").glob("*")]
+    (HOME / "config.yaml").write_text(
+        json.dumps({"model": model, "mine": {"volume": 11}, "plugins": {"enabled": plugins}})
+    )
+    discover_plugins()
 
 
 async def main() -> None:

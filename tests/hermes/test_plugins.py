@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.events import Event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, UNSUPPORTED_HOOKS
 from gateway.testing import GatewayProcess
 
@@ -67,7 +68,7 @@ def told(gateway: GatewayProcess) -> dict[str, list[dict[str, Any]]]:
     """What `every-hook` was told, by hook name, once all has been said."""
     for text in ("hello", "moon", "shell", "delegate", "broken", "keep ask", "/approve", "/new", "hello"):
         gateway.say(text)
-    path, last = gateway.home.root / "seen-plugin.jsonl", "agent_loop_stopped"
+    path, last = gateway.home.root / "seen-plugin.jsonl", "on_session_end"
 
     def seen() -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
@@ -125,9 +126,11 @@ KEYS = {
     "choice decided_by",
     "on_stream_start": "delta session_id",
     "on_stream_delta": "delta session_id",
-    "on_stream_end": "text session_id",
-    "agent_loop_stopped": "session_id",
-    "pre_command": "command args session_id",
+    "on_stream_end": "final_text finished error session_id",
+    "post_gateway_admission": "session_key platform source message_id text",
+    "on_human_input_request": "kind request_id session_id session_key platform prompt",
+    "on_human_input_resolved": "kind request_id session_id session_key platform prompt outcome",
+    "pre_command": "surface command alias_used args_raw session_key platform",
 }
 
 
@@ -186,6 +189,18 @@ def test_a_question_and_its_answer_are_told(told: dict[str, list[dict[str, Any]]
     asked, answered = told["pre_approval_request"][0], told["post_approval_response"][0]
     assert "remember" in asked["command"]
     assert (answered["choice"], answered["decided_by"]) == ("once", "user")
+
+
+def test_a_wait_for_a_person_is_one_from_its_begin_to_its_end(told: dict[str, list[dict[str, Any]]]) -> None:
+    begun, over = told["on_human_input_request"][0], told["on_human_input_resolved"][0]
+    assert {**begun, "outcome": "once"} == over
+    assert begun["kind"] == "approval"
+
+
+@pytest.mark.parametrize(("interrupted", "is_told"), [(True, True), (False, False)])
+def test_a_loop_is_stopped_when_somebody_stops_it(interrupted: bool, is_told: bool) -> None:
+    event = Event("agent:end", {"session_key": "k", "interrupted": interrupted, "time": 1.0})
+    assert (HERMES_HOOKS["agent_loop_stopped"].build_arguments(event) is not None) is is_told
 
 
 def test_a_message_has_hermes_shape(told: dict[str, list[dict[str, Any]]]) -> None:

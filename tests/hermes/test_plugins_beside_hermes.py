@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,22 @@ Seen = list[tuple[str, dict[str, Any]]]
 @pytest.fixture(scope="module")
 def hermes(request: pytest.FixtureRequest) -> Path:
     """An interpreter that has hermes-agent: HERMES_PYTHON, or one in an environment that is made once and kept."""
-    if named := os.environ.get("HERMES_PYTHON"):
-        return Path(named)
-    place = Path(request.config.cache.mkdir(f"hermes-agent-{VERSION}"))
+    named = os.environ.get("HERMES_PYTHON")
+    return Path(named) if named else install(request, "hermes-agent", VERSION)
+
+
+def install(
+    request: pytest.FixtureRequest, package: str, version: str, give_up: Callable[[str], Any] = pytest.fail
+) -> Path:
+    """The interpreter of an environment with this package."""
+    place = Path(request.config.cache.mkdir(f"{package}-{version}"))
     python = place / "bin" / "python"
     if not (place / "ready").exists():
         made = run([sys.executable, "-m", "venv", "--clear", str(place)])
         if made.returncode == 0:
-            made = run([str(python), "-m", "pip", "install", "-q", f"hermes-agent=={VERSION}"])
+            made = run([str(python), "-m", "pip", "install", "-q", f"{package}=={version}"])
         if made.returncode:
-            pytest.fail(f"hermes-agent cannot be installed here: {made.stderr[-300:]}")
+            give_up(f"{package} cannot be installed here: {made.stderr[-300:]}")
         (place / "ready").touch()
     return python
 

@@ -428,13 +428,65 @@ build_stream_args = _compose(
 
 build_stream_start_args = _compose(build_stream_args, fires=lambda event: event.get("index") == 0)
 
-build_stream_end_args = _compose(build_plain_args, fires=lambda event: not event.get("error"), text="content")
+build_stream_end_args = _compose(
+    build_plain_args, text="content", final_text="content", finished=lambda event: not event.get("error")
+)
 
 build_interim_args = _compose(
     build_plain_args,
     fires=lambda event: event.get("tool_calls") and event.get("content"),
     text="content",
     message="content",
+    already_streamed=True,
 )
 
-build_platform_args = _compose(build_plain_args, event=lambda event: event.name.partition(":")[2])
+build_platform_args = _compose(
+    build_plain_args,
+    event=lambda event: event.name.partition(":")[2],
+    event_type=lambda event: "reaction" if event.name.startswith("reaction:") else event.name.partition(":")[2],
+    payload=lambda event: {**event, "action": event.name.partition(":")[2]},
+)
+
+build_command_args = _compose(
+    build_plain_args,
+    surface=lambda _: "gateway",
+    alias_used="raw_command",
+    args_raw="raw_args",
+)
+
+build_stopped_args = _compose(
+    build_plain_args,
+    fires=lambda event: event.get("interrupted"),
+    reason=lambda _: "stop",
+    invalidation_reason=lambda _: "stop",
+)
+
+# What waits for its place: commands are dispatched before it.
+build_admission_args = _compose(
+    fires=lambda event: not str(event.get("text") or "").startswith("/"),
+    session_key="session_key",
+    platform="platform",
+    message_id="message_id",
+    text="text",
+    source=lambda event: {
+        name: event.get(name) or None
+        for name in ("platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id")
+    },
+)
+
+
+def build_person_asked_args(event: Event) -> dict[str, Any]:
+    """A question is one, from when it is put to when its answer is there: then its name stands behind its event's."""
+    name = str(event.get("name") or "").rpartition("/")[2]
+    return {
+        "kind": "approval" if name.startswith("approve") else "clarify",
+        "request_id": f"{event.get('turn_id') or ''}:{name}",
+        "session_id": event.get("session_id") or "",
+        "session_key": event.get("session_key") or "",
+        "platform": event.get("platform") or "",
+        "prompt": _to_text(event.get("value")),
+    }
+
+
+def build_person_answered_args(event: Event) -> dict[str, Any]:
+    return {**build_person_asked_args(event), "outcome": build_approval_response_args(event)["choice"]}

@@ -152,6 +152,20 @@ _HOOKS = (
         arguments.build_dispatch_args,
         results.apply_dispatch,
     ),
+    HermesHook(
+        "post_gateway_admission",
+        ("message:received",),
+        "handled: the plugin has dealt with the message, and may say a `reply`",
+        arguments.build_admission_args,
+        results.apply_message_answer,
+        order=1,
+    ),
+    HermesHook(
+        "on_human_input_request", ("interrupt:before",), "a person is waited for", arguments.build_person_asked_args
+    ),
+    HermesHook(
+        "on_human_input_resolved", ("interrupt:after",), "the wait is over", arguments.build_person_answered_args
+    ),
     HermesHook("pre_approval_request", ("interrupt:before",), "the person is asked", arguments.build_approval_args),
     HermesHook(
         "post_approval_response", ("interrupt:after",), "the person answered", arguments.build_approval_response_args
@@ -182,16 +196,16 @@ _HOOKS = (
     HermesHook(
         "agent_loop_stopped",
         ("agent:end",),
-        "the loop of model and tools ended",
-        arguments.build_plain_args,
+        "a turn was stopped",
+        arguments.build_stopped_args,
         order=3,
         is_loose=True,
     ),
-    HermesHook("pre_command", ("command:*",), "a command is about to run", arguments.build_plain_args, is_loose=True),
+    HermesHook("pre_command", ("command:*",), "a command is about to run", arguments.build_command_args, is_loose=True),
     HermesHook(
         "gateway_platform_event",
-        ("platform:up", "platform:down"),
-        "a chat network came or went",
+        ("reaction:added", "reaction:removed", "platform:up", "platform:down"),
+        "a reaction; a chat network came or went",
         arguments.build_platform_args,
         is_loose=True,
     ),

@@ -11,8 +11,8 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from functools import partial
+from copy import deepcopy
+from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -21,48 +21,14 @@ from typing import Any
 from gateway.events import Event, HookMark
 from gateway.hermes.plugin.arguments import build_ids, remember_event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
+from gateway.hermes.plugin.message_shape import build_message_event
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
-from gateway.hermes.shim.config_shapes import Platform
-from gateway.hermes.shim.platform_shapes import MessageEvent, MessageType
-from gateway.hermes.shim.session_shapes import SessionSource, SessionStore
+from gateway.hermes.shim.gateway_runner import GatewayRunner
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
 from gateway.worker.protocol import PluginContents, PluginItem
 
 DISPATCH = "pre_gateway_dispatch"
-_HERMES_KINDS = {"image": "photo", "file": "document"}
-_MESSAGE_KINDS = frozenset(kind.value for kind in MessageType)
-
-
-def build_message_event(event: Event) -> MessageEvent:
-    """Who changes it changes nothing: `{"action": "rewrite", "text": ...}` does."""
-    files = [one for one in event.get("attachments") or () if isinstance(one, dict)]
-    text = str(event.get("text") or "")
-    return MessageEvent(
-        text,
-        MessageType(_kind_of(text, files)),
-        SessionSource(
-            Platform(event.get("platform") or "local"),
-            event.get("chat_id") or "",
-            chat_type=event.get("chat_type") or "dm",
-            user_id=event.get("user_id"),
-            user_name=event.get("user_name"),
-            thread_id=event.get("thread_id") or None,
-            message_id=event.get("message_id"),
-        ),
-        message_id=event.get("message_id"),
-        media_urls=[str(one.get("path") or "") for one in files],
-        media_types=[str(one.get("media_type") or "") for one in files],
-        timestamp=datetime.fromtimestamp(event.get("time") or 0, UTC),
-    )
-
-
-def _kind_of(text: str, files: list[dict[str, Any]]) -> str:
-    if text.startswith("/"):
-        return "command"
-    kind = str(files[0].get("kind") or "document") if files else "text"
-    kind = _HERMES_KINDS.get(kind, kind)
-    return kind if kind in _MESSAGE_KINDS else "document"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -141,12 +107,20 @@ class Plugin:
         if "pre_tool_call" in ctx.registered.hooks:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
 
+    @cached_property
+    def _inside(self) -> dict[str, Any]:
+        """What stands for objects of Hermes's process."""
+        runner = GatewayRunner()
+        return {"gateway": runner, "session_store": runner.session_store}
+
     def handlers(self) -> Handlers:
         registered = self._ctx.registered
         rows = [HERMES_HOOKS[name] for name in registered.hooks if name in HERMES_HOOKS]
         marked = {row.name: (self._callbacks(row, registered.hooks[row.name]), self._make_mark(row)) for row in rows}
         if notes := tuple(dict.fromkeys(name for row in rows for name in row.notes)):
             marked[NOTE_TARGET] = (remember_event, HookMark(notes, NOTE_ORDER))
+        for name, callbacks in registered.subscribed.items():
+            marked[f"event {name}"] = (self._subscribers(callbacks), HookMark((name,)))
         served = {f"tool:{name}": self._tool(handler) for name, (handler, _) in registered.tools.items()}
         served |= {f"command:{name}": self._command(handler) for name, (handler, _) in registered.commands.items()}
         return Handlers(None, marked, served, _describe_contents(registered, rows))
@@ -160,16 +134,23 @@ class Plugin:
                 return None
             arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
             if row.name == DISPATCH:  # here it has objects of Hermes
-                arguments |= {"event": build_message_event(event), "session_store": SessionStore()}
+                arguments |= {"event": build_message_event(event), **self._inside}
             answers, failures = [], []
             for callback in callbacks:
+                given = pick_arguments(callback, arguments, row.is_loose)
                 try:
-                    answer = await self._call(event, callback, **pick_arguments(callback, arguments, row.is_loose))
+                    # Hermes calls this one on its loop, where callbacks make tasks of what they send.
+                    run = self._call_here if row.name == DISPATCH else self._call
+                    answer = await run(event, callback, **given)
                 except Exception as error:  # noqa: BLE001 - calling a plugin
                     failures.append(error)
                 else:
                     answers += [] if answer is None else [answer]
-            self._report_failures(row, failures, bool(answers))
+            # A failure is the call's own, unless others have answered and their word must not be lost with it.
+            is_own = bool(failures) and ((row.guards and self._is_guard) or not answers)
+            self._report_failures([] if is_own else failures)
+            if is_own:
+                raise failures[0]
             if row.apply_results is None:
                 return None
             known = len(self._approvals)
@@ -180,16 +161,33 @@ class Plugin:
 
         return call
 
+    def _subscribers(self, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
+        async def call(event: Event) -> None:
+            failures = []
+            for callback in callbacks:
+                try:
+                    await self._call(event, callback, **deepcopy(event.get("payload") or {}))
+                except Exception as error:  # noqa: BLE001 - calling a plugin
+                    failures.append(error)
+            self._report_failures(failures[1:])
+            if failures:
+                raise failures[0]
+
+        return call
+
     def _make_mark(self, row: HermesHook) -> HookMark:
         return HookMark(row.events, row.order, on_error="deny" if self._is_guard and row.guards else "skip")
 
-    def _report_failures(self, row: HermesHook, failures: Sequence[Exception], is_answered: bool) -> None:
-        """A failure is the call's own, unless others have answered and their word must not be lost with it."""
-        if failures and ((row.guards and self._is_guard) or not is_answered):
-            raise failures[0]
+    def _report_failures(self, failures: Sequence[Exception]) -> None:
         for error in failures:
             traceback.print_exception(error)
             self._report(error)
+
+    async def _call_here(self, event: Event, function: Callable[..., Any], /, **kwargs: Any) -> Any:
+        """As `_call`, on the loop itself."""
+        self._ctx.session_key.set(str(event.get("session_key") or ""))
+        result = function(**kwargs)
+        return await result if inspect.isawaitable(result) else result
 
     async def _call(self, event: Event, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Whatever it returns, awaited if need be; `ctx` belongs to the event's conversation meanwhile."""

@@ -7,7 +7,7 @@ is noted and answers None, so that the rest of the plugin works.
 import asyncio
 import atexit
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from gateway.hermes.plugin.llm import PluginLlm
 from gateway.hermes.shim.session_env import get_session_env
 from gateway.worker.capabilities import GatewayRequests
 
+_ABSENT = object()
 STATE_PREFIX, CONFIG_PREFIX = "state/", "config/"  # what the keys of the plugin's store begin with
 
 
@@ -30,6 +31,7 @@ class Registrations:
     tools: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
     commands: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = field(default_factory=dict)
     skills: dict[str, dict[str, Any]] = field(default_factory=dict)
+    subscribed: dict[str, list[Callable[..., Any]]] = field(default_factory=dict)  # by the name of another's event
     remarks: list[str] = field(default_factory=list)
 
 
@@ -125,6 +127,29 @@ class PluginContext:
         facts = {"description": said, "schema": parameters or {"type": "object"}, "override": bool(override)}
         self.registered.tools[name] = (handler, facts)
 
+    def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
+        """Tell whoever has subscribed to `<this plugin>:<event>`; returns how many those are. It waits for nobody."""
+        if not isinstance(event, str) or not event or ":" in event:
+            raise ValueError(f"{event!r} is no name for an event: a bare one, which is told as {self.plugin_id}:NAME")
+        if payload is not None and not isinstance(payload, Mapping):
+            raise TypeError("the payload of an event is a dict, or None")
+        said = self._ask("emit", {"name": f"{self.plugin_id}:{event}", "fields": {"payload": dict(payload or {})}})
+        return int(said or 0)
+
+    def subscribe(self, event: str, callback: Callable[..., Any]) -> None:
+        """Call this with the payload of each event `<plugin>:<name>`."""
+        if not isinstance(event, str) or not event:
+            raise ValueError("to subscribe takes the name of an event, as in other-plugin:done")
+        if not callable(callback):
+            raise TypeError(f"the callback of {event} is {type(callback).__name__}, which cannot be called")
+        self.registered.subscribed.setdefault(event, []).append(callback)
+
+    def spawn_task(self, coro: Coroutine[Any, Any, Any], *, name: str | None = None) -> "asyncio.Task[Any]":
+        return asyncio.get_running_loop().create_task(coro, name=name)
+
+    def has_capability(self, capability: str) -> bool:  # noqa: ARG002 - none of Hermes's is granted by that name
+        return False
+
     def register_skill(self, name: str, path: Path | str, description: str = "") -> None:
         path = Path(path)
         if not name or not all(letter.isalnum() or letter in "_-" for letter in name):
@@ -152,7 +177,7 @@ class PluginContext:
         if key is None:
             return {**self._options, **{name: self._config.get(name) for name in self._config.keys()}}  # noqa: SIM118 - it is no dict
         kept = self._config.get(key)
-        return self._options.get(key, default) if kept is None else kept
+        return _find_option(self._options, key, default) if kept is None else kept
 
     def set_config(self, key: str, value: Any) -> None:
         self._config.set(key, value)
@@ -171,6 +196,16 @@ class PluginContext:
             raise AttributeError(name)
         self.registered.remarks.append(f"ctx.{name} is not offered here; the rest of the plugin works")
         return lambda *_args, **_more: None
+
+
+def _find_option(options: Mapping[str, Any], key: str, default: Any) -> Any:
+    """`a.b` in `settings`, in `config`, or in the entry itself."""
+    for found in (options.get("settings"), options.get("config"), options):
+        for word in key.split("."):
+            found = found.get(word, _ABSENT) if isinstance(found, Mapping) else _ABSENT
+        if found is not _ABSENT:
+            return found
+    return options.get(key, default)
 
 
 def _run_on_unload(callback: Callable[[], Any]) -> None:

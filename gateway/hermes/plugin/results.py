@@ -104,6 +104,14 @@ def apply_dispatch(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> 
     return None
 
 
+def apply_message_answer(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:  # noqa: ARG001
+    """`post_gateway_admission`: the first that has handled the message."""
+    for answer in answers:
+        if isinstance(answer, dict) and answer.get("action") == "handled":
+            return End(_text_of(answer, "reply").strip(), "handled by a plugin")
+    return None
+
+
 def _action_of(answer: dict[str, Any]) -> str:
     return str(answer.get("action") or answer.get("decision") or "").strip().lower()
 

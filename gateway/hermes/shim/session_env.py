@@ -29,6 +29,19 @@ def clear_session_vars(tokens: Sequence[Token[Mapping[str, str]]]) -> None:
         session_variables.reset(token)
 
 
+def reset_session_vars() -> None:
+    """As if none had ever been set."""
+    session_variables.set({})
+
+
+def set_current_session_id(session_id: str) -> None:
+    session_variables.set({**session_variables.get(), "ID": session_id})
+
+
+def session_context_engaged() -> bool:
+    return True
+
+
 def async_delivery_supported() -> bool:
     """Whether what is done later reaches the chat: here always."""
     return True

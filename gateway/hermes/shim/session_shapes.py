@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from gateway.hermes.shim.config_shapes import Platform
+from gateway.hermes.shim.gateway_calls import ask_gateway, refuse_attribute, warn_once
 from gateway.hermes.shim.home import get_hermes_home
+from gateway.hermes.shim.session_env import get_session_env
 from gateway.hermes.shim.whatsapp_ids import canonical_whatsapp_identifier
 
 ALWAYS_WRITTEN = ("platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
@@ -109,10 +111,41 @@ class SessionEntry:
 
 
 class SessionStore:
-    """What `sessions/sessions.json` says, read anew at each question."""
+    """What `sessions/sessions.json` says, read anew at each question; single conversations are asked of the gateway."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.sessions_dir = get_hermes_home() / "sessions"
+
+    def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
+        """The conversation of this place as it is now; one that nobody has begun begins."""
+        if force_new:
+            warn_once("get_or_create_session: force_new is not offered here: a person says /new")
+        key = self._generate_session_key(source)
+        about = {"platform": source.platform.value, "user_id": source.user_id or ""}
+        found, now = ask_gateway("session", key=key, begin=about), datetime.now(UTC)
+        entry = SessionEntry.from_dict(found["entry"]) if found else SessionEntry(key, "", now, now)  # none: in a trial
+        entry.origin, entry.platform, entry.chat_type = source, source.platform, source.chat_type
+        return entry
+
+    def load_transcript(self, session_id: str) -> list[dict[str, Any]]:
+        """What was said, as Hermes keeps it; of the conversation that has this id now."""
+        found = self.lookup_by_session_id(session_id)
+        key = found.session_key if found else get_session_env("HERMES_SESSION_KEY")
+        said = ask_gateway("session", key=key) if key else None
+        return list(said["messages"]) if said and said["entry"]["session_id"] == session_id else []
+
+    def get_model_override(self, session_key: str) -> dict[str, str] | None:
+        found = ask_gateway("session", key=session_key) or {}
+        return {"model": found["model"]} if found.get("model") else None
+
+    def _generate_session_key(self, source: SessionSource) -> str:
+        names = ("PLATFORM", "CHAT_ID", "THREAD_ID", "USER_ID", "KEY")
+        *here, key = (get_session_env(f"HERMES_SESSION_{name}") for name in names)
+        asked = [source.platform.value, source.chat_id, source.thread_id or "", source.user_id or ""]
+        return key if key and here == asked else build_session_key(source)
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_attribute("session_store", name, "conversations are changed by the gateway alone")
 
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
         """The newest first."""

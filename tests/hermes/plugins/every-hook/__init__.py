@@ -9,7 +9,8 @@ NAMES = (
     "pre_tool_call post_tool_call transform_tool_result transform_llm_output pre_llm_call post_llm_call pre_api_request "
     "post_api_request api_request_error on_session_start on_session_end on_session_finalize on_session_reset "
     "subagent_start subagent_stop pre_gateway_dispatch pre_approval_request post_approval_response on_stream_start "
-    "on_stream_delta on_stream_end agent_loop_stopped pre_command kanban_task_claimed pre_tts_synthesis no_such_hook"
+    "on_stream_delta on_stream_end agent_loop_stopped pre_command post_gateway_admission on_human_input_request "
+    "on_human_input_resolved kanban_task_claimed pre_tts_synthesis no_such_hook"
 )
 
 

@@ -1,0 +1,34 @@
+"""`raw_message`: what the network sent for a message, as data, with its fields as attributes too."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from gateway.hermes.shim.gateway_calls import warn_once
+
+RENAMED = {"from_user": "from"}  # words of Python that libraries write otherwise
+WHY_NOT = "the network sent none, or it is a method of the library's own object; None is given"
+
+
+class NetworkMessage(dict[str, Any]):
+    """Objects within are such objects too; what is not there is None, as in the networks' libraries."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        key = RENAMED.get(name, name)
+        if key not in self:
+            warn_once(f"raw_message has no {name}: {WHY_NOT}")
+        return _view(self.get(key))
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self)
+
+    @classmethod
+    def view(cls, raw: Any) -> Self | None:
+        return cls(raw) if isinstance(raw, Mapping) else None
+
+
+def _view(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_view(one) for one in value]
+    return NetworkMessage(value) if isinstance(value, dict) else value

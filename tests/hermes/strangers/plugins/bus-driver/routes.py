@@ -1,0 +1,3 @@
+"""Where the bus stops."""
+
+ROUTES = {"1": "market"}
