@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 from gateway.cli.output import has_colours
 from gateway.config.home import Home
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import GatewayError
 from gateway.logs.lines import LEVELS, LogLine, format_for_pipe, format_for_terminal, from_json
 from gateway.logs.text import to_one_line
@@ -78,7 +79,7 @@ class LineFilter(NamedTuple):
         return (
             level >= self.level
             and line.time >= self.since
-            and self.hook in (None, line.context.get("hook"))
+            and (self.hook is None or line.context.get("hook") in (self.hook, PLUGIN_PREFIX + self.hook))
             and self.session in (None, line.context.get("session"))
         )
 

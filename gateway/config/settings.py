@@ -124,6 +124,10 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     ] = 30.0
 
 
+# Begins the names of plugins: a hook may be called as a plugin is. Where no hook is, the plugin's own name is enough.
+PLUGIN_PREFIX = "plugin:"
+
+
 class HookOverrides(Struct, frozen=True, kw_only=True):
     """What this gateway decides about one hook, over its manifest."""
 
@@ -149,7 +153,7 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
 
 
 class HooksSettings(Struct, frozen=True, kw_only=True):
-    """Hooks. A key that is none of these and holds a mapping is the name of a hook: its settings go there."""
+    """Hooks. A key that is none of these and holds a mapping is the name of a hook, or `plugin:NAME`: its settings."""
 
     dirs: Annotated[tuple[str, ...], describe("further directories of hooks; relative ones begin at the home")] = ()
     enabled: Annotated[tuple[str, ...], describe("built-in hooks that are switched on, by name")] = ()

@@ -14,6 +14,7 @@ from gateway.agent import Agent, ModelRequest, Ports, Skill, Tool, ToolContext, 
 from gateway.agent.skills import read_skill
 from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, Conflict, HookError, ModelError
@@ -66,7 +67,7 @@ class Plugins:
             try:
                 return await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
             except HookError as error:
-                raise AgentError(f"{offered.name} of the plugin {hook.name}: {error}") from None
+                raise AgentError(f"{offered.name} of the plugin {hook.called}: {error}") from None
 
         return Tool(offered.name, offered.description, offered.schema, call)
 
@@ -87,7 +88,9 @@ def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:
     folder = Path(offered.folder)
     found = read_skill(folder, [])
     description = offered.description or (found.description if found else "")
-    return Skill(f"{hook.name}:{offered.name}", description, folder, found.version if found else "")
+    return Skill(
+        f"{hook.name.removeprefix(PLUGIN_PREFIX)}:{offered.name}", description, folder, found.version if found else ""
+    )
 
 
 class PluginLlmRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

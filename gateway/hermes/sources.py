@@ -21,6 +21,7 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.handler_source import has_answers
 from gateway.hermes.patches import PatchReport, find_patches
@@ -100,6 +101,7 @@ class PluginSource(FolderSource):
     config: HermesConfig = field(kw_only=True)
 
     MARKER_FILES: ClassVar = frozenset({*PLUGIN_MANIFEST_FILES, PLUGIN_ENTRY_FILE})
+    prefix = PLUGIN_PREFIX
     needs_start = True
 
     def read_manifest(self, folder: Path) -> ParsedManifest:
@@ -114,17 +116,18 @@ class PluginSource(FolderSource):
     def why_disabled(self, version: HookVersion) -> str:
         """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
         hermes, manifest = self.config.read(), version.manifest
-        names = {version.name, f"{self.path.name}/{version.name}", *([manifest.name] if manifest else [])}
+        folder = version.bare_name
+        names = {folder, f"{self.path.name}/{folder}", *([manifest.name] if manifest else [])}
         if names & hermes.disabled:
             return "switched off in Hermes's config.yaml (plugins.disabled)"
         if names & hermes.enabled:
             return ""
-        return f"is off, as every plugin at first; to switch it on: hermes-gateway hooks enable {version.name}"
+        return f"is off, as every plugin at first; to switch it on: hermes-gateway hooks enable {version.called}"
 
     def options_of(self, version: HookVersion) -> Mapping[str, Any]:
         """What Hermes's configuration has for it (`plugins.entries`)."""
         entries = self.config.read().entries
-        return entries.get(version.name) or (version.manifest and entries.get(version.manifest.name)) or {}
+        return entries.get(version.bare_name) or (version.manifest and entries.get(version.manifest.name)) or {}
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         manifest = version.manifest

@@ -38,7 +38,7 @@ def plant(root: Path, source: str, manifest: str = "name: one\n") -> Path:
 
 def inspect(folder: Path) -> HookVersion:
     source = PluginSource(folder.parent, "plugins", config=HermesConfig(folder.parent / "config.yaml"))
-    found = source.find(folder.name)
+    found = source.find(f"plugin:{folder.name}")
     assert found
     return source.inspect(found)
 

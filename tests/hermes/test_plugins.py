@@ -238,7 +238,7 @@ def test_a_guard_of_the_terminal_stops_the_shell_and_names_that_are_not_here_are
 
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
-    assert last_result(gateway, "fail").startswith("guards guards this and failed")
+    assert last_result(gateway, "fail").startswith("plugin:guards guards this and failed")
     assert plugins(gateway)["guards"]["last_error"]["message"] == "__init__.py:25: ValueError: the guard is ill"
 
 
@@ -280,7 +280,7 @@ def test_a_message_is_skipped_or_rewritten(gateway: GatewayProcess) -> None:
 
 def test_a_failing_callback_takes_nothing_from_the_others(gateway: GatewayProcess) -> None:
     gateway.say("hello", "ill")
-    assert "a failing observer" in (gateway.home.hook_logs / "changes.log").read_text()
+    assert "a failing observer" in (gateway.home.hook_logs / "plugin:changes.log").read_text()
     assert plugins(gateway)["changes"]["state"] == "loaded"
 
 

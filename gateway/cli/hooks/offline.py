@@ -52,7 +52,7 @@ async def _run_trials(
         anyio.create_task_group() as tasks,
     ):
         services = HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)
-        folder = replace(folder, written_for=services.settings_of(folder.name).written_for)
+        folder = replace(folder, written_for=services.settings_of(folder.name, folder.short).written_for)
         version = check_readiness(folder.source.inspect(folder), services, HookSwitches(home.hook_state))
         if version.state not in ("registered", "disabled") or version.manifest is None:
             raise HookError(f"{folder.name} is {version.state}: {version.reason}")

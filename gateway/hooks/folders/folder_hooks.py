@@ -19,7 +19,7 @@ from typing import Any, Self
 import anyio
 import anyio.lowlevel
 
-from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.config.settings import PLUGIN_PREFIX, HookOverrides, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.hooks.folders.dead_letters import DeadLetters
@@ -27,6 +27,7 @@ from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest, describe_patches
+from gateway.hooks.folders.readiness import is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
@@ -132,7 +133,7 @@ class FolderHooks:
     async def status(self) -> list[HookStatus]:
         dead = Counter(letter.hook for letter in (await self._letters.list() if self._letters else ()))
         called, found = group_by_label(self._set.hooks), []
-        for name, hook in sorted(self._set.hooks.items()):
+        for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
             found.append(await self._status(hook, dead[name], called))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
@@ -140,18 +141,20 @@ class FolderHooks:
     async def info(self, name: str) -> HookStatus:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
-        dead = len(await self._letters.list(name)) if self._letters else 0
+        dead = len(await self._letters.list(hook.name)) if self._letters else 0
         return await self._status(hook, dead, group_by_label(self._set.hooks))
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
-        keys = await self._services.serve_request(name, "store.keys", {}, "")
-        return {key: await self._services.serve_request(name, "store.get", {"key": key}, "") for key in keys or ()}
+        ask, name = self._services.serve_request, self._hook(name).name
+        return {
+            key: await ask(name, "store.get", {"key": key}, "") for key in await ask(name, "store.keys", {}, "") or ()
+        }
 
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
         if name:
-            self._known(name)
+            name = self._known(name).name
             await self._set.refresh(name)
             await self._hook(name).restart(afresh=True)
         else:
@@ -167,20 +170,21 @@ class FolderHooks:
 
     async def switch(self, name: str, enabled: bool) -> None:
         """On or off, and so after a restart too. HookError: no such hook, or the configuration says otherwise."""
-        self._known(name)
-        settings, own = self._services.settings, self._services.settings_of(name).enabled
-        if (own is False or name in settings.disabled) if enabled else (own or name in settings.enabled):
+        version = self._known(name)
+        settings, own = self._services.settings, self._services.settings_of(version.name, version.short).enabled
+        is_off = own is False or {version.name, version.short} & {*settings.disabled}
+        if is_off if enabled else own or is_listed(version, settings.enabled):
             raise HookError(f"config.yaml decides about {name}: change hooks.{name}.enabled or the lists there")
-        self._set.sources.switches.enable(name, enabled)
-        await self._set.refresh(name)
+        self._set.sources.switches.enable(version.name, enabled)
+        await self._set.refresh(version.name)
 
     async def trust(self, name: str) -> str:
         """What stands in the folder now is trusted; its content hash. HookError: no such hook."""
         version = self._known(name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
-        self._set.sources.switches.trust(name, version.digest)
-        await self._set.refresh(name)
+        self._set.sources.switches.trust(version.name, version.digest)
+        await self._set.refresh(version.name)
         return version.digest
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
@@ -209,19 +213,24 @@ class FolderHooks:
             before, self._services.settings = self._services.settings, settings
             self._set.touch(self._set.hooks)
             for name, hook in self._set.hooks.items():
-                isolations = {each.get(name, HookOverrides()).isolation for each in (before.each, settings.each)}
-                if hook.is_up and len(isolations) > 1:
+                short = hook.latest.short if hook.latest else ""
+                overrides = (
+                    each.get(name) or each.get(short) or HookOverrides() for each in (before.each, settings.each)
+                )
+                if hook.is_up and len({each.isolation for each in overrides}) > 1:
                     self._tasks.start_soon(hook.restart, True)
         await self._set.change_sources(sources)
 
     def _hook(self, name: str) -> FolderHook:
-        if name in self._set.hooks:
-            return self._set.hooks[name]
-        near = difflib.get_close_matches(name, self._set.hooks, n=1)
+        """Of two that are called so, the hook."""
+        hooks = self._set.hooks
+        if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
+            return found
+        near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)
         raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
     def _known(self, name: str) -> HookVersion:
-        version = self._set.sources.check(name)
+        version = self._set.sources.check(name) or self._set.sources.check(PLUGIN_PREFIX + name)
         if version is None:
             self._hook(name)
             raise HookError(f"the folder of {name} is gone")
@@ -230,7 +239,7 @@ class FolderHooks:
     async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
         manifest = hook.current.manifest if hook.current else None
         owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
-        namesakes = [name for name in called.get(hook.label or hook.name, ()) if name != hook.name]
+        namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
         return build_status(hook, owed, dead, namesakes)
 
 
@@ -238,8 +247,14 @@ def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     """The folders of each label: they all run, and people may take one for another."""
     folders: dict[str, list[str]] = {}
     for name, hook in hooks.items():
-        folders.setdefault(hook.label or name, []).append(name)
+        folders.setdefault(_label_of(hook), []).append(name)
     return folders
+
+
+def _label_of(hook: FolderHook) -> str:
+    """A hook and a plugin are not taken for one another."""
+    prefix = PLUGIN_PREFIX if hook.name.startswith(PLUGIN_PREFIX) else ""
+    return prefix + (hook.label or hook.name)
 
 
 def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
@@ -249,7 +264,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
     manifest = (current and current.manifest) or latest.manifest or Manifest(folder=hook.name, name=hook.name)
     pid, memory, hangs = _process_facts(hook)
     return HookStatus(
-        name=hook.name,
+        name=hook.called,
         label=manifest.name,
         description=manifest.description,
         version=manifest.version,
@@ -310,7 +325,7 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
     return (
         *(f"/{one.name}" for one in offers.commands),
         *(f"tool {one.name}" for one in offers.tools),
-        *(f"skill {hook.name}:{one.name}" for one in offers.skills),
+        *(f"skill {hook.name.removeprefix(PLUGIN_PREFIX)}:{one.name}" for one in offers.skills),
     )
 
 

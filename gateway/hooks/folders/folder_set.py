@@ -7,7 +7,11 @@ from dataclasses import replace
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import msgspec
 
+from gateway import records
+from gateway.config.settings import PLUGIN_PREFIX
+from gateway.engine.interface import NewRecord
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache
@@ -40,15 +44,18 @@ class SourceSet:
                 if version.name in found:
                     there = found[version.name].source.origin
                     log.info("%s: the folder in %s stands in for that in %s", version.name, source.origin, there)
-                found[version.name] = self._configured(version)
-        return found
+                found[version.name] = version
+        return {name: self._configure(version, _namesake_of(version) in found) for name, version in found.items()}
 
     def find(self, name: str) -> HookVersion | None:
         """The hook of this name; None when there is none. A name that is a path finds nothing."""
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             return None
-        found = next((version for source in reversed(self.sources) if (version := source.find(name))), None)
-        return self._configured(found) if found else None
+        found = self._find(name)
+        return found and self._configure(found, self._find(_namesake_of(found)) is not None)
+
+    def _find(self, name: str) -> HookVersion | None:
+        return next((version for source in reversed(self.sources) if (version := source.find(name))), None)
 
     def check(self, name: str) -> HookVersion | None:
         """The hook as it is now; None when there is none."""
@@ -73,9 +80,10 @@ class SourceSet:
             return None
         return check_readiness(version, self._services, self.switches)
 
-    def _configured(self, version: HookVersion) -> HookVersion:
-        written_for = self._services.settings_of(version.name).written_for
-        return replace(version, written_for=written_for) if written_for else version
+    def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
+        """With what is known of it before it is read."""
+        version = replace(version, has_namesake=has_namesake)
+        return replace(version, written_for=self._services.settings_of(version.name, version.short).written_for)
 
     def save(self) -> None:
         """What was read need not be read again at the next start."""
@@ -83,6 +91,11 @@ class SourceSet:
             self._cache.save()
         except OSError as error:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
+
+
+def _namesake_of(version: HookVersion) -> str:
+    """What a plugin is called that has the name of this hook, or the other way round."""
+    return version.bare_name if version.name != version.bare_name else PLUGIN_PREFIX + version.name
 
 
 class FolderSet:
@@ -105,6 +118,8 @@ class FolderSet:
         found = self.sources.list()
         is_small = len(found) <= self._services.settings.eager
         for version in found.values():
+            if version.short:
+                await self._adopt_kept(version)
             if checked := self.sources.check_first(version, is_small):
                 await self._hook(version.name).take(checked, eager=False)
         self._services.tasks.start_soon(self._settle)
@@ -164,6 +179,20 @@ class FolderSet:
             self.hooks[name] = FolderHook(name, self._services, self._durable, self.sources.check)
         return self.hooks[name]
 
+    async def _adopt_kept(self, version: HookVersion) -> None:
+        """A plugin without a prefix (as in 0.1) was switched and kept values under its short name."""
+        self.sources.switches.rename(version.short, version.name)
+        engine, subject_of = self._durable.engine if self._durable else None, records.hook_store_subject_of
+        if engine is None or await engine.read(subject_of(version.name), limit=1):
+            return
+        found = [records.decode(record.data) for record in await engine.read(subject_of(version.short), limit=10_000)]
+        kept = [
+            msgspec.structs.replace(one, hook=version.name) for one in found if isinstance(one, records.StoredValue)
+        ]
+        if kept:
+            await engine.append(*(NewRecord(subject_of(version.name, one.key), records.encode(one)) for one in kept))
+            await engine.purge(subject_of(version.short))
+
     async def _settle(self) -> None:
         limiter = anyio.CapacityLimiter(MAX_STARTS)
         async with anyio.create_task_group() as tasks:
@@ -188,7 +217,11 @@ class FolderSet:
         await self.watcher.is_watching.wait()
 
     def _touched(self, folders: TouchedFolders) -> None:
-        self.touch(sorted(folder.name for folder in folders))
+        """A plugin may have lost its short name to a hook, or got it back."""
+        places = {(source.path, source.prefix) for source in self.sources.sources}
+        touched = {prefix + folder.name for folder in folders for path, prefix in places if path == folder.parent}
+        namesakes = {name.removeprefix(PLUGIN_PREFIX) for name in touched} | {PLUGIN_PREFIX + name for name in touched}
+        self.touch(sorted(touched | namesakes & self.hooks.keys()))
 
     async def _refresh_touched(self) -> None:
         """One after the other, so that a thousand that change at once do not hold the loop; they start side by side."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
@@ -69,11 +70,12 @@ class FolderSource(Source):
                 yield version
 
     def find(self, name: str) -> HookVersion | None:
-        if is_ignored_name(name):
+        folder = name.removeprefix(self.prefix)
+        if not name.startswith(self.prefix) or is_ignored_name(folder):
             return None
         try:
             own = self._own_findings()
-            is_link = (self.path / name).is_symlink()
+            is_link = (self.path / folder).is_symlink()
         except (OSError, ValueError):  # ValueError: a NUL in the name
             return None
         return self._read_folder(name, is_link, own)
@@ -126,7 +128,7 @@ class FolderSource(Source):
             if manifest.protocol == "oneshot":
                 return OneshotProgram(spec)
             return await LastingProgram.start(spec, serve, services.tasks)
-        configured = services.settings_of(version.name).isolation
+        configured = services.settings_of(version.name, version.short).isolation
         if configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none"):
             return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve)
         return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
@@ -151,7 +153,7 @@ class FolderSource(Source):
         except OSError as error:
             remedy = "make it a readable folder of the user that runs the gateway"
             wrong = Finding(SourceLocation(label), f"cannot be read: {error.strerror}", remedy)
-            return HookVersion(name, path, self, (), (wrong,), "refused", describe_first_error((wrong,)))
+            return HookVersion(self.prefix + name, path, self, (), (wrong,), "refused", describe_first_error((wrong,)))
         is_meant = any(file.name in self.MARKER_FILES for file in files) or bool(
             MANIFEST_FILE in self.MARKER_FILES and find_misnamed_manifest(path)
         )
@@ -160,11 +162,11 @@ class FolderSource(Source):
         findings += [*_check_permissions(label, path, found), *_check_name(name)]
         whole = (*own, *_merge_shared_findings(label, path, findings))
         reason = describe_first_error(whole)
-        return HookVersion(name, path, self, files, whole, "refused" if reason else "registered", reason)
+        return HookVersion(self.prefix + name, path, self, files, whole, "refused" if reason else "registered", reason)
 
 
 def is_ignored_name(name: str) -> bool:
-    return name.startswith((".", "_")) or name.endswith((".bak", "~"))
+    return name.startswith((".", "_", PLUGIN_PREFIX)) or name.endswith((".bak", "~"))
 
 
 def _check_name(name: str) -> Iterator[Finding]:

@@ -116,7 +116,7 @@ class FolderHook:
     def __init__(self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
-        self._redact = services.redact
+        self._services = services
         self._rights = HookRights(name, services)
         self.calls = HookCalls(name, services, self.process, self._rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
@@ -137,6 +137,11 @@ class FolderHook:
         """What it is called, for people; folders may share it."""
         version = self.current or self.latest
         return version.manifest.name if version and version.manifest else ""
+
+    @property
+    def called(self) -> str:
+        """The shortest name that means it alone."""
+        return self.latest.called if self.latest else self.name
 
     @property
     def waits(self) -> bool:
@@ -161,10 +166,10 @@ class FolderHook:
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if manifest is None or targets is None:
             return []
-        named, place = EventSelector(manifest.subscriptions), f"{self.name}/{manifest.entry}: warning:"
+        named, place = EventSelector(manifest.subscriptions), f"{self.called}/{manifest.entry}: warning:"
         late = () if manifest.patches else self.idle_patches  # what its source did not show
         return [
-            *(f"{self.name}: {remark}" for remark in targets.offers.remarks),
+            *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
             *([f"{place} without effect: {describe_patches(late)}"] if late else []),
         ] + [
             f"{place} a function is marked with @on({name!r}), which HOOK.yaml does not name, "
@@ -250,7 +255,7 @@ class FolderHook:
         self.current = version
         self.process.enter(state, reason)
         if version.denied:
-            self.subscription.guard(version.denied, self._redact(f"it is {state}: {reason[:MAX_REFUSAL]}"))
+            self.subscription.guard(version.denied, self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}"))
         else:
             self.subscription.end()
         if state in _KEEPS_NOTHING:

@@ -168,24 +168,24 @@ def check_code(version: HookVersion, manifest: Manifest, code: HookCode) -> list
         remedy = f"write {manifest.entry}" + (
             ", or name a `command` or a `url`" if manifest.entry == HANDLER_FILE else ""
         )
-        return [Finding(SourceLocation(label_of(version.name)), f"has no {manifest.entry}", remedy)]
+        return [Finding(SourceLocation(label_of(version.path.name)), f"has no {manifest.entry}", remedy)]
     wrong = [
         finding
         for name, source in code.files.items()
         if name.endswith(".py")
         and len(source) <= MAX_CHECKED_BYTES
-        and (finding := _check_syntax(version.name, name, source))
+        and (finding := _check_syntax(version.path.name, name, source))
     ]
     entry = code.files[manifest.entry]
     if not wrong and manifest.entry == HANDLER_FILE and len(entry) <= MAX_CHECKED_BYTES:
-        wrong += check_handler(f"{label_of(version.name)}/{manifest.entry}", entry)
+        wrong += check_handler(f"{label_of(version.path.name)}/{manifest.entry}", entry)
     return wrong
 
 
 def _check_program(version: HookVersion, program: str) -> list[Finding]:
     if "/" not in program or program.startswith("/"):
         return []
-    place = SourceLocation(f"{label_of(version.name)}/{to_printable(program.removeprefix('./'))}")
+    place = SourceLocation(f"{label_of(version.path.name)}/{to_printable(program.removeprefix('./'))}")
     if not is_inside_folder(version.path, program):
         return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]
     if not (version.path / program).stat().st_mode & 0o111:

@@ -44,7 +44,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     it. With `hooks.env: strict`, what only stands in the source of a folder written for Hermes does not count.
     """
     audience: dict[str, Sequence[str]] = {}
-    if agents := services.settings_of(version.name).agents:
+    settings = services.settings_of(version.name, version.short)
+    if agents := settings.agents:
         audience["agent"] = agents
     if version.source.conversations is not None:
         audience["session_id"] = sorted(version.source.conversations)
@@ -73,20 +74,26 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
 
 def _why_disabled(version: HookVersion, services: HookServices, switches: HookSwitches) -> str:
     """Why the hook is switched off, or nothing. The configuration decides first, then commands, then its source."""
-    name, settings = version.name, services.settings
-    configured = services.settings_of(name).enabled
-    if configured is False or name in settings.disabled:
+    name, settings = version.called, services.settings
+    configured = services.settings_of(version.name, version.short).enabled
+    if configured is False or {version.name, version.short} & {*settings.disabled}:
         return f"switched off in config.yaml (hooks.{name}.enabled or hooks.disabled)"
-    if configured or name in settings.enabled:
+    if configured or is_listed(version, settings.enabled):
         return ""
-    decided = switches.is_enabled(name)
+    decided = switches.is_enabled(version.name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
     return version.source.why_disabled(version)
 
 
+def is_listed(version: HookVersion, enabled: Sequence[str]) -> bool:
+    """Whether `hooks.enabled` means it: that names plugins and what comes with the gateway, by the short name too."""
+    is_other = version.has_namesake and version.name == version.bare_name and not version.source.is_ours
+    return not is_other and (version.name in enabled or version.bare_name in enabled)
+
+
 def _check_isolation(version: HookVersion, manifest: Manifest, services: HookServices) -> tuple[Finding, ...]:
-    configured = services.settings_of(version.name).isolation
+    configured = services.settings_of(version.name, version.short).isolation
     if manifest.isolation == "process" or version.source.is_ours or configured == "none":
         return ()
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
@@ -101,7 +108,7 @@ def _check_needs(
         return "broken", wrong
     must_be_trusted = services.settings.trust == "pinned" or version.source.needs_trust
     if must_be_trusted and not switches.is_trusted(version.name, version.digest):
-        return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.name}"
+        return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
     own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, (*own, *around.packages)))
@@ -114,7 +121,7 @@ def find_missing_needs(
     platforms: Collection[str],
     packages: Sequence[str],
 ) -> Iterator[str]:
-    """Yields what is not there, each as a sentence with its remedy.
+    """Yields what is not there, each as a sentence with its remedy; `called` is its name, where that is not its folder.
 
     `environ` is what the hook would see, `packages` the folders in which its interpreter looks for packages.
     """

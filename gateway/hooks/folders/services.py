@@ -92,11 +92,8 @@ class HookServices:
         """What a hook says of itself, as others may see it."""
         return self.environment.redactor.clean(said)
 
-    def settings_of(self, name: str) -> HookOverrides:
-        return self.settings.each.get(name, HookOverrides())
-
-    def options_of(self, manifest: Manifest) -> dict[str, Any]:
-        return {**manifest.options, **self.settings_of(manifest.folder).options}
+    def settings_of(self, name: str, short: str = "") -> HookOverrides:
+        return self.settings.each.get(name) or self.settings.each.get(short) or HookOverrides()
 
 
 class DecisionTime:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hooks.folders.manifest import Guard, Manifest, WrittenFor
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
@@ -33,9 +34,11 @@ class HookVersion:
     """One look at one hook.
 
     Found by `stat` alone it has its first fields; with an error among its findings it is `refused`, and nothing of it
-    may be used. Reading it adds the manifest and the `digest`, the hash of all that decides what runs, which is empty
-    as long as only the manifest was read. `state` is `registered` while nothing speaks against starting it; else
-    `reason` says what does. `denied` is what must not happen while the hook cannot answer.
+    may be used. Its `name` is that of its folder; of a plugin `plugin:` and that, and where no hook has this name
+    (`has_namesake`) the `short` one without the prefix means it too. Reading it adds the manifest and the `digest`, the
+    hash of all that decides what runs, which is empty as long as only the manifest was read. `state` is `registered`
+    while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
+    hook cannot answer.
     """
 
     name: str
@@ -50,6 +53,20 @@ class HookVersion:
     digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
+    has_namesake: bool = False
+
+    @property
+    def short(self) -> str:
+        return "" if self.has_namesake or self.bare_name == self.name else self.bare_name
+
+    @property
+    def called(self) -> str:
+        """The shortest name that commands and the configuration know it by."""
+        return self.short or self.name
+
+    @property
+    def bare_name(self) -> str:
+        return self.name.removeprefix(PLUGIN_PREFIX)
 
     @property
     def is_ready(self) -> bool:
@@ -63,7 +80,7 @@ class HookVersion:
         """What may differ is which events it is to get: a process that runs can go on with them."""
         if not self.is_ready or self.manifest is None or other.manifest is None:
             return False
-        as_other = replace(self, manifest=other.manifest, denied=other.denied)
+        as_other = replace(self, manifest=other.manifest, denied=other.denied, has_namesake=other.has_namesake)
         with_when = msgspec.structs.replace(self.manifest, when=other.manifest.when)
         return as_other.is_same_as(other) and with_when == other.manifest
 
@@ -76,6 +93,7 @@ class Source(Protocol):
 
     origin: str
     path: Path
+    prefix: str = ""  # begins the names of its hooks
     conversations: frozenset[str] | None = None  # its hooks get the events of these sessions alone
     is_watched: bool = True  # whether changes in `path` tell that its hooks have changed
     is_ours: bool = False  # its hooks come with the gateway: off at first, and what they say of isolation counts

@@ -69,7 +69,7 @@ async def run_trials(
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
         asked.append({"verb": verb, **params})
         return (
-            await services.serve_request(manifest.folder, verb, params, "")
+            await services.serve_request(version.name, verb, params, "")
             if verb in READ_ONLY_VERBS
             else make_answer(verb, params)
         )
