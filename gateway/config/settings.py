@@ -6,9 +6,9 @@ made from it. What each chat network adds to it, `gateway.config.schema` puts in
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from gateway.config.fields import HTTP_PATTERN, Secret, describe
+from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
 from gateway.yaml_source import Duration, Size
 
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
@@ -133,6 +133,10 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
 
     enabled: Annotated[bool | None, describe("whether it runs; by default what its manifest says")] = None
     options: Annotated[dict[str, Any], describe("over the `options` of its manifest")] = {}
+    env: Annotated[
+        tuple[Annotated[str, Meta(pattern=VARIABLE_PATTERN)], ...],
+        describe("further variables of the environment that it gets, by name; their values belong into `.env`"),
+    ] = ()
     isolation: Annotated[
         Literal["process", "none"] | None,
         describe("`none` runs it inside the gateway, where it can disturb everything"),

@@ -76,6 +76,7 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
     assert schema["properties"]["hooks"]["additionalProperties"]["properties"].keys() == {
         "enabled",
         "options",
+        "env",
         "isolation",
         "agents",
         "written_for",

@@ -5,6 +5,7 @@ of this process (or to root), nothing of it is writable by everybody, and no fil
 """
 
 import os
+import re
 import stat
 import time
 import uuid
@@ -43,6 +44,9 @@ MAX_FILES = 500
 MAX_DEPTH = 4
 START_TIMEOUT = 30.0  # seconds that an import may take
 _GROUP_WRITABLE = "its group may write to it"
+_PROGRAM_STARTS = re.compile(
+    rb"\b(subprocess|os\.(system|popen|posix_spawn|spawn[lv]|exec[lv])|create_subprocess_|pexpect)"
+)
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
@@ -56,6 +60,11 @@ class FolderSource(Source):
     conversations: frozenset[str] | None = None
 
     MARKER_FILES: ClassVar = frozenset({MANIFEST_FILE, HANDLER_FILE})  # a folder with one of them is meant as a hook
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the owner put its hooks here by hand: they do not come with the gateway, a skill or a package."""
+        return not self.is_ours and self.conversations is None
 
     def list(self) -> Iterator[HookVersion]:
         """In the order of their names."""
@@ -98,6 +107,8 @@ class FolderSource(Source):
         if version.manifest is None:
             return replace(version, digest=code.digest)
         manifest = self.infer(version.manifest, code.files)
+        if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
+            manifest = msgspec.structs.replace(manifest, starts_programs=True)
         findings = (*version.findings, *check_code(version, manifest, code), *self.check_files(manifest, code.files))
         return replace(version, manifest=manifest, findings=findings, digest=code.digest)
 
@@ -283,8 +294,8 @@ def program_spec_of(
 def worker_spec_of(
     version: HookVersion, manifest: Manifest, services: HookServices, plugin: Mapping[str, Any] | None = None
 ) -> WorkerSpec:
-    """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest."""
-    packages = services.environment.packages_of(manifest.folder)
+    """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest. `places`: more packages."""
+    packages = services.environment.packages_of(version.name)
     return WorkerSpec(
         name=manifest.folder,
         handler=str(version.path / manifest.entry),

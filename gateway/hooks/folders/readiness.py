@@ -52,14 +52,17 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     if version.manifest is None:
         return replace(version, denied=_restrict(version.denied, audience) if version.denied else None)
     manifest = _restrict(version.manifest, audience)
-    if manifest.found and services.settings.env == "strict":
-        env = tuple(name for name in manifest.env if name not in manifest.found)
-        uses = tuple(verb for verb in manifest.uses if verb not in manifest.found)
-        manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=())
-    if on_error := services.settings_of(version.name).on_error:
+    if services.settings.env == "strict" and (manifest.hermes or manifest.found):
+        env, uses = (
+            tuple(name for name in names if name not in manifest.found) for names in (manifest.env, manifest.uses)
+        )
+        manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=(), starts_programs=False)
+    if settings.env:
+        manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *settings.env))))
+    if on_error := settings.on_error:
         guards = () if on_error == "skip" else manifest.guards
         manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards)
-    options = {**version.source.options_of(version), **services.options_of(manifest)}
+    options = {**version.source.options_of(version), **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=manifest.guard, options=options)
 
 
@@ -111,7 +114,8 @@ def _check_needs(
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
     own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
-    missing = list(find_missing_needs(manifest, around.environ, around.platforms, (*own, *around.packages)))
+    places = (*own, *around.packages)
+    missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
 
 

@@ -31,6 +31,10 @@ RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
 # What of the environment every hook sees; all else must be named in its manifest.
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
+# What programs of a person's desktop need. No secret, but with them one acts for the person.
+_DESKTOP_VARIABLES = frozenset(
+    {"DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "PULSE_SERVER"}
+)
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 _CERTIFICATE_VARIABLES = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
 
@@ -58,6 +62,8 @@ class HookEnvironment:
     def environ_of(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES}
+        if manifest.starts_programs:
+            wanted |= _DESKTOP_VARIABLES
         seen = {
             name: value
             for name, value in self.environ.items()
