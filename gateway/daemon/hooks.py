@@ -8,6 +8,7 @@ from pathlib import Path
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.services import HookEnvironment
@@ -24,6 +25,7 @@ def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]
     """In order: a folder of a later place stands in for one of the same name in an earlier one."""
     return (
         HermesFolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True),
+        make_package_source(home, configuration.environ),
         *list_hermes_sources(home, configuration.environ),
         HermesFolderSource(home.hooks, "home"),
         *(HermesFolderSource(home.path(written), written) for written in configuration.settings.hooks.dirs),

@@ -7,12 +7,13 @@ the command names, so that an edited script asks again.
 """
 
 import hashlib
+import importlib
 import itertools
 import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -57,6 +58,7 @@ from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
+PACKAGE_READER = "gateway.hermes.package_files"  # imported when something is missing: it knows three file formats
 DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})
 DECIDE_SECONDS = 5.0  # that all handlers written for Hermes have together to decide about a command
 MAX_SCRIPT_BYTES = 4_000_000
@@ -89,6 +91,9 @@ class HermesFolderSource(FolderSource):
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
         return _check_source(manifest, files) if manifest.hermes else ()
+
+    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
+        return _describe_missing_module(version, said, packages)
 
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:
         return decision_of(answer) if manifest.hermes else answer
@@ -132,7 +137,12 @@ class PluginSource(FolderSource):
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         manifest = version.manifest
         assert manifest
-        facts = {  # what it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool
+        spec = worker_spec_of(version, manifest, services, self.facts_of(version, manifest), self.places_of(version))
+        return await services.fork_server.start(spec, serve, log, START_TIMEOUT)
+
+    def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
+        """What it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool."""
+        return {
             "name": manifest.name,
             "version": manifest.version,
             "description": manifest.description,
@@ -142,8 +152,13 @@ class PluginSource(FolderSource):
             "kind": "standalone",
             "guards": bool(manifest.guards),
         }
-        spec = worker_spec_of(version, manifest, services, facts)
-        return await services.fork_server.start(spec, serve, log, START_TIMEOUT)
+
+    def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that are packages
+        """Where else its interpreter looks for packages."""
+        return ()
+
+    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
+        return _describe_missing_module(version, said, packages)
 
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:
         return apply_registrations(manifest, wire.loaded) if isinstance(wire, WorkerHandle) else manifest
@@ -269,10 +284,14 @@ class WebhookSource(ConfigSource):
         return OutboundWebhook(remote, manifest.options["events"], manifest.options["matcher"], key)
 
 
+def make_hermes_config(home: Home, environ: Mapping[str, str]) -> HermesConfig:
+    """Hermes's configuration, which does not count in its safe mode."""
+    return HermesConfig(home.hermes_config, environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false"))
+
+
 def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
-    """What Hermes has besides its `hooks/`. In its safe mode its configuration does not count."""
-    is_safe = environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false")
-    config = HermesConfig(home.hermes_config, is_safe)
+    """What Hermes has besides its `hooks/`."""
+    config = make_hermes_config(home, environ)
     plugins = (PluginSource(path, "plugins", config=config) for path in list_plugin_folders(home))
     return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
 
@@ -343,6 +362,14 @@ def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Fi
         return
     yield from (patch.finding for patch in _find_patches(manifest, files).patches)
     yield from (found.finding for found in find_unsupported_imports(manifest.folder, files))
+
+
+def _describe_missing_module(version: HookVersion, said: str, packages: Sequence[str]) -> str:
+    if "No module named" not in said:
+        return ""
+    reader = importlib.import_module(PACKAGE_READER)
+    helps: str = reader.describe_missing_module(said, version.called, version.path, packages)
+    return helps
 
 
 def decision_of(answer: Any) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "reload": ("control", "read a hook anew and start it anew"),
     "reset": ("control", "close its circuit breaker and try it again now"),
     "trust": ("control", "let a hook run as it is now (where `hooks.trust` is `pinned`)"),
-    "deps": ("deps", "install what its `requires.python` lacks, for it alone"),
+    "deps": ("deps", "install the packages that it lacks, or that you name, for it alone"),
     "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
 """Each verb with its module and what it does, in the order in which `--help` lists them."""

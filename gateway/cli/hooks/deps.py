@@ -1,7 +1,9 @@
-"""`hooks deps`: what a hook's `requires.python` lacks is installed into a place on the path of that hook alone.
+"""`hooks deps`: the packages that a hook or a plugin lacks are installed into a place on the path of that one alone.
 
-It is installed beside what was there before and put in its place whole, so that a failure changes nothing. pip does
-it, that of this environment or of the Python which it was made from; else uv.
+What it lacks is what it requires itself, what the files in its folder that are written for pip ask for, and what was
+named by hand: that is remembered in the place, so that it is there after the next time too. All is installed beside
+what was there before and put in its place whole, so that a failure changes nothing. pip does it, that of this
+environment or of the Python which it was made from; else uv.
 """
 
 import argparse
@@ -9,29 +11,48 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.cli.hooks.check import find_folder
 from gateway.cli.hooks.control import show_state
 from gateway.cli.output import print_note, show_json
-from gateway.config.home import Home
+from gateway.config.home import Home, get_process_environment
+from gateway.config.loading import load_configuration
+from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.hooks import list_sources
 from gateway.errors import HookError, NotRunning
-from gateway.hooks.folders.manifest import read_manifest
-from gateway.hooks.folders.readiness import list_missing_packages
+from gateway.hermes.package_files import PackageFiles
+from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
+from gateway.hooks.folders.manifest import read_requirement
+from gateway.hooks.folders.readiness import fold_name, list_missing_packages
+from gateway.hooks.folders.sources import HookVersion, describe_first_error
+
+ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
+    if args.name.startswith(PLUGIN_PREFIX) and args.packages:
+        add_package_plugin(args, home)
     try:
-        folder, is_running = Path(call_gateway(home.socket, "hooks.info", name=args.name)["path"]), True
+        found, is_running = call_gateway(home.socket, "hooks.info", name=args.name), True
+        name = found["path"] if found["origin"].startswith("skill ") else found["name"]
     except NotRunning:
-        folder, is_running = home.hooks / Path(args.name).name, False
-        if not folder.is_dir():
-            raise HookError(f"there is no folder {folder}") from None
-    manifest = read_manifest(folder).required(folder)
-    wanted, place = list_missing_packages(manifest, sys.path), home.hook_state / "packages" / folder.name
-    if list_missing_packages(manifest, [str(place), *sys.path]):
+        name, is_running = args.name, False
+    version = find_hook(name, home)
+    if version.manifest is None:
+        raise HookError(f"{name} cannot be read: {describe_first_error(version.findings)}")
+    files, place = PackageFiles(version.path), home.hook_state / "packages" / version.name
+    for finding in files.unread:
+        print_note(str(finding))
+    declared = [*version.manifest.requires.python, *files.wanted]
+    asked = merge_asked(read_asked(place), args.packages)
+    if args.packages or list_missing_packages(declared, [str(place), *sys.path]):
+        wanted = [*list_missing_packages(declared, sys.path), *asked]
         print_note(f"installing {' '.join(wanted)} into {place}")
-        install(wanted, place)
+        install(wanted, asked, place)
     else:
         print_note(f"{args.name} lacks no package")
     if is_running:
@@ -40,7 +61,68 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"hook": None})
 
 
-def install(wanted: list[str], place: Path) -> None:
+def find_hook(name: str, home: Home) -> HookVersion:
+    """The hook or plugin of this name or in this folder, and all that its files say. HookError when there is none."""
+    configuration = load_configuration(load_settings_schema(), home, get_process_environment())
+    version = find_folder(name, home, list_sources(home, configuration))
+    return version.source.inspect(version)
+
+
+def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
+    """Where there is no such plugin yet, it is one of these packages.
+
+    Raises:
+        HookError: none of them is a plugin.
+    """
+    try:
+        find_hook(args.name, home)
+        return
+    except HookError:
+        place = home.hook_state / "packages" / args.name
+    wanted = merge_asked([], args.packages)
+    print_note(f"installing {' '.join(wanted)} into {place}")
+    install(wanted, wanted, place)
+    found = find_plugin_packages([place])
+    if not found:
+        shutil.rmtree(place)
+        raise HookError(f"{' '.join(wanted)} brings no plugin: nothing there names the entry point {GROUP}")
+    name = PLUGIN_PREFIX + next(iter(found))
+    if args.name.removeprefix(PLUGIN_PREFIX) not in found:
+        shutil.rmtree(place.with_name(name), ignore_errors=True)
+        place.rename(place.with_name(name))
+        args.name = name
+    print_note(f"it is the plugin {', '.join(found)}; plugins are off at first: hermes-gateway hooks enable {name}")
+    args.packages = []
+    with suppress(NotRunning):
+        call_gateway(home.socket, "hooks.reload", name="")
+
+
+def read_asked(place: Path) -> list[str]:
+    """What was named by hand before."""
+    try:
+        return (place / ASKED_FILE).read_text("utf-8").split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+def merge_asked(before: list[str], named: list[str]) -> list[str]:
+    """What was named last counts: another version of a package takes the place of the one before.
+
+    Raises:
+        HookError: one of them is an option of pip.
+    """
+    found: dict[str, str] = {}
+    for text in (*before, *named):
+        if text.startswith("-") or "\n" in text:
+            raise HookError(f"{text!r} is no package\nname packages, as pip knows them: requests, 'httpx>=0.27'")
+        try:
+            found[fold_name(read_requirement(text).name)] = text
+        except ValueError:  # a path or an address, which pip understands
+            found[text] = str(Path(text).resolve()) if Path(text).exists() else text
+    return list(found.values())
+
+
+def install(wanted: list[str], asked: list[str], place: Path) -> None:
     """All of these, as a new folder in the place of the one before.
 
     Raises:
@@ -54,6 +136,7 @@ def install(wanted: list[str], place: Path) -> None:
     if done.returncode:
         shutil.rmtree(beside, ignore_errors=True)
         raise HookError(f"{' '.join(wanted)} could not be installed; what there was is unchanged")
+    (beside / ASKED_FILE).write_text("".join(f"{text}\n" for text in asked), "utf-8")
     if place.exists():
         place.rename(before)
     beside.rename(place)

@@ -34,6 +34,9 @@ def add_options(verb: str, parser: argparse.ArgumentParser) -> None:
         case _:
             parser.add_argument("name", help=FOLDER_HELP)
     match verb:
+        case "deps":
+            says = "further packages, where its README says `pip install PACKAGE`; they are remembered"
+            parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=says)
         case "logs":
             parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
             parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")

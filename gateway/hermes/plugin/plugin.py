@@ -6,6 +6,7 @@ hook is. Each hook name that it registered is one target of the wire, so that wh
 
 import asyncio
 import contextvars
+import importlib
 import inspect
 import sys
 import traceback
@@ -69,8 +70,9 @@ def load_plugin(
     report: ReportError,
 ) -> Handlers:
     """Raises whatever the plugin's code raises, and TypeError when it has no `register`."""
-    module = _run_module(file, str(manifest["key"]))
-    register = getattr(module, "register", None)
+    value = str(manifest.get("entry_point", ""))
+    module = _load_entry_point(value) if value else _run_module(file, str(manifest["key"]))
+    register = getattr(module, "register", module)
     if not callable(register):
         raise TypeError("nothing to call: define register(ctx)")
     ctx = PluginContext(manifest, options, requests)
@@ -79,6 +81,15 @@ def load_plugin(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
     return Plugin(ctx, report).handlers()
+
+
+def _load_entry_point(value: str) -> Any:
+    """`module`, or `module:name`: a plugin that is a package, imported as one."""
+    module, _, name = value.partition(":")
+    found: Any = importlib.import_module(module)
+    for word in name.split(".") if name else ():
+        found = getattr(found, word)
+    return found
 
 
 def _run_module(file: Path, key: str) -> ModuleType:

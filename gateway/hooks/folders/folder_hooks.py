@@ -343,8 +343,9 @@ def _reason(hook: FolderHook) -> str:
         return describe_patches(hook.idle_patches)
     if error is None or state != "tripped":
         return hook.process.reason or hook.calls.undecided
+    said = hook.explain(error.message, hook.current) if hook.current else error.message
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
-    return f"failed {breaker.failures} times in a row and {again}; the last time: {error.message}"
+    return f"failed {breaker.failures} times in a row and {again}; the last time: {said}"
 
 
 def _process_facts(hook: FolderHook) -> tuple[int, int, str]:

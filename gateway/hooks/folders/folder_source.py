@@ -211,6 +211,11 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: f
             return
 
 
+def find_code_files(folder: Path) -> list[str]:
+    """Every *.py below a folder that nobody wrote for hooks."""
+    return [file.name for file in _list_code_files(folder, label_of(folder.name), [], frozenset())]
+
+
 def _is_skipped_folder(name: str) -> bool:
     return name.startswith(".") or name in _SKIPPED_FOLDERS
 
@@ -292,7 +297,11 @@ def program_spec_of(
 
 
 def worker_spec_of(
-    version: HookVersion, manifest: Manifest, services: HookServices, plugin: Mapping[str, Any] | None = None
+    version: HookVersion,
+    manifest: Manifest,
+    services: HookServices,
+    plugin: Mapping[str, Any] | None = None,
+    places: tuple[str, ...] = (),
 ) -> WorkerSpec:
     """The worker that runs its code. `plugin`: what a Hermes plugin finds as its manifest. `places`: more packages."""
     packages = services.environment.packages_of(version.name)
@@ -301,7 +310,7 @@ def worker_spec_of(
         handler=str(version.path / manifest.entry),
         env=services.environment.environ_of(manifest),
         options=version.options,
-        path=(str(packages),) if packages.is_dir() else (),
+        path=(*((str(packages),) if packages.is_dir() else ()), *places),
         modules=services.environment.modules,
         memory=services.settings.memory,
         plugin=plugin,

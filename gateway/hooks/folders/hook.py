@@ -161,6 +161,11 @@ class FolderHook:
         seen = self.process.targets.patches if self.process.targets else ()
         return manifest.patches or seen
 
+    def explain(self, said: str, version: HookVersion) -> str:
+        """What it said of a failure, with what helps."""
+        helps = version.source.describe_failure(version, said, self._services.environment.places_of(self.name))
+        return f"{said}; {helps}" if helps else said
+
     def remarks(self) -> list[str]:
         """What only its own process could tell."""
         manifest, targets = self.current.manifest if self.current else None, self.process.targets
@@ -231,12 +236,13 @@ class FolderHook:
         try:
             wire = await self.process.start(version, self._rights.make_capability(version.manifest))
         except HookError as error:
+            why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:
-                self._keep_running(f"it does not start: {error}")
+                self._keep_running(why)
             elif isinstance(error, HookFailed) and error.kind == "orphaned":
                 self.process.start_again(str(error))
             else:
-                self._fail(version, "broken", f"it does not start: {error}")
+                self._fail(version, "broken", why)
             return
         if wire is None:
             return

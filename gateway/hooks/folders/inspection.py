@@ -53,7 +53,7 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InspectionIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The index as a file; the entries by the paths of the folders."""
+    """The index as a file; the entries by the paths of the folders and by names."""
 
     v: int
     entries: dict[str, IndexEntry]
@@ -71,7 +71,7 @@ class InspectionCache:
 
     def get(self, version: HookVersion) -> HookVersion | None:
         """The version with all that its contents say, if that was kept and they are still the same."""
-        entry = self._known.get(str(version.path))
+        entry = self._known.get(_key_of(version))
         if entry is None or not version.files or entry.files != version.files or not _is_settled(entry):
             return None
         programs = tuple(file.name for file in entry.programs)
@@ -79,7 +79,7 @@ class InspectionCache:
             return None
         if programs and entry.programs != _stat_files(version.path, programs):
             return None
-        self._used[str(version.path)] = entry
+        self._used[_key_of(version)] = entry
         findings = (*version.findings, *entry.findings)
         return replace(version, manifest=entry.manifest, denied=entry.guard, findings=findings, digest=entry.digest)
 
@@ -93,7 +93,7 @@ class InspectionCache:
         made = version.source.inspect(version)
         if version.files:  # else it is no folder, and nothing says that it is still the same
             words = find_program_files(version.path, made.manifest.command) if made.manifest else []
-            self._known[str(version.path)] = self._used[str(version.path)] = IndexEntry(
+            self._known[_key_of(version)] = self._used[_key_of(version)] = IndexEntry(
                 files=version.files,
                 programs=_stat_files(version.path, words),
                 at=at,
@@ -112,6 +112,11 @@ class InspectionCache:
             kept = InspectionIndex(v=INDEX_VERSION, entries=self._used)
             write_atomically(self._path, msgspec.json.encode(kept))
             self._known, self._is_changed = dict(self._used), False
+
+
+def _key_of(version: HookVersion) -> str:
+    """A package may have several plugins in it."""
+    return f"{version.path}:{version.name}"
 
 
 def _is_settled(entry: IndexEntry) -> bool:

@@ -455,15 +455,21 @@ def _check_requirements(root: YamlMapping) -> Iterator[Finding]:
             )
 
 
+def read_requirement(text: str) -> "Requirement":
+    """A package, the versions of it that will do, and perhaps a condition or an address. ValueError: it is none."""
+    try:
+        requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
+    except ValueError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    return requirement
+
+
 def parse_requirement(text: str) -> "Requirement":
     """Reads a package and the versions of it that will do, as PEP 440 writes them.
 
     Raises ValueError with the reason, also for a condition and for an address: those are refused, never guessed.
     """
-    try:
-        requirement: Requirement = importlib.import_module(REQUIREMENT_LIBRARY).Requirement(text)
-    except ValueError as error:
-        raise ValueError(str(error).partition("\n")[0]) from None
+    requirement = read_requirement(text)
     if requirement.marker or requirement.url:
         raise ValueError("conditions and addresses are not read here")
     return requirement

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -124,6 +124,7 @@ def find_missing_needs(
     environ: Mapping[str, str],
     platforms: Collection[str],
     packages: Sequence[str],
+    called: str = "",
 ) -> Iterator[str]:
     """Yields what is not there, each as a sentence with its remedy; `called` is its name, where that is not its folder.
 
@@ -138,15 +139,15 @@ def find_missing_needs(
             yield f"the environment variable {name} is not set; put it into .env and start the gateway again"
     for text in manifest.requires.python:
         if reason := _describe_missing_package(text, packages):
-            yield f"the Python package {reason}; run: hermes-gateway hooks deps {manifest.folder}"
+            yield f"the Python package {reason}; run: hermes-gateway hooks deps {called or manifest.folder}"
     if manifest.requires.platforms and not set(manifest.requires.platforms) & set(platforms):
         names = " or ".join(manifest.requires.platforms)
         yield f"no platform {names} is configured; run: hermes-gateway setup"
 
 
-def list_missing_packages(manifest: Manifest, packages: Sequence[str]) -> list[str]:
-    """Returns the packages of `requires.python`, as written there, that are in none of these folders."""
-    return [text for text in manifest.requires.python if _describe_missing_package(text, packages)]
+def list_missing_packages(wanted: Iterable[str], packages: Sequence[str]) -> list[str]:
+    """Those of these requirements, as they are written, that none of these folders fulfils."""
+    return [text for text in wanted if _describe_missing_package(text, packages)]
 
 
 def _describe_missing_package(text: str, packages: Sequence[str]) -> str:
@@ -163,17 +164,18 @@ def _describe_missing_package(text: str, packages: Sequence[str]) -> str:
 
 def _find_installed_version(name: str, place: Path) -> str:
     """Reads the version of a package off its metadata folder's name; importlib.metadata costs 10 ms."""
-    wanted = _normalize_name(name)
+    wanted = fold_name(name)
     try:
         entries = sorted(entry.name for entry in place.iterdir() if entry.suffix == ".dist-info")
     except OSError:
         return ""
     for entry in entries:
         package, _, version = entry.removesuffix(".dist-info").partition("-")
-        if _normalize_name(package) == wanted:
+        if fold_name(package) == wanted:
             return version
     return ""
 
 
-def _normalize_name(name: str) -> str:
+def fold_name(name: str) -> str:
+    """As PEP 503 compares names of packages."""
     return re.sub(r"[-_.]+", "-", name).lower()

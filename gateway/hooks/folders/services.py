@@ -74,6 +74,10 @@ class HookEnvironment:
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"
 
+    def places_of(self, name: str) -> tuple[str, ...]:
+        """Where the interpreter of this hook looks for packages."""
+        return (str(self.packages_of(name)), *self.packages)
+
     def packages_of(self, name: str) -> Path:
         """Where `hooks deps` puts what this hook alone needs."""
         return self.state / "packages" / name

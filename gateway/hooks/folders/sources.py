@@ -4,7 +4,7 @@ A `HookVersion` is one look at one hook. Its source finds it, reads it and opens
 `check_readiness` decides whether it may run. Each step hands on the same value with more in it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,6 +121,10 @@ class Source(Protocol):
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         """The way to it, ready to be called. HookError with the reason; nothing is left of it then."""
+
+    def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:  # noqa: ARG002 - likewise
+        """What helps, where it said this of its failure; `packages` is where its interpreter looks. Often nothing."""
+        return ""
 
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:  # noqa: ARG002 - for those that need the wire
         """The manifest with what is known only once the hook runs."""

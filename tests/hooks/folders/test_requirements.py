@@ -29,8 +29,7 @@ from gateway.hooks.folders.readiness import find_missing_needs, list_missing_pac
 )
 def test_versions_are_compared_as_pep_440_says(tmp_path: Path, text: str, version: str, is_met: bool) -> None:
     (tmp_path / f"thing-{version}.dist-info").mkdir()
-    manifest = Manifest(folder="x", name="x", requires=ManifestRequires(python=(text,)))
-    missing = list_missing_packages(manifest, [str(tmp_path)])
+    missing = list_missing_packages([text], [str(tmp_path)])
     assert missing == ([] if is_met else [text])
 
 

