@@ -12,24 +12,27 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import anyio
 from msgspec.structs import asdict
 
 from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.cli.hooks.check import check_folder
-from gateway.cli.output import apply_style, print_note, show_json, show_table
+from gateway.cli.output import apply_style, count_columns, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import Configuration, read_configuration
+from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import ModelSettings
 from gateway.control_socket.client import call_gateway
+from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.process import lock_holder_of
 from gateway.engine.sqlite.backup import verify_journal
-from gateway.errors import ExitCode, GatewayError, NotRunning
-from gateway.hermes.doctor import DEGRADES, FAILS, OFF, WITHOUT_EFFECT, WORKS, CompatibilityRow, check_hermes_home
+from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.hermes.doctor import BROKEN, DEGRADES, OFF, WITHOUT_EFFECT, WORKS, CompatibilityRow, check_hermes_home
+from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
 from gateway.yaml_source import Finding, SourceLocation
@@ -37,7 +40,7 @@ from gateway.yaml_source import Finding, SourceLocation
 PROBE_TIMEOUT = 8.0
 MAX_NAMES_SHOWN = 5
 MAX_ANSWER_BYTES = 4_000_000
-VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", FAILS: "red", OFF: "dim", WITHOUT_EFFECT: "red"}
+VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", BROKEN: "red", OFF: "dim", WITHOUT_EFFECT: "red"}
 
 
 def probe_model(model: ModelSettings) -> tuple[str, str] | None:
@@ -250,16 +253,27 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
+    says = "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
+    parser.add_argument("--load", action="store_true", help=says)
     parser.add_argument("--json", action="store_true", help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
+    if args.load and not args.hermes:
+        raise HookError("--load goes with --hermes: hermes-gateway doctor --hermes --load")
     if args.hermes:
-        rows = check_hermes_home(load_settings_schema(), home, get_process_environment())
+        schema, environ = load_settings_schema(), get_process_environment()
+        loads = None
+        if args.load:
+            configuration = load_configuration(schema, home, environ)
+            sources = [source for source in list_sources(home, configuration) if not source.is_ours]
+            with show_progress("loading what is switched on"):
+                loads = anyio.run(try_loads, home, configuration, sources)
+        rows = check_hermes_home(schema, home, environ, loads)
         if args.json:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:
-            show_compatibility(home, rows)
+            show_compatibility(home, rows, loads)
         return int(ExitCode.OK)
     target = read_target(home, get_process_environment())
     found = {name: list(check(target)) for name, check in CHECKS.items()}
@@ -282,15 +296,17 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool) -> None:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
 
 
-def show_compatibility(home: Home, rows: list[CompatibilityRow]) -> None:
-    """A line for each reason; the thing and its verdict stand in the first of them."""
-    shown = [
-        (row.what, row.name, apply_style(row.verdict, VERDICT_COLOURS[row.verdict]), why)
-        if number == 0
-        else ("", "", "", why)
-        for row in rows
-        for number, why in enumerate(row.why or ("",))
-    ]
-    show_table(("what", "name", "", ""), shown, f"there is nothing of Hermes in {home.root}")
+def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[str, LoadResult] | None) -> None:
+    """A line for each thing with its verdict, and below it each reason."""
+    widths = [max(map(count_columns, column)) for column in zip(*((row.what, row.name) for row in rows), strict=True)]
+    for row in rows:
+        named = "  ".join(to_one_line(text).ljust(width) for text, width in zip(row[:2], widths, strict=True))
+        print(f"{named}  {apply_style(row.verdict, VERDICT_COLOURS[row.verdict])}")
+        for why in row.why:
+            print_lines(to_one_line(why, 2000), "    ")
+    if not rows:
+        print(f"there is nothing of Hermes in {home.root}")
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICT_COLOURS}
-    print_note(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "; nothing was changed or run")
+    what = "nothing was changed or run" if loads is None else f"{len(loads)} were loaded, nothing was changed"
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    print_note(f"{counted}; {what}{describe_network(loads or {})}")

@@ -57,6 +57,14 @@ def print_note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def print_lines(text: str, indent: str) -> None:
+    """All of it, on a terminal in as many lines as it takes."""
+    width = _get_width(sys.stdout)
+    lines = [text] if width is None else textwrap.wrap(text, width - len(indent), break_on_hyphens=False)
+    for line in lines:
+        print(f"{indent}{line}")
+
+
 def escape_text(text: str) -> str:
     """All of it, in its lines, and nothing in it acts on the terminal."""
     expanded = text.expandtabs(4)

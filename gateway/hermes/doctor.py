@@ -1,10 +1,13 @@
 """`doctor --hermes`: what of an existing Hermes home works here, what degrades and why. It reads, and touches nothing.
 
-Nothing is imported or run: what is said of a hook or a plugin is seen in its files.
+Nothing is imported or run: what is said of a hook or a plugin is seen in its files. What was tried (`--load`) is told
+with it.
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +16,12 @@ from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
+from gateway.hermes.imports import MissingImport, find_missing_imports
+from gateway.hermes.load_trial import LoadResult
+from gateway.hermes.package_files import describe_package_need
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.plugin_manifest import join_python_files
+from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource, list_plugin_folders
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
@@ -23,7 +30,7 @@ from gateway.hooks.folders.sources import HookVersion
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
-WORKS, DEGRADES, FAILS, OFF, WITHOUT_EFFECT = "works", "degrades", "fails", "off", "without effect"
+WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "off", "without effect"
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
@@ -55,30 +62,46 @@ class CompatibilityRow(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-def check_hermes_home(schema: SettingsSchema, home: Home, environ: Mapping[str, str]) -> list[CompatibilityRow]:
-    """All that there is of Hermes in this home, in the order in which it is shown."""
+def check_hermes_home(
+    schema: SettingsSchema, home: Home, environ: Mapping[str, str], loads: Mapping[str, LoadResult] | None = None
+) -> list[CompatibilityRow]:
+    """All that there is of Hermes in this home, in the order in which it is shown. `loads`: what was tried, by name."""
     return [
-        *check_hooks(home, environ),
-        *check_plugins(home, environ),
+        *check_folders(home, environ, loads or {}),
         *check_settings(home),
         *check_variables(schema, home, environ),
         *check_files(home),
     ]
 
 
-def check_hooks(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    for folder in HermesFolderSource(home.hooks, "home").list():
-        yield _check_folder("hook", folder, home, environ, ())
+def check_folders(
+    home: Home, environ: Mapping[str, str], loads: Mapping[str, LoadResult]
+) -> Iterator[CompatibilityRow]:
+    """Hooks and plugins; what was loaded is told of as it went."""
+    hermes, config = _read_hermes_hooks(home), HermesConfig(home.hermes_config)
+    plugins = [PluginSource(place, "plugins", config=config) for place in list_plugin_folders(home)]
+    for source in (HermesFolderSource(home.hooks, "home"), *plugins, make_package_source(home, environ)):
+        for version in source.list():
+            folder = replace(version, has_namesake=bool(source.prefix) and (home.hooks / version.bare_name).is_dir())
+            what = "plugin" if source.prefix else "hook"
+            row = _check_folder(what, folder, home, environ, tuple(_list_unsupported(folder)) if source.prefix else ())
+            if (load := loads.get(folder.name)) is not None:
+                row = _apply_load(row, load)
+            elif source.prefix and (folder.bare_name not in hermes.enabled or folder.bare_name in hermes.disabled):
+                off = "is not in plugins.enabled; to switch it on here: hermes-gateway hooks enable " + folder.called
+                row = row._replace(verdict=OFF, why=(off, *row.why))
+            yield row
 
 
-def check_plugins(home: Home, environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    hermes = _read_hermes_hooks(home)
-    for place in list_plugin_folders(home):
-        for folder in PluginSource(place, "plugins", config=HermesConfig(home.hermes_config)).list():
-            row = _check_folder("plugin", folder, home, environ, tuple(_list_unsupported(folder)))
-            is_on = folder.name in hermes.enabled and folder.name not in hermes.disabled
-            off = "is not in plugins.enabled; to switch it on here: hermes-gateway hooks enable " + folder.name
-            yield row if is_on else row._replace(verdict=OFF, why=(off, *row.why))
+def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
+    """What happened counts more than what was seen in the source; that it starts does not make whole what lacks."""
+    if load.error:
+        others = (why for why in row.why if why.partition(": ")[2] not in load.error)
+        return row._replace(verdict=BROKEN, why=(f"it does not start: {load.error}", *others))
+    if load.is_idle:
+        return row._replace(verdict=WITHOUT_EFFECT, why=tuple(dict.fromkeys((*row.why, *load.remarks))))
+    verdict = DEGRADES if load.remarks or row.verdict == BROKEN else row.verdict
+    return row._replace(verdict=verdict, why=tuple(dict.fromkeys((*load.remarks, *row.why))))
 
 
 def _check_folder(
@@ -88,27 +111,34 @@ def _check_folder(
     try:
         studied = folder.source.inspect(folder)
     except OSError as error:
-        return CompatibilityRow(what, folder.name, FAILS, (f"cannot be read: {error.strerror}",))
-    if wrong := [finding for finding in studied.findings if finding.severity == "error"]:
-        return CompatibilityRow(what, folder.name, FAILS, tuple(map(_format_finding, wrong)))
-    lacking: tuple[str, ...] = ()
-    if studied.manifest:
-        outside = read_environment(environ, home.env)
-        lacking = tuple(find_missing_needs(studied.manifest, outside.environ, studied.manifest.requires.platforms, ()))
-    reached = list(find_unsupported_imports(folder.name, read_code(folder).files))
-    degrades = bool(reached or known or lacking)
-    fails = any(reach.verdict == "missing" and not reach.is_caught for reach in reached)
-    if studied.manifest and studied.manifest.patches and not studied.manifest.acts and not fails:
-        return CompatibilityRow(what, folder.name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
-    told = dict.fromkeys(
-        [
-            *(_format_finding(reach.finding) for reach in reached),
-            *map(_format_finding, studied.findings),
-            *known,
-            *lacking,
-        ]
+        return CompatibilityRow(what, folder.bare_name, BROKEN, (f"cannot be read: {error.strerror or error}",))
+    if studied.manifest is None or any(finding.severity == "error" for finding in studied.findings):
+        wrong = [_format_finding(finding) for finding in studied.findings if finding.severity == "error"]
+        return CompatibilityRow(what, folder.bare_name, BROKEN, tuple(wrong))
+    manifest, outside, files = studied.manifest, read_environment(environ, home.env), read_code(folder).files
+    places = [str(home.hook_state / "packages" / folder.name), *sys.path]
+    needs = find_missing_needs(manifest, outside.environ, manifest.requires.platforms, places, folder.called)
+    absent = list(find_missing_imports(folder.path, manifest.entry, files, places))
+    lacking = [*_describe_absent(folder, absent, places), *needs]
+    reached = list(find_unsupported_imports(folder.path.name, manifest.entry, files))
+    fails = any(one.is_fatal for one in absent) or any(
+        reach.verdict == "missing" and not reach.is_caught for reach in reached
     )
-    return CompatibilityRow(what, folder.name, FAILS if fails else DEGRADES if degrades else WORKS, tuple(told))
+    if manifest.patches and not manifest.acts and not fails:
+        return CompatibilityRow(what, folder.bare_name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
+    told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings), *known]
+    verdict = BROKEN if fails else DEGRADES if reached or known or lacking else WORKS
+    return CompatibilityRow(what, folder.bare_name, verdict, tuple(dict.fromkeys((*lacking, *told))))
+
+
+def _describe_absent(folder: HookVersion, absent: list[MissingImport], places: list[str]) -> list[str]:
+    """One line for each command that helps."""
+    found: dict[str, list[str]] = {}
+    for one in absent:
+        found.setdefault(describe_package_need(one.module, folder.called, folder.path, places), []).append(
+            str(one.place)
+        )
+    return [f"{', '.join(where)}: {helps}" for helps, where in found.items()]
 
 
 def _format_finding(finding: Finding) -> str:
@@ -139,7 +169,7 @@ def check_settings(home: Home) -> Iterator[CompatibilityRow]:
         if said := tuple(map(_format_finding, one.findings)):
             yield CompatibilityRow("shell hook", one.name, DEGRADES, said)
     for finding in (*tree.findings, *_read_hermes_hooks(home).findings):
-        yield CompatibilityRow("config.yaml", str(finding.place), FAILS, (_format_finding(finding),))
+        yield CompatibilityRow("config.yaml", str(finding.place), BROKEN, (_format_finding(finding),))
 
 
 def _read_hermes_hooks(home: Home) -> HermesHooks:

@@ -25,6 +25,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.handler_source import has_answers
+from gateway.hermes.imports import select_imports
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin_manifest import (
@@ -117,6 +118,17 @@ class PluginSource(FolderSource):
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
         return (*_check_source(manifest, files), *check_tool_guards(manifest.folder, files))
+
+    def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
+        """A folder of helpers for plugins is none: it has code, and neither a manifest nor a `register`."""
+        version = super()._read_folder(name, is_link, own)
+        if version is None or any(file.name in PLUGIN_MANIFEST_FILES for file in version.files):
+            return version
+        try:
+            is_meant = b"def register(" in (version.path / PLUGIN_ENTRY_FILE).read_bytes()
+        except OSError:
+            is_meant = False
+        return version if is_meant else None
 
     def why_disabled(self, version: HookVersion) -> str:
         """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
@@ -351,7 +363,8 @@ def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes) -> b
 
 def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport:
     starts_only = set(manifest.subscriptions) == {"gateway:startup"}
-    return find_patches(manifest.folder, files, manifest.entry, starts_only=starts_only)
+    code = select_imports(manifest.folder, manifest.entry, files) if len(files) > 1 else files
+    return find_patches(manifest.folder, code, manifest.entry, starts_only=starts_only)
 
 
 def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
@@ -361,7 +374,7 @@ def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Fi
         yield Finding(first.place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
         return
     yield from (patch.finding for patch in _find_patches(manifest, files).patches)
-    yield from (found.finding for found in find_unsupported_imports(manifest.folder, files))
+    yield from (found.finding for found in find_unsupported_imports(manifest.folder, manifest.entry, files))
 
 
 def _describe_missing_module(version: HookVersion, said: str, packages: Sequence[str]) -> str:

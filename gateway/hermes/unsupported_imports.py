@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.hermes.imports import HERMES_MODULES, find_import_guards, select_imports
 from gateway.hermes.modules import HOLLOW_MODULES, NAMES
+from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
 from gateway.yaml_source import Finding, SourceLocation
-
-HERMES_MODULES = re.compile(
-    r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
-)
 
 ImportSupport = Literal["hollow", "missing"]
 
@@ -41,38 +39,27 @@ class UnsupportedImport:
         return Finding(self.place, what, remedy, "warning")
 
 
-def find_unsupported_imports(folder: str, files: Mapping[str, bytes]) -> Iterator[UnsupportedImport]:
-    """In the order of the files and lines; a file that cannot be read as Python has none."""
+def find_unsupported_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> Iterator[UnsupportedImport]:
+    """In the order of the files and lines; a file that cannot be read as Python, or is not imported, has none."""
+    if not any(HERMES_MENTION.search(source) for source in files.values()):
+        return
     own = {name.partition("/")[0].removesuffix(".py") for name in files}
-    for name, source in sorted(files.items()):
-        if name.endswith(".py") and not TEST_FILE.match(name) and HERMES_MENTION.search(source):
-            try:
-                tree = ast.parse(source)
-            except (SyntaxError, ValueError, RecursionError):
-                continue
+    for name, source in sorted(select_imports(folder, entry, files).items()):
+        if HERMES_MENTION.search(source) and (tree := parse_python(source)):
             yield from _find_in_tree(tree, f"{label_of(folder)}/{name}", own)
 
 
-TEST_FILE = re.compile(r"(.*/)?(test_[^/]*|conftest)\.py\Z")  # those are run by whoever wrote them, not by us
 HERMES_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 
 
 def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[UnsupportedImport]:
-    caught = {id(node) for guard in ast.walk(tree) if _is_import_guard(guard) for node in ast.walk(guard)}
+    caught = find_import_guards(tree)
     for node in ast.walk(tree):
         for name, verdict in _imports_of(node):
             if name.partition(".")[0] not in own:
                 assert isinstance(node, ast.stmt)
                 place = SourceLocation(file, node.lineno, node.col_offset + 1)
                 yield UnsupportedImport(place, name, verdict, id(node) in caught)
-
-
-def _is_import_guard(node: ast.AST) -> bool:
-    """Whether it is a `try` that gets over an import which fails."""
-    if not isinstance(node, ast.Try):
-        return False
-    caught = " ".join(ast.unparse(handler.type) if handler.type else "Exception" for handler in node.handlers)
-    return re.search(r"\b(ImportError|ModuleNotFoundError|Exception|BaseException)\b", caught) is not None
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TextIO
 
 from gateway.worker import kernel
 from gateway.worker.process_tree import count_user_threads, find_descendants
-from gateway.worker.protocol import NICE, OOM_SCORE, WorkerSpec
+from gateway.worker.protocol import NETWORK_LEFT, NICE, OOM_SCORE, WorkerSpec
 
 
 class ProcessLimit:
@@ -129,6 +129,11 @@ def set_surroundings(spec: WorkerSpec) -> None:
     sys.stdin = os.fdopen(0, closefd=False)
     sys.dont_write_bytecode = True
     repair_output(None)
+    if spec.is_offline:
+        try:
+            kernel.isolate_network()
+        except OSError as error:
+            print(f"{NETWORK_LEFT}: {error}", file=sys.stderr)  # noqa: T201 - the hook's own log
 
 
 def repair_output(log: int | None) -> None:

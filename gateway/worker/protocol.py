@@ -18,6 +18,7 @@ COUNTED_AT_ONCE = 1 << 16  # bytes whose values are counted at a time
 RAISED = -32000  # the JSON-RPC code of whatever a handler raised
 REQUEST_PREFIX = "gateway."  # begins the methods by which a hook asks the gateway
 
+NETWORK_LEFT = "the network could not be forbidden"  # begins a line of the log of a worker that is to have none
 NICE = 5  # how much a hook's process stands back behind others
 OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
@@ -52,6 +53,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     modules: Mapping[str, str]  # modules offered to it, by name, each with its file; "" is an empty package
     memory: int | None  # bytes of data; None: no limit
     plugin: Mapping[str, Any] | None  # what a Hermes plugin finds as its manifest; None: it is a hook
+    is_offline: bool = False  # no network is there for it, where the kernel can forbid that
     label: str  # another name for the module, where the manifest gives the hook one
     hermes: bool = False  # its handler is shown events as Hermes would tell them
 

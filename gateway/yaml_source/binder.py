@@ -134,8 +134,7 @@ class _Binder:
         for key, below in node.pairs:
             if key.text in fields:
                 values[fields[key.text].name] = self._below(key.text, below, fields[key.text].type)
-            else:
-                self._unknown(key, fields)
+        self._unknown([key for key, _ in node.pairs if key.text not in fields], sorted(fields))
         missing = [name for name, field in fields.items() if field.required and node.get(name) is None]
         for name in missing:
             self.wrong(node.place, f"{self._name(name)} is missing", describe_missing(name, fields[name]))
@@ -146,11 +145,21 @@ class _Binder:
         except ValueError as error:
             return self.wrong(node.place, *_split_error(error))
 
-    def _unknown(self, key: YamlScalar, names: Iterable[str]) -> None:
-        known = sorted(names)
-        close = difflib.get_close_matches(key.text[:64].lower(), known, n=1)
-        remedy = f"did you mean `{close[0]}`?" if close else f"known here: {to_printable(', '.join(known), 300)}"
-        self.wrong(key.place, f"{self._name(to_printable(key.text))} is not known", remedy, self.unknown)
+    def _unknown(self, keys: list[YamlScalar], known: list[str]) -> None:
+        """Each at its place; of those that are only odd, and like nothing that is known, all in one finding."""
+        odd: list[YamlScalar] = []
+        for key in keys:
+            close = difflib.get_close_matches(key.text[:64].lower(), known, n=1)
+            if close or self.unknown == "error":
+                self._unknown_group([key], f"did you mean `{close[0]}`?" if close else _list_known(known))
+            else:
+                odd.append(key)
+        if odd:
+            self._unknown_group(odd, _list_known(known))
+
+    def _unknown_group(self, keys: list[YamlScalar], remedy: str) -> None:
+        named = ", ".join(self._name(to_printable(key.text)) for key in keys)
+        self.wrong(keys[0].place, f"{named} {'is' if len(keys) == 1 else 'are'} not known", remedy, self.unknown)
 
     def _dict(self, node: YamlNode, wanted: inspect.DictType) -> Any:
         if is_null(node):
@@ -208,6 +217,10 @@ class _Binder:
             return parse_scalar(node, wanted, unit)
         except ValueError as error:
             return self._refused(node, error)
+
+
+def _list_known(names: list[str]) -> str:
+    return f"known here: {to_printable(', '.join(names), 300)}"
 
 
 def _split_error(error: ValueError) -> tuple[str, str]:

@@ -60,8 +60,8 @@ def snapshot(root: Path) -> dict[str, float]:
     [
         ("hook", "good", "works", ""),
         ("hook", "patcher", "degrades", "gateway.run.X is inside Hermes: patching it has no effect here"),
-        ("hook", "lost", "fails", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
-        ("hook", "broken", "fails", "broken/handler.py:1"),
+        ("hook", "lost", "broken", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
+        ("hook", "broken", "broken", "broken/handler.py:1"),
         ("plugin", "on", "degrades", "ctx.register_platform is not offered here"),
         ("plugin", "on", "degrades", "on_room_member_activity never fires here"),
         ("plugin", "guard", "works", "guard/__init__.py:2:1: its guard names a tool that is not here: bash"),
@@ -90,4 +90,4 @@ def test_people_get_a_table_and_a_sum(tmp_path: Path) -> None:
     )
     said = gateway.cli("doctor", "--hermes")
     assert ["hook", "good", "works"] in [line.split() for line in said.stdout.splitlines()]
-    assert "1 works, 0 degrades, 0 fails, 0 off; nothing was changed or run" in said.stderr
+    assert "1 works, 0 degrades, 0 broken, 0 off, 0 without effect; nothing was changed or run" in said.stderr

@@ -130,4 +130,4 @@ def test_a_broken_guard_says_why_and_what_helps_in_its_refusal(tmp_path: Path) -
         said = last_result(gateway)
         assert "needs-more guards this and cannot answer" in said
         assert "No module named 'frobnicate_policies'" in said
-        assert "hermes-gateway hooks info needs-more" in said
+        assert "hermes-gateway hooks info plugin:needs-more" in said

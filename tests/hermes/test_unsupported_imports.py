@@ -12,7 +12,7 @@ def found(source: str, **more: str) -> list[tuple[str, str]]:
     files = {"handler.py": source.encode()} | {f"{name}.py": text.encode() for name, text in more.items()}
     return [
         (reach.name, reach.verdict + (", caught" if reach.is_caught else ""))
-        for reach in find_unsupported_imports("h", files)
+        for reach in find_unsupported_imports("h", "handler.py", files)
     ]
 
 
@@ -39,9 +39,17 @@ def test_what_is_not_served_is_named(source: str, names: list[tuple[str, str]]) 
 
 def test_a_module_of_its_own_is_no_reach() -> None:
     assert found("from tools import x", tools="x = 1") == []
-    assert found("import gateway.engine", other="from hermes_cli.main import main") == [
+    assert found("import other\nimport gateway.engine", other="from hermes_cli.main import main") == [
         ("gateway.engine", "missing"),
         ("hermes_cli.main.main", "missing"),
+    ]
+
+
+def test_what_nothing_imports_is_not_looked_at() -> None:
+    assert found("import json", setup="from hermes_cli.main import main") == []
+    loads = "import importlib\nfor name in ('one',):\n    importlib.import_module(name)\n"
+    assert found(loads, **{"one": "import hermes_state", "scripts/two": "import toolsets"}) == [
+        ("hermes_state", "missing")
     ]
 
 

@@ -87,7 +87,7 @@ class FolderSource(Source):
             is_link = (self.path / folder).is_symlink()
         except (OSError, ValueError):  # ValueError: a NUL in the name
             return None
-        return self._read_folder(name, is_link, own)
+        return self._read_folder(folder, is_link, own)
 
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         if version.state == "refused":
@@ -314,6 +314,7 @@ def worker_spec_of(
         modules=services.environment.modules,
         memory=services.settings.memory,
         plugin=plugin,
+        is_offline=services.environment.is_offline,
         label="" if manifest.own_key else manifest.name,
         hermes=manifest.hermes and plugin is None,
     )

@@ -46,7 +46,8 @@ class HookEnvironment:
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
     are offered to handlers by name; `packages` is where the interpreter of the workers looks. `retries` are the seconds
     between the deliveries of what a durable hook failed at. `redactor` takes secrets out of what hooks say of their
-    failures: a hook may be given some, and an error of its own may hold one.
+    failures: a hook may be given some, and an error of its own may hold one. `is_offline`: they reach no network, where
+    the kernel can forbid it.
     """
 
     environ: Mapping[str, str]
@@ -58,6 +59,7 @@ class HookEnvironment:
     packages: Sequence[str] = ()
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
     redactor: Redactor = field(default_factory=Redactor)
+    is_offline: bool = False
 
     def environ_of(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""

@@ -1,0 +1,126 @@
+"""What of a folder's code is imported, and which packages it imports that are not there: seen in the source alone."""
+
+import ast
+import posixpath
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway.hermes.modules import NAMES
+from gateway.hermes.written_for import parse_python
+from gateway.hooks.folders.manifest import label_of
+from gateway.yaml_source import SourceLocation
+
+# What is run by hand, by whoever wrote it.
+_WORKSHOP_FILE = re.compile(r"(?:.*/)?(?:(?:scripts|tests?|examples)/.*|test_[^/]*|conftest|setup)(?:\.py)?\Z")
+_MAKES_NAMES = re.compile(rb"\b(import_module|__import__|exec_module|spec_from_file_location|runpy)\b")
+HERMES_MODULES = re.compile(
+    r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
+)
+
+
+class MissingImport(NamedTuple):
+    """`is_fatal`: nothing of the folder works without it."""
+
+    place: SourceLocation
+    module: str
+    is_fatal: bool
+
+
+def select_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The entry and what it imports, directly or not; all but scripts and tests, where code makes names of modules."""
+    sources = {name: source for name, source in files.items() if name.endswith(".py")}
+    found: dict[str, bytes] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in sources:
+            continue
+        found[name] = sources[name]
+        if _MAKES_NAMES.search(sources[name]):
+            return {name: source for name, source in sources.items() if not _WORKSHOP_FILE.match(name)}
+        for path in _list_imported_paths(folder, name, sources[name]):
+            waiting += (other for other in sources if other == path or other.endswith(f"/{path}"))
+    return found
+
+
+def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]:
+    """Where the modules would lie that this file imports: `a/b.py` or `a/b/__init__.py`, perhaps in a folder above."""
+    tree = parse_python(source)
+    for node in ast.walk(tree) if tree else ():
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = posixpath.dirname(name).split("/") if node.level else []
+            above = [part for part in parts[: len(parts) - node.level + 1 or None] if part]
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            modules = [base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)]
+        for module in modules:
+            words = module.split(".")
+            words = words[1:] if words[0] == folder else words  # a package names itself
+            for count in range(1, len(words) + 1):
+                path = "/".join(words[:count])
+                yield f"{path}.py"
+                yield f"{path}/__init__.py"
+
+
+def find_import_guards(tree: ast.Module) -> set[int]:
+    """The ids of all nodes within a `try` that gets over an import which fails, or that only a type checker sees."""
+    return {id(node) for guard in ast.walk(tree) if _is_import_guard(guard) for node in ast.walk(guard)}
+
+
+def _is_import_guard(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.unparse(node.test)
+    if not isinstance(node, ast.Try):
+        return False
+    caught = " ".join(ast.unparse(handler.type) if handler.type else "Exception" for handler in node.handlers)
+    return re.search(r"\b(ImportError|ModuleNotFoundError|Exception|BaseException)\b", caught) is not None
+
+
+def find_missing_imports(
+    folder: Path, entry: str, files: Mapping[str, bytes], places: Sequence[str]
+) -> Iterator[MissingImport]:
+    """Packages that it imports and that lie in none of these places, each once; what it gets over counts for none.
+
+    Code that says itself where to look may also find what lies beside the folder.
+    """
+    own = {part for name in files for part in name.removesuffix(".py").split("/")} | {folder.name}
+    told: set[str] = set()
+    for name, source in select_imports(folder.name, entry, files).items():
+        there = [*places, str(folder.parent)] if b"sys.path" in source else places
+        tree = parse_python(source)
+        guarded = find_import_guards(tree) if tree else set()
+        inner = _find_function_nodes(tree) if tree else set()
+        is_elsewhere = b"sys.path" in source and b"__file__" not in source
+        for node in ast.walk(tree) if tree else ():
+            for module in _tops_of(node):
+                if id(node) not in guarded and module not in told and not _is_there(module, own, there):
+                    told.add(module)
+                    assert isinstance(node, ast.stmt)
+                    place = SourceLocation(f"{label_of(folder.name)}/{name}", node.lineno, node.col_offset + 1)
+                    yield MissingImport(place, module, not is_elsewhere and id(node) not in inner)
+
+
+def _tops_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    return (
+        [node.module.partition(".")[0]] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+    )
+
+
+def _find_function_nodes(tree: ast.Module) -> set[int]:
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return {id(inner) for function in functions for inner in ast.walk(function)}
+
+
+def _is_there(module: str, own: Collection[str], places: Sequence[str]) -> bool:
+    served = {name.partition(".")[0] for name in NAMES} | {"hermes_plugins"}
+    if module in own or module in served or module in sys.stdlib_module_names or HERMES_MODULES.match(module):
+        return True
+    return PathFinder.find_spec(module, list(places)) is not None

@@ -1,0 +1,1 @@
+"""What my plugins share."""
