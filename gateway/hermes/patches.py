@@ -26,6 +26,7 @@ PATCHED = re.compile(r"(gateway|hermes_cli|tools|run_agent|hermes_\w+|model_tool
 _MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 RUNNER = "gateway.run.GatewayRunner"
 RUNNER_ARGUMENT = "gateway"  # under which Hermes hands its runner to a plugin's callback
+MOST_READ = 128_000  # bytes of those files of a folder that speak of Hermes; to read more would hold the gateway
 MOST_ROUNDS = 5  # of following names; a longer way is nobody's
 
 # Calls whose result belongs to what they are given, or is found in it.
@@ -80,9 +81,11 @@ def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_onl
 
     `starts_only`: it is called at the start alone; then what it writes down is taken for its own log.
     """
-    if not any(_MENTION.search(source) for source in files.values()):
+    read = {name: source for name, source in files.items() if name == entry or _MENTION.search(source)}
+    size = sum(map(len, read.values()))
+    if size > MOST_READ or not any(map(_MENTION.search, read.values())):
         return PatchReport((), acts=True)
-    names = HermesNames(HandlerSource(files), files)
+    names = HermesNames(HandlerSource(read), files)
     found: dict[str, Patch] = {}
     for file, tree in names.source.trees.items():
         for node in ast.walk(tree):

@@ -368,13 +368,13 @@ def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport
 
 
 def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    if manifest.patches and not manifest.acts:
-        first = _find_patches(manifest, files).patches[0]
+    found = _find_patches(manifest, files).patches if manifest.patches else ()
+    if found and not manifest.acts:
         remedy = "what it changes in Hermes is not here; switch it off, or use an event that does the same"
-        yield Finding(first.place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
+        yield Finding(found[0].place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
         return
-    yield from (patch.finding for patch in _find_patches(manifest, files).patches)
-    yield from (found.finding for found in find_unsupported_imports(manifest.folder, manifest.entry, files))
+    yield from (patch.finding for patch in found)
+    yield from (reach.finding for reach in find_unsupported_imports(manifest.folder, manifest.entry, files))
 
 
 def _describe_missing_module(version: HookVersion, said: str, packages: Sequence[str]) -> str:
