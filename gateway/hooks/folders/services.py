@@ -124,7 +124,7 @@ class DecisionTime:
         name, begun = str(event.get("id", "")), self._clock()
         spent = self._spent.pop(name, 0.0)
         try:
-            yield together - spent
+            yield round(together - spent, 1)  # people are told of it
         finally:
             self._spent[name] = spent + self._clock() - begun
             while len(self._spent) > MAX_CAUSES:
