@@ -43,13 +43,15 @@ def hermes(request: pytest.FixtureRequest) -> Path:
 def install(
     request: pytest.FixtureRequest, package: str, version: str, give_up: Callable[[str], Any] = pytest.fail
 ) -> Path:
-    """The interpreter of an environment with this package."""
+    """The interpreter of an environment with this package, as its lock says where it has one."""
+    lock = Path(__file__).with_name(f"{package}.lock")
     place = Path(request.config.cache.mkdir(f"{package}-{version}"))
     python = place / "bin" / "python"
     if not (place / "ready").exists():
         made = run([sys.executable, "-m", "venv", "--clear", str(place)])
         if made.returncode == 0:
-            made = run([str(python), "-m", "pip", "install", "-q", f"{package}=={version}"])
+            wanted = ["--require-hashes", "-r", str(lock)] if lock.exists() else [f"{package}=={version}"]
+            made = run([str(python), "-m", "pip", "install", "-q", *wanted])
         if made.returncode:
             give_up(f"{package} cannot be installed here: {made.stderr[-300:]}")
         (place / "ready").touch()
