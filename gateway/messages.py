@@ -1,6 +1,8 @@
 """What crosses the border between a chat network and the gateway: `Message` in, `Reply` out, both plain values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
@@ -45,6 +47,12 @@ class Message:
     session: str = ""  # a session named by the sender (terminal, page); empty: the one that the address implies
     sent_at: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
+    cause: tuple[str, int] | None = None  # the event for which a hook said it, and how many came before that one
+
+
+def cause_of(messages: Sequence[Message]) -> tuple[str, int] | None:
+    """What a turn that answers them came of: the longest chain of events; None where a person began it."""
+    return max((one.cause for one in messages if one.cause), key=itemgetter(1), default=None)
 
 
 @dataclass(frozen=True, slots=True)

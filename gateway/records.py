@@ -168,6 +168,7 @@ class OwedReply(JournalRecord, tag="out", frozen=True, kw_only=True):
     reply: Reply
     session_key: str
     turn_id: str = ""
+    cause: tuple[str, int] | None = None  # as of the message that it answers
 
 
 class SendRecord(JournalRecord, frozen=True, kw_only=True):
@@ -257,6 +258,7 @@ class EmittedEvent(JournalRecord, tag="event", frozen=True, kw_only=True):
 
     name: str
     fields: dict[str, Any]
+    depth: int = 0  # how many events came before it, each caused by a hook
 
 
 def _find_kinds(record: type[JournalRecord]) -> tuple[type[JournalRecord], ...]:
@@ -344,9 +346,11 @@ def reply_subject_of(address: Address, session_key: str) -> str:
     return f"gw.out.{place_of(address)}.{token_of(session_key)}"
 
 
-def make_reply_put(reply: Reply, session_key: str, turn_id: str, at: float) -> NewRecord:
+def make_reply_put(
+    reply: Reply, session_key: str, turn_id: str, at: float, cause: tuple[str, int] | None = None
+) -> NewRecord:
     """The append that owes somebody a reply."""
-    outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, at=at)
+    outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at)
     return NewRecord(reply_subject_of(reply.address, session_key), encode(outbound), ttl=TRAFFIC_TTL)
 
 

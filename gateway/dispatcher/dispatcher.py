@@ -33,9 +33,10 @@ from gateway.dispatcher.live_answer import LiveAnswer
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.events import Pause, Question
+from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
-from gateway.messages import Button, Message, Reply
+from gateway.messages import Button, Message, Reply, cause_of
 from gateway.outbox import Stream
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
@@ -58,6 +59,10 @@ class Dispatcher:
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
+        with use_cause(cause_of(turn.messages)):
+            return await self._work(turn)
+
+    async def _work(self, turn: LaneTurn) -> LaneResult:
         message = message_events.join_messages(turn.messages)
         level = self._context.access.scope(message)
         if level is None:

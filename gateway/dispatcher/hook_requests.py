@@ -93,7 +93,7 @@ class HookRequests:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
         address, key = await self._find_place(asked.to)
         reply = Reply(uuid.uuid4().hex, address, asked.text)
-        seq = await self._context.outbox.post(reply, key)
+        seq = await self._context.outbox.post(reply, key, cause=self._context.registry.current_cause())
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
     async def _submit(self, hook: str, asked: SubmitRequest) -> Any:
@@ -111,6 +111,7 @@ class HookRequests:
             session=key,
             sent_at=time.time(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
+            cause=self._context.registry.current_cause(),
         )
         if asked.wait:
             answered = await self.waiting.answer(message, key, asked.wait)

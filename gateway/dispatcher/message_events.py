@@ -12,6 +12,7 @@ from gateway.access import AccessLevel
 from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
+from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Attachment, Message, Reply
@@ -166,7 +167,8 @@ class ReplyHooks(DeliveryCallbacks):
         """
         if not self._registry.wants("message:sending"):
             return outbound.reply
-        event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
+        with use_cause(outbound.cause):
+            event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
         wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
@@ -183,7 +185,8 @@ class ReplyHooks(DeliveryCallbacks):
 
     def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:
         emit: Callable[..., None] = self._registry.emit
-        emit(name, **build_reply_fields(delivery.outbound, delivery.reply), attempts=delivery.attempts, **more)
+        with use_cause(delivery.outbound.cause):
+            emit(name, **build_reply_fields(delivery.outbound, delivery.reply), attempts=delivery.attempts, **more)
 
 
 def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, Any]:

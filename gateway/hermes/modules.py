@@ -10,6 +10,8 @@ from importlib.abc import Loader
 from types import ModuleType
 from typing import Any
 
+AGENT_SESSIONS = "hermes-"  # what the names of the sessions begin with in which an `AIAgent` is answered
+
 _SHIM = "gateway.hermes.shim"
 # A module, the one behind it, and the names it gets from there; `new=old` is another name for the same.
 _ROWS = (

@@ -20,12 +20,15 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from gateway.access import INTERNAL
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
+from gateway.events import Event
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.handler_source import has_answers
 from gateway.hermes.imports import select_imports
+from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.plugin_manifest import (
@@ -98,6 +101,10 @@ class HermesFolderSource(FolderSource):
 
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:
         return decision_of(answer) if manifest.hermes else answer
+    def wants(self, manifest: Manifest, event: Event) -> bool:
+        """What an `AIAgent` does is told to no handler in Hermes, but for its plugins."""
+        return not (manifest.hermes and is_in_agent_session(event))
+
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,9 @@ class PluginSource(FolderSource):
 
     def why_disabled(self, version: HookVersion) -> str:
         """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
+    def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
+        return is_for_plugins(event)
+
         hermes, manifest = self.config.read(), version.manifest
         folder = version.bare_name
         names = {folder, f"{self.path.name}/{folder}", *([manifest.name] if manifest else [])}
@@ -201,6 +211,9 @@ class ConfigSource(Source):
 
     def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - none of them is
         return ""
+    def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
+        return is_for_plugins(event)
+
 
     def _entry_of(self, version: HookVersion) -> Any:
         """FileNotFoundError when it has gone."""
@@ -304,6 +317,16 @@ def make_hermes_config(home: Home, environ: Mapping[str, str]) -> HermesConfig:
 def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
     """What Hermes has besides its `hooks/`."""
     config = make_hermes_config(home, environ)
+def is_in_agent_session(event: Event) -> bool:
+    """Whether it is of a turn that an `AIAgent` began."""
+    return f":{INTERNAL}:dm:{AGENT_SESSIONS}" in str(event.get("session_key") or "")
+
+
+def is_for_plugins(event: Event) -> bool:
+    """Of an `AIAgent` plugins see what its model and its tools do, and nothing of the gateway, in which it is not."""
+    return event.name.partition(":")[0] not in ("message", "command") or not is_in_agent_session(event)
+
+
     plugins = (PluginSource(path, "plugins", config=config) for path in list_plugin_folders(home))
     return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
 

@@ -1,6 +1,7 @@
 """What an event comes from: its id, and the event during whose handling it came about.
 
-A hook may cause events, for which hooks are called again. Such a chain comes to its end at a depth of eight.
+A hook may cause events, for which hooks are called again, also by giving the agent something to do: its message and the
+replies to it carry the cause on. Such a chain comes to its end at a depth of eight.
 """
 
 from collections.abc import Iterator

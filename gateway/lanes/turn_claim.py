@@ -29,7 +29,7 @@ from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import Conflict
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
-from gateway.messages import Message, Reply
+from gateway.messages import Message, Reply, cause_of
 from gateway.sessions import Session
 
 log = logging.getLogger(__name__)
@@ -113,8 +113,8 @@ class TurnClaim:
         )
 
     def _outbound(self, replies: tuple[Reply, ...] | list[Reply]) -> list[NewRecord]:
-        now = self._context.clock()
-        return [records.make_reply_put(reply, self.session.key, self.job.turn_id, now) for reply in replies]
+        job, key, now, cause = self.job, self.session.key, self._context.clock(), cause_of(self.job.messages)
+        return [records.make_reply_put(reply, key, job.turn_id, now, cause) for reply in replies]
 
     async def _write(self, *kept: records.TurnRecord, extra: list[NewRecord] | None = None) -> None:
         async with self._one_at_a_time:

@@ -56,9 +56,11 @@ class Outbox:
         finally:
             self.platforms.pop(transport.platform, None)
 
-    async def post(self, reply: Reply, session_key: str = "", turn_id: str = "") -> int:
+    async def post(
+        self, reply: Reply, session_key: str = "", turn_id: str = "", cause: tuple[str, int] | None = None
+    ) -> int:
         """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
-        (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock()))
+        (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock(), cause))
         return seq
 
     def stream(self, reply: Reply) -> Stream | None:

@@ -1,11 +1,13 @@
 """What a handler gets as its event, and what of it counts when the handler is done."""
 
 import inspect
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
-from contextvars import ContextVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -30,6 +32,27 @@ session_variables: ContextVar[Mapping[str, str]] = ContextVar("HERMES_SESSION", 
 
 # The fields as another system would have them; None where it has no such event.
 ShowFields: TypeAlias = Callable[[str, Mapping[str, Any]], dict[str, Any] | None]
+
+
+def keep_context_in_threads() -> None:
+    """From now on each thread has the context variables of whoever started it, and each job of a pool those of whoever
+    submitted it. Python itself carries them into tasks alone.
+
+    So what a handler has done there counts as caused by the event that it was called for, and no chain is endless.
+    """
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]  # whoever overrides it
+        start(thread)
+
+    def submit_in_context(
+        pool: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> "Future[Any]":
+        return submit(pool, copy_context().run, function, *args, **kwargs)
+
+    threading.Thread.start = start_in_context  # type: ignore[assignment, method-assign]  # in the process of a hook alone
+    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[assignment, method-assign]  # likewise
 
 
 class HandlerContext(Event):

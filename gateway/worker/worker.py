@@ -33,7 +33,7 @@ from gateway.worker.confine import (
     reserve_low_descriptors,
     set_surroundings,
 )
-from gateway.worker.context import TurnMemory
+from gateway.worker.context import TurnMemory, keep_context_in_threads
 from gateway.worker.error_report import describe_error
 from gateway.worker.link import WireMessage, WorkerLink, replace_by_nothing
 from gateway.worker.loader import Handlers, load_handler
@@ -202,6 +202,7 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
     link = WorkerLink(ends.wire)
     spec = _decode_spec(link.receive_first().params)["spec"]
     set_surroundings(spec)
+    keep_context_in_threads()
     add_modules({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]

@@ -5,7 +5,6 @@ hook is. Each hook name that it registered is one target of the wire, so that wh
 """
 
 import asyncio
-import contextvars
 import importlib
 import inspect
 import sys
@@ -205,9 +204,7 @@ class Plugin:
         self._ctx.session_key.set(str(event.get("session_key") or ""))
         if is_async(function):
             return await function(*args, **kwargs)
-        context = contextvars.copy_context()
-        work = partial(context.run, partial(function, *args, **kwargs))
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        future = asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
         try:
             result = await asyncio.shield(future)
         except asyncio.CancelledError:

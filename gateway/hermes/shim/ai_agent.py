@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.shim.gateway_calls import ask_gateway, warn_once
 from gateway.hermes.shim.placeholders import PatchWarningType
 
@@ -57,7 +58,7 @@ class AIAgent(metaclass=PatchWarningType):
         told = [self.ephemeral_system_prompt, system_message, _as_text(past), user_message]
         text = "\n\n".join(str(part) for part in told if part)
         try:
-            done = ask_gateway("submit", text=text, session=f"hermes-{self.session_id}", wait=ANSWER_TIMEOUT)
+            done = ask_gateway("submit", text=text, session=AGENT_SESSIONS + self.session_id, wait=ANSWER_TIMEOUT)
         except RuntimeError as refused:
             done = {"reply": "", "status": "failed", "error": str(refused)}
         reply, is_done = str(done["reply"]), done["status"] in ("ok", "ended")

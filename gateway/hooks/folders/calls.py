@@ -51,6 +51,8 @@ class HookCalls:
     async def decide(self, event: Event) -> Any:
         """What it answers as an interceptor; HookFailed when it cannot."""
         manifest = self._manifest
+        if not self._version.source.wants(manifest, event):
+            return None
         if not self.breaker.admits():
             self.record.skipped += 1
             if manifest.on_error == "skip" and not manifest.denies(event.name):
@@ -92,7 +94,7 @@ class HookCalls:
 
     async def observe(self, name: str, event: Event) -> None:
         """Raises HookFailed when it could not be reached, or failed."""
-        if name in self._intercepted:
+        if name in self._intercepted or not self._version.source.wants(self._manifest, event):
             return
         if self.breaker.admits():
             await self.deliver(name, event)

@@ -126,7 +126,8 @@ class DurableDelivery:
         for consumer in owed:
             await consumer.is_standing.wait()
         plain, _ = encode_event(name, event)
-        emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain))
+        _, depth = self.services.registry.current_cause() or ("", 0)
+        emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain), depth=depth)
         put = records.make_event_put(emitted, f"ev:{event.get('id', '')}")
         with suppress(Duplicate):
             await append_until_written(lambda: self.engine.append(put), name)
@@ -205,7 +206,7 @@ class DurableConsumer:
     async def _settle(self, delivery: Delivery) -> None:
         """Call the hook with what was fetched, and tell the journal what came of it."""
         try:
-            name, event = _event_from(delivery)
+            name, event, depth = _event_from(delivery)
         except (EngineTooNew, msgspec.MsgspecError) as error:
             self._breaker.left()
             await self._bury(delivery, str(error))
@@ -215,7 +216,7 @@ class DurableConsumer:
             await delivery.ack()
             return
         try:
-            with use_cause((str(event.get("id", "")), 0)):
+            with use_cause((str(event.get("id", "")), depth)):
                 await self._call_hook(name, event)
         except HookFailed as failed:
             retries = self._shared.services.environment.retries
@@ -305,10 +306,11 @@ async def _report_progress(delivery: Delivery) -> None:
         await delivery.progress()
 
 
-def _event_from(delivery: Delivery) -> tuple[str, Event]:
+def _event_from(delivery: Delivery) -> tuple[str, Event, int]:
+    """Its name, the event, and its depth: how many came before it."""
     record = records.decode(delivery.record.data)
     if not isinstance(record, records.EmittedEvent):
         raise msgspec.ValidationError(f"a record of another kind: {type(record).__name__}")
     key = record.fields.get("delivery", {}).get("key", delivery.record.seq)
     fields = {**record.fields, "delivery": {"key": key, "attempt": delivery.attempt}}
-    return record.name, Event(record.name, fields)
+    return record.name, Event(record.name, fields), record.depth

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
+from gateway.events import Event
 from gateway.hooks.folders.manifest import Guard, Manifest, WrittenFor
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
@@ -129,6 +130,10 @@ class Source(Protocol):
     def complete(self, manifest: Manifest, wire: Wire) -> Manifest:  # noqa: ARG002 - for those that need the wire
         """The manifest with what is known only once the hook runs."""
         return manifest
+
+    def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - for those written for others
+        """Whether the hook is to be told of this event, which it has subscribed to."""
+        return True
 
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:  # noqa: ARG002 - for those written for others
         """What an interceptor's answer means here."""

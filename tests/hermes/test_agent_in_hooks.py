@@ -1,0 +1,140 @@
+"""`AIAgent` inside a hook or a plugin: what it causes comes to an end, and is told to those whom Hermes tells."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.hooks.cause import MAX_DEPTH
+from gateway.testing import GatewayProcess
+from tests.hermes.test_plugins_beside_hermes import hermes, run
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
+
+__all__ = ["hermes"]  # the fixture
+
+AGENTS = Path(__file__).parent / "homes" / "agents"
+SIDE = Path(__file__).with_name("hermes_gateway_side.py")
+SCRIPT = (
+    {"user": "second opinion", "answers": [{"text": "y" * 1200}]},
+    {"user": "think again", "answers": [{"text": "again"}]},
+    {"user": "hello", "answers": [{"text": "y" * 1200}]},
+    {"user": "in a", "answers": [{"text": "well"}]},
+)
+
+
+def furnish(home: Path, hooks: tuple[str, ...], plugins: tuple[str, ...]) -> None:
+    for kind, names in (("hooks", hooks), ("plugins", plugins)):
+        for name in names:
+            shutil.copytree(AGENTS / kind / name, home / kind / name)
+    (home / "config.yaml").write_text(json.dumps({"plugins": {"enabled": list(plugins)}}))
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT)
+        yield gateway
+
+
+def start(gateway: GatewayProcess) -> None:
+    gateway.start()
+    gateway.until(lambda: all(one["state"] == "loaded" for one in guests(gateway)))
+
+
+def guests(gateway: GatewayProcess) -> list[dict[str, Any]]:
+    return [one for one in gateway.call("hooks.list")["hooks"] if one["origin"] != "built-in"]
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_quiet(gateway: GatewayProcess) -> None:
+    """Until nothing has run for a second."""
+    last = time.monotonic()
+    limit = last + 60
+    while time.monotonic() < last + 1.0:
+        assert time.monotonic() < limit, "the turns do not come to an end"
+        status = gateway.call("status")
+        if status["turns"]["running"] or status["backlog"]["sessions"]:
+            last = time.monotonic()
+        time.sleep(0.02)
+
+
+@pytest.mark.machine
+def test_hooks_and_plugins_see_of_it_what_they_see_under_hermes(
+    hermes: Path, gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    home = tmp_path / "theirs"
+    furnish(home, ("second-opinion", "thread-diary"), ("turn-counter",))
+    (home / "logs").mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    done = run([str(hermes), str(SIDE), "hello"], env=environ, cwd=home)
+    theirs = lines(home / "second-opinion.jsonl")
+    assert [what[0] for what in theirs] == ["event", "event", "opinion"], done.stderr[-3000:]
+
+    ours_home = gateway.home.root
+    furnish(ours_home, ("second-opinion", "thread-diary"), ("turn-counter",))
+    start(gateway)
+    gateway.say("hello")
+    gateway.until(lambda: len(lines(ours_home / "second-opinion.jsonl")) == 3)
+    wait_quiet(gateway)
+    assert lines(ours_home / "second-opinion.jsonl") == theirs
+    assert (ours_home / "diary.txt").read_text() == (home / "diary.txt").read_text()
+    assert sorted(lines(ours_home / "turns.jsonl")) == sorted(lines(home / "turns.jsonl"))
+
+
+@pytest.mark.parametrize("first", ["in a thread", "in a pool"])
+def test_a_plugin_that_thinks_again_after_every_turn_comes_to_an_end(gateway: GatewayProcess, first: str) -> None:
+    furnish(gateway.home.root, (), ("afterthought",))
+    start(gateway)
+    gateway.say(first)
+    wait_quiet(gateway)
+    thoughts = (gateway.home.root / "thoughts.txt").read_text().splitlines()
+    assert thoughts[0] == first
+    assert len(thoughts) == MAX_DEPTH + 1
+    gateway.say(first)  # whatever a person says begins anew
+    wait_quiet(gateway)
+    assert len((gateway.home.root / "thoughts.txt").read_text().splitlines()) == 2 * (MAX_DEPTH + 1)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "events: [agent:end]\n",
+        "events: [agent:end]\ndelivery: durable\n",
+        "events: [message:sent]\n",
+        "intercepts: [agent:end]\n",
+    ],
+)
+def test_so_does_a_hook_of_ours(gateway: GatewayProcess, manifest: str) -> None:
+    handler = """async def handle(event_type, context):
+    print("asked", context["cause"])
+    await context.gateway.submit("think again")
+"""
+    gateway.add_hook("again", {"HOOK.yaml": f"{manifest}uses: [submit]\n", "handler.py": handler})
+    start(gateway)
+    gateway.say("hello")
+    wait_quiet(gateway)
+    asked = (gateway.home.hook_logs / "again.log").read_text().splitlines()
+    assert len([line for line in asked if "asked" in line]) == MAX_DEPTH + 1
+
+
+def test_a_chain_of_sent_texts_ends_too(gateway: GatewayProcess) -> None:
+    handler = """def handle(event_type, context):
+    print("sent")
+    context.gateway.send("terminal:main", "one more")
+"""
+    gateway.add_hook("echoes", {"HOOK.yaml": "events: [message:sent]\nuses: [send]\n", "handler.py": handler})
+    start(gateway)
+    gateway.say("hello")
+    log = gateway.home.hook_logs / "echoes.log"
+    gateway.until(lambda: log.exists() and log.read_text().count("sent") == MAX_DEPTH + 1)
+    time.sleep(0.5)
+    assert log.read_text().count("sent") == MAX_DEPTH + 1
