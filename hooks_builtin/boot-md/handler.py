@@ -1,9 +1,11 @@
 """Lets the agent carry out BOOT.md when the gateway has started, in a session of its own, and tells the home channel.
 
-When it began is written down before it begins, so that no loop of restarts gets around the interval. What came of each
-run is kept too: `hermes-gateway hooks info boot-md` shows it, and `hooks test boot-md` what would be done.
+When it began is written down before it begins, so that no loop of restarts gets around the interval. A run that the
+gateway's end cut off is begun anew at the next start, once the interval is over, and given up after some attempts. What
+came of each run is kept too: `hermes-gateway hooks info boot-md` shows it, and `hooks test boot-md` what would be done.
 """
 
+import asyncio
 import hashlib
 import logging
 import time
@@ -26,20 +28,25 @@ log = logging.getLogger("gateway.hooks.boot-md")
 
 async def handle(event_type, context):
     store, options = context.gateway.store, context.options
-    text = read(Path((await context.gateway.facts())["home"]) / "BOOT.md")
-    if not text:
+    path, last = Path((await context.gateway.facts())["home"]) / "BOOT.md", await store.get("last", {})
+    attempts = last.pop("attempts", 0)  # stands there from a run's beginning to its end
+    if not read(path) or (attempts and not await can_make_up(store, options, last, attempts)):
         return
-    begun, digest = time.time(), hashlib.sha256(text.encode()).hexdigest()
-    last = await store.get("last", {})
-    if why := why_not(options, last, begun, digest):
+    text, begun = read(path), time.time()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    why = "" if attempts else why_not(options, last, begun, digest)
+    if why:
         log.info("BOOT.md is not carried out: %s", why)
         await note(store, begun, "skipped", why)
         return
-    await store.set("last", {**last, "began": begun})
+    await store.set("last", {**last, "began": begun, "attempts": attempts + 1})
     session = f"boot-md-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(begun))}"
     done = await context.gateway.submit(TASK.format(text), session=session, wait=options["time_limit"])
     seconds, reply = time.time() - begun, done["reply"].strip()
+    if done["status"] == "timeout" and seconds < options["time_limit"]:
+        return  # the gateway stops, and its next start finds a run that has no end
     if done["status"] != "ok":
+        await store.set("last", {**last, "began": begun})
         log.warning("BOOT.md: %s after %.1f s: %s", done["status"], seconds, done["error"] or reply[:SHOWN])
         await note(store, begun, done["status"], done["error"] or reply[:SHOWN], seconds)
         return
@@ -47,6 +54,25 @@ async def handle(event_type, context):
     told = "silent" if is_silent(reply) else await tell(context.gateway, options["deliver"], reply)
     log.info("BOOT.md was carried out in %.1f s (%s): %s", seconds, told, reply[:SHOWN])
     await note(store, begun, "ok", f"{told}: {reply[:SHOWN]}", seconds)
+
+
+async def can_make_up(store, options, last, attempts):
+    """Tell of the run that was cut off, and wait until it may begin anew."""
+    what = f"the gateway ended in the middle of it (attempt {attempts} of {options['attempts']:g})"
+    if not last.pop("told", False):  # once, however often the gateway is started meanwhile
+        log.warning("BOOT.md: at the run before, %s", what)
+        await note(store, last["began"], "cut off", what)
+        await store.set("last", {**last, "attempts": attempts, "told": True})
+    if attempts >= options["attempts"]:
+        log.warning("BOOT.md is given up until the next start: look at what it asks for")
+        await note(store, time.time(), "given up", "it is carried out again at the next start")
+        await store.set("last", last)
+        return False
+    since = time.time() - last["began"]
+    if 0 <= since < options["min_interval"]:
+        log.info("BOOT.md is begun anew in %.0f s", options["min_interval"] - since)
+        await asyncio.sleep(options["min_interval"] - since)
+    return True
 
 
 def read(path):
@@ -74,6 +100,8 @@ def why_not(options, last, now, digest):
 
 def is_silent(reply):
     words = " ".join(reply.upper().split())
+    if "[SILENT]" in words:  # also behind a sentence
+        return True
     while words and words[0] not in "[]" and unicodedata.category(words[0]).startswith("P"):
         words = words[1:]
     while words and words[-1] not in "[]" and unicodedata.category(words[-1]).startswith("P"):

@@ -29,10 +29,13 @@ def prepare(gateway: GatewayProcess, *turns: Any, boot: str = "Look at the disks
     gateway.home.boot_md.write_text(boot)
 
 
+def ledger(gateway: GatewayProcess) -> list[str]:
+    return list(gateway.call("hooks.info", {"name": "boot-md"})["kept"].get("runs", []))
+
+
 def runs(gateway: GatewayProcess) -> list[str]:
     """What the ledger says of each run, without its time."""
-    kept = gateway.call("hooks.info", {"name": "boot-md"})["kept"]
-    return [re.sub(r"^.{19}  |[0-9.]+ s", "", line) for line in kept.get("runs", [])]
+    return [re.sub(r"^.{19}  |[0-9.]+ s", "", line) for line in ledger(gateway)]
 
 
 def wait(gateway: GatewayProcess, count: int) -> list[str]:
@@ -60,10 +63,11 @@ def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: 
     assert "home_channel in config.yaml: All disks are fine." in run
 
 
-def test_an_answer_of_silence_is_told_nobody(gateway: GatewayProcess) -> None:
-    prepare(gateway, {"user": "boot.md", "answers": [{"text": "*no_reply*"}]}, deliver="terminal:ops")
+@pytest.mark.parametrize("said", ["*no_reply*", "All fine. [SILENT]", "[silent]\nnothing to tell"])
+def test_an_answer_of_silence_is_told_nobody(gateway: GatewayProcess, said: str) -> None:
+    prepare(gateway, {"user": "boot.md", "answers": [{"text": said}]}, deliver="terminal:ops")
     gateway.start()
-    assert wait(gateway, 1) == ["ok,   silent: *no_reply*"]
+    assert wait(gateway, 1) == [f"ok,   silent: {said}"]
 
 
 def test_ten_restarts_in_a_minute_carry_it_out_once(gateway: GatewayProcess) -> None:
@@ -78,15 +82,58 @@ def test_ten_restarts_in_a_minute_carry_it_out_once(gateway: GatewayProcess) -> 
     assert [run[:20] for run in told[1:]] == ["skipped,   it was be"] * 9
 
 
-def test_a_crash_in_the_middle_does_not_get_around_the_interval(gateway: GatewayProcess) -> None:
-    prepare(gateway, HANGS)
-    gateway.start()
+def cut_off(gateway: GatewayProcess) -> None:
+    """Kill the gateway in the middle of a run."""
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
     gateway.kill()
+
+
+def test_a_crash_in_the_middle_is_told_of_and_does_not_get_around_the_interval(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS)
     gateway.start()
-    (run,) = wait(gateway, 1)
-    assert run.startswith("skipped")
-    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+    cut_off(gateway)
+    for _ in range(3):
+        gateway.start()
+        assert wait(gateway, 1) == ["cut off,   the gateway ended in the middle of it (attempt 1 of 3)"]
+        gateway.until(lambda: "BOOT.md is begun anew in" in gateway.home.log.read_text())
+        gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+        gateway.kill()
+    assert "at the run before, the gateway ended in the middle of it" in gateway.home.log.read_text()
+
+
+def test_a_run_that_was_cut_off_is_made_up_for_without_another_start(gateway: GatewayProcess) -> None:
+    slow = {"user": "boot.md", "answers": [{"text": "Done.", "delay": "1s"}]}
+    prepare(gateway, slow, min_interval=2, deliver="")
+    gateway.start()
+    cut_off(gateway)
+    gateway.start()
+    told = wait(gateway, 2)
+    assert [run[:7] for run in told] == ["cut off", "ok,   t"]
+    began = [time.mktime(time.strptime(line[:19], "%Y-%m-%d %H:%M:%S")) for line in ledger(gateway)]
+    assert began[1] - began[0] >= 1  # whole seconds, of an interval of two
+
+
+def test_it_is_given_up_after_so_many_attempts_until_the_next_start(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS, min_interval=0, attempts=2)
+    for _ in range(2):
+        gateway.start()
+        cut_off(gateway)
+    gateway.start()
+    assert [run[:8] for run in wait(gateway, 3)] == ["cut off,", "cut off,", "given up"]
+    assert gateway.call("status")["turns"]["running"] == 0
+    gateway.kill()
+    gateway.start()
+    cut_off(gateway)
+
+
+def test_a_stop_in_the_middle_is_made_up_for_like_a_crash(gateway: GatewayProcess) -> None:
+    prepare(gateway, HANGS, min_interval=0)
+    gateway.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    gateway.stop()
+    gateway.start()
+    assert wait(gateway, 1) == ["cut off,   the gateway ended in the middle of it (attempt 1 of 3)"]
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
 
 
 def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: GatewayProcess) -> None:
