@@ -1,12 +1,12 @@
 """The transcript of a session, as the model sees it: entries in the shape of a chat, immutable and JSON-able."""
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -33,18 +33,23 @@ class Entry:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What model calls cost; sums over a turn."""
+    """What model calls cost; sums over a turn. `model` is the one that answered last, by its provider's name for it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
     cost: float = 0.0
+    model: str = ""
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(operator.add, astuple(self), astuple(other)))
+        return self._combine(operator.add, other, other.model or self.model)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(*map(operator.sub, astuple(self), astuple(other)))
+        return self._combine(operator.sub, other, self.model)
+
+    def _combine(self, how: Callable[[Any, Any], Any], other: "Usage", model: str) -> "Usage":
+        counts = Usage(*map(how, astuple(self)[:-1], astuple(other)[:-1]))
+        return replace(counts, model=model)
 
 
 def as_message(entry: Entry) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class Invocation(Operation[TurnResult]):
             "response_full": ending.reply,
             "stop": result.exit_reason or ("failed" if result.error else ending.stop),
             "hook_ended": ending.hook_ended,
+            "model": state.usage.model or state.model_name or state.agent.model.name,
             "usage": msgspec.to_builtins(state.usage),
             "completed": not result.exit_reason and result.error is None and ending.status == "ok",
             "interrupted": result.exit_reason == "interrupted",

@@ -131,7 +131,7 @@ def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
 
 async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
     calls: list[ToolCall] = []
-    usage, stop, index = Usage(calls=1), "", 0
+    usage, stop, index = Usage(calls=1, model=request.name or state.agent.model.name), "", 0
     async with aclosing(state.agent.model.stream(request)) as chunks:  # type: ignore[type-var]  # an async generator
         async for chunk in chunks:
             if chunk.text:
@@ -143,7 +143,9 @@ async def _stream(state: TurnState, request: ModelRequest) -> Chunk:
             if state.finish is not None:  # a hook of `llm:chunk` ended the turn: closing the stream stops the model
                 break
             calls += chunk.tool_calls
-            usage = msgspec.structs.replace(chunk.usage, calls=1) if chunk.usage else usage
+            if chunk.usage:
+                model = chunk.usage.model or usage.model
+                usage = msgspec.structs.replace(chunk.usage, calls=1, model=model)
             stop = chunk.stop or stop
     return Chunk(state.partial, tuple(calls), usage, stop)
 

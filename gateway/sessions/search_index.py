@@ -194,7 +194,7 @@ def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: 
     session, sizes = current
     db.execute(
         "INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (conv, session, at, kept.status, len(kept.entries), *astuple(kept.usage)),
+        (conv, session, at, kept.status, len(kept.entries), *astuple(kept.usage)[:-1]),
     )
     if kept.entries:
         sizes.append(len(kept.entries))

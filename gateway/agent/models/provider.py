@@ -118,7 +118,8 @@ class HttpModel(ABC):
         if answer.stop == self.filter_stop:
             raise ModelError("the model's provider withheld the answer", kind="filter")
         stop = self.stop_names.get(answer.stop, answer.stop)
-        yield Chunk(tool_calls=answer.calls(), usage=answer.usage, stop=stop)
+        usage = msgspec.structs.replace(answer.usage or Usage(), model=request.name or self.name)
+        yield Chunk(tool_calls=answer.calls(), usage=usage, stop=stop)
 
     async def aclose(self) -> None:
         """Close the connections; the model can be used again afterwards."""

@@ -101,7 +101,8 @@ class ScriptModel:
             ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, dict(call.args))
             for number, call in enumerate(answer.tool_calls)
         )
-        yield Chunk(tool_calls=calls, usage=answer.usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
+        usage = msgspec.structs.replace(answer.usage, model=request.name or self.name)
+        yield Chunk(tool_calls=calls, usage=usage, stop=answer.stop or ("tool_calls" if calls else "stop"))
 
     def _choose(self, messages: Sequence[Entry]) -> ScriptedAnswer:
         place = next((n for n in range(len(messages) - 1, -1, -1) if messages[n].role == "user"), 0)

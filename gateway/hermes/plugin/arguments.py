@@ -136,7 +136,7 @@ def _request_id_of(event: Event) -> str:
 
 
 def _model_name_of(event: Event) -> str:
-    return own_bag_of(event).get("model") or ""
+    return event.get("model") or (event.get("usage") or {}).get("model") or own_bag_of(event).get("model") or ""
 
 
 def _configured_model_of(event: Event) -> str:
@@ -195,7 +195,7 @@ _REQUEST = _compose(
     build_ids,
     api_request_id=_request_id_of,
     platform="platform",
-    model=lambda event: event.get("model") or _model_name_of(event),
+    model=_model_name_of,
     provider=lambda _: "",
     base_url=lambda _: "",
     api_mode=lambda _: "chat_completions",
@@ -258,6 +258,13 @@ build_post_llm_args = _compose(
 )
 
 
+# For those alone who name them: a callback that looks at all that it is given finds Hermes's keys and no other.
+build_cost_args = _compose(
+    usage=lambda event: event.get("usage") or {},
+    cost=lambda event: (event.get("usage") or {}).get("cost", 0.0),
+)
+
+
 def _needs_verification(event: Event) -> bool:
     own = own_bag_of(event)
     return bool(own.get("changed") and own.get("nudges", 0) < MAX_NUDGES and event.get("completed"))
@@ -300,7 +307,7 @@ build_pre_request_args = _compose(_REQUEST, _MIDDLEWARE, _question_of)
 def _answer_of(event: Event) -> dict[str, Any]:
     content, calls = event.get("content") or "", list(event.get("tool_calls") or ())
     (message,) = as_openai_messages([{"role": "assistant", "content": content, "tool_calls": calls}])
-    model, stop, usage = own_bag_of(event).get("model") or None, event.get("stop") or "stop", event.get("usage")
+    model, stop, usage = _model_name_of(event) or None, event.get("stop") or "stop", event.get("usage")
     return {
         "finish_reason": stop,
         "response_model": model,

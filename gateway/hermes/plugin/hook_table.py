@@ -31,6 +31,7 @@ class HermesHook:
     guards: bool = False
     order: float = 0
     notes: tuple[str, ...] = ()
+    build_named: arguments.BuildArguments | None = None  # further arguments, for callbacks that name them
     is_loose: bool = False  # its arguments are not settled in Hermes: what a callback asks for and we lack is None
 
     @property
@@ -89,8 +90,9 @@ _HOOKS = (
     HermesHook(
         "post_llm_call",
         ("agent:end",),
-        "the turn has its reply",
+        "the turn has its reply; who names `usage` or `cost` is given them",
         arguments.build_post_llm_args,
+        build_named=arguments.build_cost_args,
         order=1,
         notes=(*_TURN, "message:add"),
     ),

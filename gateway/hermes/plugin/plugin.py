@@ -35,8 +35,13 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def pick_arguments(function: Callable[..., Any], kwargs: Mapping[str, Any], is_loose: bool = False) -> dict[str, Any]:
-    """Those arguments that the function declares; all of them where it takes `**kwargs`.
+def pick_arguments(
+    function: Callable[..., Any],
+    kwargs: Mapping[str, Any],
+    is_loose: bool = False,
+    named_only: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Those arguments that the function declares; all of `kwargs` where it takes `**kwargs`.
 
     `is_loose`: what it needs and we do not have is None.
     """
@@ -46,7 +51,8 @@ def pick_arguments(function: Callable[..., Any], kwargs: Mapping[str, Any], is_l
         return dict(kwargs)
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     lacking = {one.name: None for one in named if one.default is one.empty and one.name not in kwargs}
-    given = {**kwargs, **lacking} if is_loose else dict(kwargs)
+    further = {one.name: named_only[one.name] for one in named if one.name in named_only} if named_only else {}
+    given = {**kwargs, **further, **(lacking if is_loose else {})}
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return given
     return {one.name: given[one.name] for one in named if one.name in given}
@@ -145,9 +151,10 @@ class Plugin:
             arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
             if row.name == DISPATCH:  # here it has objects of Hermes
                 arguments |= {"event": build_message_event(event), **self._inside}
+            further = row.build_named(event) if row.build_named else None
             answers, failures = [], []
             for callback in callbacks:
-                given = pick_arguments(callback, arguments, row.is_loose)
+                given = pick_arguments(callback, arguments, row.is_loose, further)
                 try:
                     # Hermes calls this one on its loop, where callbacks make tasks of what they send.
                     run = self._call_here if row.name == DISPATCH else self._call

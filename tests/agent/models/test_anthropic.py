@@ -60,7 +60,7 @@ async def test_text_usage_cost_and_headers(stage, endpoint, model):
     endpoint.stream(*events("Hel", "lo"))
     result = await stage.play(stage.agent(model=model, instructions="You help."))
     assert (result.reply, stage.streamed) == ("Hello", ["Hel", "lo"])
-    assert result.usage == Usage(7, 3, 1, cost=result.usage.cost)
+    assert result.usage == Usage(7, 3, 1, result.usage.cost, model.name)
     assert result.usage.cost == pytest.approx((7 * 3 + 3 * 15) / 1e6)
     head, body = endpoint.requests[0]
     assert head.startswith("POST /v1/messages")

@@ -96,7 +96,7 @@ async def test_text_usage_and_headers(stage, endpoint, model):
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     endpoint.stream(said("Hel"), said("lo", "stop"), json.dumps(usage), "[DONE]")
     result = await stage.play(stage.agent(model=model, instructions="You help."))
-    assert (result.reply, result.usage) == ("Hello", Usage(7, 3, 1))
+    assert (result.reply, result.usage) == ("Hello", Usage(7, 3, 1, model=model.name))
     head, body = endpoint.requests[0]
     assert head.startswith("POST /v1/chat/completions")
     assert "authorization: bearer key" in head.lower()
