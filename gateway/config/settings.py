@@ -227,6 +227,10 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     ] = 86_400.0
     per_user_in_groups: Annotated[bool, describe("in a group each person has a conversation of their own")] = True
     per_user_in_threads: Annotated[bool, describe("in a thread too")] = False
+    state_db: Annotated[
+        Literal["auto", "on", "off"],
+        describe("Hermes's `state.db` is written for those who read it: `auto`, once a hook is seen that does"),
+    ] = "auto"
     turns: Annotated[int, describe("answers that are made at the same time", ge=1, le=1000)] = 16
     turns_per_person: Annotated[int, describe("of those, for one person", ge=1, le=1000)] = 4
 

@@ -47,6 +47,7 @@ from gateway.errors import AdapterError, ExitCode
 from gateway.hermes.plugin_host import PluginGrants, Plugins
 from gateway.hermes.session_list import SessionList
 from gateway.hermes.sources import create_hermes_folders
+from gateway.hermes.state_follower import StateFollower
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
@@ -100,12 +101,14 @@ class Gateway:
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, home.files)
         self.access = AccessControl(access_rules_from(settings.access, settings.platforms), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
+        self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
+        served = (PLATFORM, *list_enabled(settings.platforms))
         self.folder_hooks = FolderHooks(
             registry,
             fork_server,
             engine,
             add_agent_hooks(settings),
-            hooks.build_hook_environment(home, configuration, (PLATFORM, *list_enabled(settings.platforms))),
+            hooks.build_hook_environment(home, configuration, served, self.state_follower),
         )
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_servers = McpServers(mcp_specs_from(settings, home))
@@ -250,7 +253,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
     yield Part("search", gateway.search.run)
-    session_list = SessionList(gateway.home, gateway.engine, gateway.sessions)
+    yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
+    session_list = SessionList(gateway.home, gateway.engine, gateway.sessions, gateway.state_follower.is_foreign)
     if session_list.is_ours():
         yield Part("session list", session_list.run)
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))

@@ -22,7 +22,8 @@ async def _list(gateway: Gateway, _params: dict[str, Any]) -> Any:
 
 async def _info(gateway: Gateway, params: dict[str, Any]) -> Any:
     status = await gateway.folder_hooks.info(params["name"])
-    return {**msgspec.to_builtins(status), "kept": await gateway.folder_hooks.kept(status.name)}
+    files = [gateway.state_follower.describe()] if status.files else []
+    return {**msgspec.to_builtins(status), "files": files, "kept": await gateway.folder_hooks.kept(status.name)}
 
 
 async def _steer(act: Callable[[FolderHooks, str], Awaitable[Any]], gateway: Gateway, params: dict[str, Any]) -> Any:

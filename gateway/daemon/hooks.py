@@ -11,7 +11,7 @@ from gateway.config.loading import Configuration
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import HookEnvironment
+from gateway.hooks.folders.services import FileWriter, HookEnvironment
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.schedule import HookPresence, ScheduledHook
@@ -32,7 +32,9 @@ def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]
     )
 
 
-def build_hook_environment(home: Home, configuration: Configuration, platforms: tuple[str, ...]) -> HookEnvironment:
+def build_hook_environment(
+    home: Home, configuration: Configuration, platforms: tuple[str, ...], file_writer: FileWriter | None = None
+) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
         home=home.root,
@@ -41,6 +43,7 @@ def build_hook_environment(home: Home, configuration: Configuration, platforms: 
         platforms=platforms,
         packages=[place for place in sys.path if place],
         redactor=configuration.make_redactor(),
+        file_writer=file_writer,
     )
 
 

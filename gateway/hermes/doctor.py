@@ -23,6 +23,7 @@ from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.plugin_manifest import join_python_files
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource, list_plugin_folders
+from gateway.hermes.state_file import find_owner
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.readiness import find_missing_needs
@@ -197,11 +198,17 @@ def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, st
         )
 
 
+def describe_state(path: Path) -> tuple[str, str]:
+    if find_owner(path) == "ours":
+        return WORKS, "written by us, for hooks that read it, as long as nobody else writes to it"
+    return OFF, "Hermes's conversations stay with Hermes; new ones begin here"
+
+
 def check_files(home: Home) -> Iterator[CompatibilityRow]:
     known: tuple[tuple[Path, str, Any], ...] = (
         (home.boot_md, WORKS, "the agent carries it out at every start; see: hermes-gateway hooks info boot-md"),
         (home.skills, WORKS, "the agent loads them"),
-        (home.hermes_state, OFF, "Hermes's conversations stay with Hermes; new ones begin here"),
+        (home.hermes_state, *describe_state(home.hermes_state)),
         (home.root / "cron", OFF, "Hermes's own schedule; here a hook has a `schedule:`"),
         (home.root / "SOUL.md", OFF, "not read; write its text into agents.main.instructions"),
     )

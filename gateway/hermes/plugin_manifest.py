@@ -13,6 +13,7 @@ import msgspec
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
     REMOTE_TIMEOUT,
@@ -76,6 +77,11 @@ def join_python_files(files: Mapping[str, bytes]) -> bytes:
 
 
 def find_environment_names(source: bytes) -> tuple[str, ...]:
+def find_files(source: bytes) -> tuple[str, ...]:
+    """Those of Hermes's files that are written for whoever reads them."""
+    return tuple(name for name in (STATE_FILE,) if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
+
+
     """The variables that it may read: all names in capitals, where it reads any."""
     if not _READS_ENVIRON.search(source):
         return ()

@@ -1,13 +1,13 @@
 """`sessions/sessions.json`, as hooks written for Hermes read it: which conversation is where, and under which id.
 
-Kept only in a home in which no Hermes has run: where there is its `state.db`, or a file that is not ours, that is
-Hermes's to write. It is a copy for others; nothing of ours reads it but its own entries, after a restart.
+Kept only in a home in which no Hermes has run: where there is a `state.db` or a `sessions.json` that is not ours, that
+is Hermes's to write. It is a copy for others; nothing of ours reads it but its own entries, after a restart.
 """
 
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,11 @@ log = logging.getLogger(__name__)
 
 
 class SessionList:
-    def __init__(self, home: Home, engine: Engine, sessions: SessionRepository) -> None:
+    """`is_foreign`: whether the home's `state.db` is Hermes's own."""
+
+    def __init__(self, home: Home, engine: Engine, sessions: SessionRepository, is_foreign: Callable[[], bool]) -> None:
         self._home = home
+        self._is_foreign = is_foreign
         self._engine = engine
         self._sessions = sessions
         self._entries: dict[str, dict[str, Any]] = {}
@@ -56,7 +59,7 @@ class SessionList:
         """Whether the file is ours to write, or not there and no Hermes either."""
         path = self._home.hermes_sessions
         is_free = not path.exists() or _read_json(path).get("_README") == MARKER
-        return is_free and not self._home.hermes_state.exists()
+        return is_free and not self._is_foreign()
 
     async def _listen(self, heard: Tail) -> None:
         async for record in heard:

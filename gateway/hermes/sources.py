@@ -36,6 +36,7 @@ from gateway.hermes.plugin_manifest import (
     PLUGIN_MANIFEST_FILES,
     apply_registrations,
     find_environment_names,
+    find_files,
     infer_plugin_manifest,
     join_python_files,
     read_plugin_manifest,
@@ -91,6 +92,7 @@ class HermesFolderSource(FolderSource):
         if self.is_ours:
             return msgspec.structs.replace(manifest, hermes=False, written_for_reason="it comes with it")
         manifest = infer_written_for(manifest, files)
+        manifest = msgspec.structs.replace(manifest, files=find_files(b"\n".join(files.values())))
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
@@ -99,12 +101,12 @@ class HermesFolderSource(FolderSource):
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
 
-    def read_answer(self, manifest: Manifest, answer: Any) -> Any:
-        return decision_of(answer) if manifest.hermes else answer
     def wants(self, manifest: Manifest, event: Event) -> bool:
         """What an `AIAgent` does is told to no handler in Hermes, but for its plugins."""
         return not (manifest.hermes and is_in_agent_session(event))
 
+    def read_answer(self, manifest: Manifest, answer: Any) -> Any:
+        return decision_of(answer) if manifest.hermes else answer
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,11 @@ class PluginSource(FolderSource):
             is_meant = False
         return version if is_meant else None
 
-    def why_disabled(self, version: HookVersion) -> str:
-        """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
         return is_for_plugins(event)
 
+    def why_disabled(self, version: HookVersion) -> str:
+        """As in Hermes: off unless its configuration names it, by folder or by name; `plugins.disabled` wins."""
         hermes, manifest = self.config.read(), version.manifest
         folder = version.bare_name
         names = {folder, f"{self.path.name}/{folder}", *([manifest.name] if manifest else [])}
@@ -209,11 +211,11 @@ class ConfigSource(Source):
     def inspect_manifest(self, version: HookVersion) -> HookVersion:
         return self.inspect(version)
 
-    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - none of them is
-        return ""
     def wants(self, manifest: Manifest, event: Event) -> bool:  # noqa: ARG002 - all of them are Hermes's
         return is_for_plugins(event)
 
+    def why_disabled(self, version: HookVersion) -> str:  # noqa: ARG002 - none of them is
+        return ""
 
     def _entry_of(self, version: HookVersion) -> Any:
         """FileNotFoundError when it has gone."""
@@ -253,6 +255,7 @@ class ShellHookSource(ConfigSource):
             intercepts=row.events if row and row.decides else (),
             timeout=entry.timeout,
             env=_find_variables(entry.command, home),
+            files=find_files(b"\n".join(_read_script(path) or b"" for path in _files_of(entry.command, home))),
             options={"event": entry.event, "matcher": entry.matcher},
             command=words,
             protocol="oneshot",
@@ -314,9 +317,6 @@ def make_hermes_config(home: Home, environ: Mapping[str, str]) -> HermesConfig:
     return HermesConfig(home.hermes_config, environ.get(SAFE_MODE_VARIABLE, "") not in ("", "0", "false"))
 
 
-def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
-    """What Hermes has besides its `hooks/`."""
-    config = make_hermes_config(home, environ)
 def is_in_agent_session(event: Event) -> bool:
     """Whether it is of a turn that an `AIAgent` began."""
     return f":{INTERNAL}:dm:{AGENT_SESSIONS}" in str(event.get("session_key") or "")
@@ -327,6 +327,9 @@ def is_for_plugins(event: Event) -> bool:
     return event.name.partition(":")[0] not in ("message", "command") or not is_in_agent_session(event)
 
 
+def list_hermes_sources(home: Home, environ: Mapping[str, str]) -> tuple[Source, ...]:
+    """What Hermes has besides its `hooks/`."""
+    config = make_hermes_config(home, environ)
     plugins = (PluginSource(path, "plugins", config=config) for path in list_plugin_folders(home))
     return (*plugins, ShellHookSource(config.path, config), WebhookSource(config.path, config))
 

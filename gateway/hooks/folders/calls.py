@@ -96,6 +96,8 @@ class HookCalls:
         """Raises HookFailed when it could not be reached, or failed."""
         if name in self._intercepted or not self._version.source.wants(self._manifest, event):
             return
+        if (writer := self._services.environment.file_writer) and self._manifest.files:
+            await writer.wait_for_files(self._manifest.files, event)
         if self.breaker.admits():
             await self.deliver(name, event)
         else:

@@ -297,6 +297,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         dead=dead,
         p50=record.percentile(50),
         p95=record.percentile(95),
+        files=manifest.files,
         breaker=breaker.state,
         breaker_opens_in=round(breaker.remaining, 1),
         last_error=record.last_error,

@@ -112,7 +112,10 @@ class HookProcess:
             HookError: there is no new wire, and the old one, if any, goes on.
         """
         with anyio.CancelScope() as self._scope:
-            log_file = self._services.environment.log_of(self._name)
+            environment = self._services.environment
+            if environment.file_writer and version.manifest:
+                await environment.file_writer.keep_files(version.manifest.files)
+            log_file = environment.log_of(self._name)
             wire = await version.source.open_wire(version, self._services, serve, log_file)
         if self._scope.cancelled_caught:
             return None

@@ -133,6 +133,8 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     decide_limit: float = DECIDE_TIMEOUT  # seconds that it may take to decide, where `timeout` does not say
     decide_together: float | None = None  # seconds that all hooks with this have together to decide about an event
     starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
+    commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
+    files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides

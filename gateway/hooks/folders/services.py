@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from anyio.abc import TaskGroup
 
@@ -27,6 +27,17 @@ from gateway.logs.redaction import Redactor
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+
+
+class FileWriter(Protocol):
+    """Writes files for hooks that were made to read them; `files` are those that a hook's source names."""
+
+    async def keep_files(self, files: Collection[str]) -> None:
+        """They are there when this returns: a hook is about to start."""
+
+    async def wait_for_files(self, files: Collection[str], event: Event) -> None:
+        """Until what this event tells of stands in them; not for long."""
+
 
 # What of the environment every hook sees; all else must be named in its manifest.
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
@@ -60,6 +71,7 @@ class HookEnvironment:
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
     redactor: Redactor = field(default_factory=Redactor)
     is_offline: bool = False
+    file_writer: FileWriter | None = None
 
     def environ_of(self, manifest: Manifest) -> dict[str, str]:
         """The environment that this hook's process has; all of it."""

@@ -78,6 +78,7 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     hermes: bool = False
     written_for: str = ""  # for whom its code was written, and why it is taken so
     found: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     offers: tuple[str, ...] = ()  # what a plugin has beside its callbacks: commands, tools, skills
     digest: str = ""

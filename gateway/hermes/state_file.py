@@ -1,0 +1,366 @@
+"""`state.db` as those know it who read Hermes's: its tables `sessions` and `messages`, folded from the turn journal.
+
+Nothing of ours reads it, and it may be thrown away at any time. A file is ours when its header has our `application_id`
+and nobody else has written to it: triggers in the file itself note that, and so does the version of its schema; both
+are looked at in the very transaction that writes. From then on it is theirs, and left to them. How far the journal was
+read stands in the file too, so that nothing is in it twice and nothing is left out.
+
+Everything here is synchronous and runs in a thread. The header is read only where this process has no connection to the
+file: to close a file takes away the locks that SQLite holds on it for the whole process.
+"""
+
+import hashlib
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gateway import records
+from gateway.engine.interface import Record
+from gateway.hermes.plugin.arguments import as_openai_messages
+from gateway.sessions.keys import platform_of
+from gateway.transcript import Entry, Usage, as_message
+
+StateOwner: TypeAlias = Literal["ours", "nobody", "theirs"]
+
+APPLICATION_ID = 0x68677773
+MAGIC, ID_PLACE, HEADER_SIZE = b"SQLite format 3\0", 68, 72
+BUSY_TIMEOUT = 2.0  # seconds; a reader holds up nobody, another writer does
+END_REASONS: Mapping[str, str] = MappingProxyType({"resumed": "session_switch", "branch": "session_switch"})
+
+_TABLES = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, user_id TEXT, session_key TEXT, chat_id TEXT, chat_type TEXT,
+    thread_id TEXT, display_name TEXT, origin_json TEXT, expiry_finalized INTEGER DEFAULT 0, model TEXT,
+    model_config TEXT, system_prompt TEXT, parent_session_id TEXT, started_at REAL NOT NULL, ended_at REAL,
+    end_reason TEXT, message_count INTEGER DEFAULT 0, tool_call_count INTEGER DEFAULT 0,
+    input_tokens INTEGER DEFAULT 0, output_tokens INTEGER DEFAULT 0, cache_read_tokens INTEGER DEFAULT 0,
+    cache_write_tokens INTEGER DEFAULT 0, reasoning_tokens INTEGER DEFAULT 0, cwd TEXT, git_branch TEXT,
+    git_repo_root TEXT, billing_provider TEXT, billing_base_url TEXT, billing_mode TEXT, estimated_cost_usd REAL,
+    actual_cost_usd REAL, cost_status TEXT, cost_source TEXT, pricing_version TEXT, title TEXT,
+    api_call_count INTEGER DEFAULT 0, handoff_state TEXT, handoff_platform TEXT, handoff_error TEXT,
+    compression_failure_cooldown_until REAL, compression_failure_error TEXT,
+    compression_fallback_streak INTEGER NOT NULL DEFAULT 0, profile_name TEXT,
+    rewind_count INTEGER NOT NULL DEFAULT 0, archived INTEGER NOT NULL DEFAULT 0,
+    FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
+);
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL REFERENCES sessions(id), role TEXT NOT NULL,
+    content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, effect_disposition TEXT,
+    timestamp REAL NOT NULL, token_count INTEGER, finish_reason TEXT, reasoning TEXT, reasoning_content TEXT,
+    reasoning_details TEXT, codex_reasoning_items TEXT, codex_message_items TEXT, platform_message_id TEXT,
+    observed INTEGER DEFAULT 0, active INTEGER NOT NULL DEFAULT 1, compacted INTEGER NOT NULL DEFAULT 0,
+    api_content TEXT
+);
+CREATE INDEX idx_sessions_source ON sessions(source);
+CREATE INDEX idx_sessions_started ON sessions(started_at DESC);
+CREATE INDEX idx_messages_session ON messages(session_id, timestamp);
+CREATE TABLE hermes_gateway(schema INTEGER, upto INTEGER, mark TEXT, writing INTEGER, others INTEGER);
+CREATE TABLE hermes_gateway_sessions(id TEXT PRIMARY KEY, conv TEXT, is_current INTEGER, claimed REAL);
+CREATE TABLE hermes_gateway_turns(session_id TEXT, first INTEGER);
+CREATE INDEX hermes_gateway_sessions_conv ON hermes_gateway_sessions(conv);
+CREATE INDEX hermes_gateway_turns_session ON hermes_gateway_turns(session_id);
+"""
+_TRIGGER = """
+CREATE TRIGGER hermes_gateway_{table}_{verb} AFTER {verb} ON {table} WHEN (SELECT NOT writing FROM hermes_gateway)
+BEGIN UPDATE hermes_gateway SET others = 1; END;
+"""
+_TRIGGERS = "".join(
+    _TRIGGER.format(table=table, verb=verb)
+    for table in ("sessions", "messages")
+    for verb in ("INSERT", "UPDATE", "DELETE")
+)
+
+log = logging.getLogger(__name__)
+
+
+def find_owner(path: Path) -> StateOwner:
+    """Whose file it is by its header; nobody's is one that is not there, or has nothing in it."""
+    try:
+        if path.is_symlink():
+            return "theirs"
+        with path.open("rb") as file:
+            header = file.read(HEADER_SIZE)
+    except FileNotFoundError:
+        return "nobody"
+    except OSError:
+        return "theirs"
+    is_ours = header[:16] == MAGIC and header[ID_PLACE:] == APPLICATION_ID.to_bytes(4, "big")
+    return "ours" if is_ours else "theirs" if header else "nobody"
+
+
+class StateFile:
+    """The file, once it is opened. `is_unclean`: deleted words are still in SQLite's log, where a reader holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_unclean = False
+        self._db: sqlite3.Connection | None = None
+        self._inode = (0, 0)
+
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
+    def open(self) -> bool:
+        """Whether it is ours to write; it is made where there is none."""
+        if self._db is not None and self._inode == _inode_of(self.path):
+            return True
+        self.close()
+        owner = find_owner(self.path)
+        if owner == "nobody":
+            self._create()
+        if owner == "theirs" or not self._was_ours_alone():
+            self.close()
+            return False
+        self._inode = _inode_of(self.path)
+        self.path.chmod(0o600)
+        self._db = _connect(self.path, "rw")
+        self._db.execute("PRAGMA synchronous=NORMAL")  # what is lost can be made anew
+        self._db.execute("PRAGMA secure_delete=ON")
+        return True
+
+    def read_progress(self) -> tuple[int, str]:
+        """The sequence of the last record that is folded in, and the mark of that record."""
+        assert self._db
+        upto, mark = self._db.execute("SELECT upto, mark FROM hermes_gateway").fetchone()
+        return int(upto), str(mark)
+
+    def fold(self, page: Sequence[Record]) -> bool:
+        """Fold records in, all in one transaction. False, and nothing is written, where it is not ours any more."""
+        db = self._db
+        if db is None or self._inode != _inode_of(self.path):
+            return False
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if not _is_untouched(db):
+                return False
+            db.execute("UPDATE hermes_gateway SET writing = 1")
+            for record in page:
+                kept = records.decode(record.data)
+                if change := CHANGES.get(type(kept)):
+                    change(db, records.token_of_subject(record.subject), kept, kept.at or record.ts)
+                self.is_unclean |= isinstance(kept, records.TurnEnded) and kept.status == "forgotten"
+            last = page[-1]
+            db.execute("UPDATE hermes_gateway SET writing = 0, upto = ?, mark = ?", (last.seq, make_mark(last)))
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        return True
+
+    def clean(self) -> None:
+        """Take deleted words off the file as well."""
+        if self._db is not None and self.is_unclean:
+            (is_busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.is_unclean = bool(is_busy)
+
+    def remove(self) -> None:
+        """Throw it away, if it is ours."""
+        self.close()
+        if find_owner(self.path) == "ours" and self._was_ours_alone():
+            self.close()
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _was_ours_alone(self) -> bool:
+        """Whether nobody else has written to it; a damaged one of ours counts as ours."""
+        try:
+            db = _connect(self.path, "ro")
+        except sqlite3.Error:
+            return False
+        try:
+            return _is_untouched(db)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            return False  # another table stands there, or none
+        except sqlite3.DatabaseError:
+            return True
+        finally:
+            db.close()
+
+    def _create(self) -> None:
+        """Whole or not at all: nobody sees it half made, and what somebody has put there meanwhile stays."""
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            db = _connect(beside, "rw")
+            db.executescript(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA journal_mode=WAL; {_TABLES} {_TRIGGERS}")
+            (schema,) = db.execute("PRAGMA schema_version").fetchone()
+            db.execute("INSERT INTO hermes_gateway VALUES (?, 0, '', 0, 0)", (schema,))
+            db.close()
+            if _inode_of(self.path) == (0, 0):
+                os.link(beside, self.path)
+            elif find_owner(self.path) == "nobody":
+                beside.replace(self.path)
+        except FileExistsError:
+            log.info("%s was made by somebody else just now", self.path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def make_mark(record: Record) -> str:
+    """By which the record is known again: a journal that has another one there is another journal."""
+    return hashlib.sha256(record.data).hexdigest()[:16]
+
+
+def _inode_of(path: Path) -> tuple[int, int]:
+    try:
+        found = path.lstat()
+    except OSError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
+
+
+def _connect(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _is_untouched(db: sqlite3.Connection) -> bool:
+    (schema,) = db.execute("PRAGMA schema_version").fetchone()
+    (identity,) = db.execute("PRAGMA application_id").fetchone()
+    row = db.execute("SELECT schema, writing, others FROM hermes_gateway").fetchone()
+    return bool(identity == APPLICATION_ID and row == (schema, 0, 0))
+
+
+def _apply_opened(db: sqlite3.Connection, conv: str, kept: records.SessionOpened, at: float) -> None:
+    start, name = kept.carried or records.InitialState(), kept.session_id
+    is_known = db.execute("SELECT 1 FROM hermes_gateway_sessions WHERE id = ?", (name,)).fetchone()
+    if not is_known or kept.reason != "kept":
+        db.execute(
+            "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE ended_at IS NULL AND id != ? AND id IN"
+            " (SELECT id FROM hermes_gateway_sessions WHERE conv = ? AND is_current)",
+            (at, END_REASONS.get(kept.reason, "session_reset"), name, conv),
+        )
+    db.execute("UPDATE hermes_gateway_sessions SET is_current = 0 WHERE conv = ?", (conv,))
+    db.execute("INSERT OR REPLACE INTO hermes_gateway_sessions VALUES (?, ?, 1, NULL)", (name, conv))
+    if is_known:
+        if kept.reason != "kept":
+            db.execute("UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ?", (name,))
+        return
+    _, _, _, chat_type, chat_id, thread_id = [*kept.session_key.split(":", 5), *[None] * 6][:6]
+    db.execute(
+        "INSERT INTO sessions(id, source, user_id, session_key, chat_type, chat_id, thread_id, parent_session_id,"
+        " started_at, title) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(name, kept.platform or platform_of(kept.session_key), kept.user_id or None, kept.session_key),
+            *(chat_type, chat_id, thread_id, kept.origin if kept.reason == "branch" else None),
+            *(kept.began or at, str(start.settings.get("title") or "") or None),
+        ),
+    )
+    first = 0
+    for size in start.turns:
+        _add_turn(db, name, start.entries[first : first + size], at, at)
+        first += size
+    _add_usage(db, name, start.usage)
+
+
+def _apply_claim(db: sqlite3.Connection, conv: str, _kept: records.Claim, at: float) -> None:
+    where = "WHERE conv = ? AND is_current"
+    db.execute(f"UPDATE hermes_gateway_sessions SET claimed = COALESCE(claimed, ?) {where}", (at, conv))  # noqa: S608
+
+
+def _apply_done(db: sqlite3.Connection, conv: str, kept: records.TurnEnded, at: float) -> None:
+    if kept.status == "forgotten":
+        gone = "SELECT id FROM hermes_gateway_sessions WHERE conv = ?"
+        for table, column in (("messages", "session_id"), ("hermes_gateway_turns", "session_id"), ("sessions", "id")):
+            db.execute(f"DELETE FROM {table} WHERE {column} IN ({gone})", (conv,))  # noqa: S608 - our own names
+        db.execute("DELETE FROM hermes_gateway_sessions WHERE conv = ?", (conv,))
+    if kept.status in ("forgotten", "shortened"):
+        return  # what stays follows, or is here already
+    current = "SELECT id, claimed FROM hermes_gateway_sessions WHERE conv = ? AND is_current"
+    if found := db.execute(current, (conv,)).fetchone():
+        name, claimed = found
+        _add_turn(db, name, kept.entries, claimed or at, at)
+        _add_usage(db, name, kept.usage)
+        db.execute("UPDATE hermes_gateway_sessions SET claimed = NULL WHERE id = ?", (name,))
+
+
+def _apply_undone(db: sqlite3.Connection, conv: str, kept: records.TurnsUndone, _at: float) -> None:
+    turns = (
+        "SELECT turn.rowid, session_id, first FROM hermes_gateway_turns AS turn JOIN hermes_gateway_sessions"
+        " ON id = session_id WHERE conv = ? AND is_current ORDER BY turn.rowid DESC LIMIT ?"
+    )
+    for row, name, first in db.execute(turns, (conv, kept.turns)).fetchall():
+        db.execute("DELETE FROM messages WHERE session_id = ? AND id >= ?", (name, first))
+        db.execute("DELETE FROM hermes_gateway_turns WHERE rowid = ?", (row,))
+        _count_messages(db, name)
+
+
+def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChanged, _at: float) -> None:
+    if kept.name == "title":
+        where = "id IN (SELECT id FROM hermes_gateway_sessions WHERE conv = ? AND is_current)"
+        db.execute(f"UPDATE sessions SET title = ? WHERE {where}", (kept.value or None, conv))  # noqa: S608 - our words
+
+
+def _add_turn(db: sqlite3.Connection, session: str, entries: Sequence[Entry], began: float, ended: float) -> None:
+    """The person's message has the time at which the turn began; what follows ends with the turn, in order."""
+    first = None
+    for place, entry in enumerate(entries):
+        (said,) = as_openai_messages([as_message(entry)])
+        calls = said.get("tool_calls")
+        stop = ("tool_calls" if calls else "stop") if entry.role == "assistant" else None
+        at = min(began, ended) if place == 0 else ended - (len(entries) - 1 - place) * 1e-6
+        added = db.execute(
+            "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp,"
+            " finish_reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(session, entry.role, entry.content, said.get("tool_call_id"), _to_json(calls)),
+                *(said.get("name"), at, stop),
+            ),
+        )
+        first = added.lastrowid if first is None else first
+    if first is not None:
+        db.execute("INSERT INTO hermes_gateway_turns VALUES (?, ?)", (session, first))
+        _count_messages(db, session)
+
+
+def _count_messages(db: sqlite3.Connection, session: str) -> None:
+    counts = "COUNT(*), COALESCE(SUM(json_array_length(tool_calls)), 0)"
+    found = db.execute(f"SELECT {counts} FROM messages WHERE session_id = ?", (session,)).fetchone()  # noqa: S608
+    db.execute("UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?", (*found, session))
+
+
+def _add_usage(db: sqlite3.Connection, session: str, used: Usage) -> None:
+    """What the endpoint has no price for has no cost."""
+    db.execute(
+        "UPDATE sessions SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
+        " api_call_count = api_call_count + ?, model = COALESCE(NULLIF(?, ''), model),"
+        " estimated_cost_usd = NULLIF(COALESCE(estimated_cost_usd, 0) + ?, 0) WHERE id = ?",
+        (used.input_tokens, used.output_tokens, used.calls, used.model, used.cost, session),
+    )
+    status = "CASE WHEN estimated_cost_usd IS NULL THEN 'unknown' ELSE 'estimated' END"
+    db.execute(f"UPDATE sessions SET cost_status = {status} WHERE id = ?", (session,))  # noqa: S608 - our own words
+
+
+def _to_json(calls: Any) -> str | None:
+    return msgspec.json.encode(calls).decode() if calls else None
+
+
+CHANGES: Mapping[type, Callable[[sqlite3.Connection, str, Any, float], None]] = MappingProxyType(
+    {
+        records.SessionOpened: _apply_opened,
+        records.Claim: _apply_claim,
+        records.TurnEnded: _apply_done,
+        records.TurnsUndone: _apply_undone,
+        records.SettingChanged: _apply_changed,
+    }
+)

@@ -1,0 +1,168 @@
+"""Keeps `state.db` for hooks that read it: from when the first of them starts, and never where it is Hermes's own.
+
+It follows the journal, so what is forgotten there is gone here within a second. A file of ours that nobody reads any
+more is thrown away at the next start.
+"""
+
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+import anyio.abc
+from anyio import to_thread
+
+from gateway import records
+from gateway.engine.interface import Engine, Record, Tail
+from gateway.errors import EngineError
+from gateway.events import Event
+from gateway.hermes.state_file import StateFile, find_owner, make_mark
+
+StateMode: TypeAlias = Literal["auto", "on", "off"]
+
+STATE_FILE = "state.db"
+PAGE = 500
+READ_INTERVAL = 0.1  # seconds in which changes are gathered
+RETRY_PAUSE = 1.0
+LAST_WORDS = 2.0  # seconds that a hook waits at most until the turn of which it hears the end is in the file
+FIRST_FOLD = 2.0  # seconds that a hook waits at most for the conversations of the time before it
+
+log = logging.getLogger(__name__)
+
+
+class StateFollower:
+    def __init__(self, path: Path, engine: Engine, mode: StateMode) -> None:
+        self.is_theirs = False  # somebody else's file stands there, or somebody else has written to ours
+        self._engine = engine
+        self._mode = mode
+        self._file = StateFile(path)
+        self._reached = 0  # a record up to here is in the file
+        self._is_wanted = anyio.Event()
+        self._has_read = anyio.Event()
+        self._ended: deque[str] = deque(maxlen=PAGE)  # turns whose end is in the file
+        self._one_at_a_time = anyio.Lock()
+
+    async def keep_files(self, files: Collection[str]) -> None:
+        """A hook that reads these is about to start: it finds the file, with as much in it as a moment allows."""
+        if STATE_FILE not in files or self._mode == "off" or self._is_wanted.is_set():
+            return
+        try:
+            with anyio.move_on_after(FIRST_FOLD):
+                await self._read_on()
+        except (EngineError, sqlite3.Error, OSError) as error:
+            log.warning("%s cannot be kept now: %s", self._file.path, error)
+        self._is_wanted.set()
+
+    async def wait_for_files(self, files: Collection[str], event: Event) -> None:
+        """Under Hermes a turn stands there when a handler hears of its end."""
+        turn = str(event.get("turn_id") or "")
+        if STATE_FILE in files and event.name == "agent:end" and self._is_wanted.is_set() and not self.is_theirs:
+            with anyio.move_on_after(LAST_WORDS):
+                while turn not in self._ended:
+                    await self._has_read.wait()
+
+    async def run(
+        self,
+        settled: Callable[[], Awaitable[None]],
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Until cancelled. `settled` waits until all hooks that there are at the start have begun."""
+        task_status.started()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._remove_unread, settled)
+                if self._mode != "on":
+                    await self._is_wanted.wait()
+                await self._follow()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._call(self._file.close)
+
+    def is_foreign(self) -> bool:
+        """Whether Hermes's own file stands there, or somebody else's."""
+        if self._file.is_open or self._one_at_a_time.locked():
+            return self.is_theirs
+        return self.is_theirs or find_owner(self._file.path) == "theirs"
+
+    def describe(self) -> str:
+        """For people, behind the name of a hook that reads it."""
+        if self._mode == "off":
+            return f"{STATE_FILE}: not written here (sessions.state_db: off)"
+        if self.is_foreign():
+            return f"{STATE_FILE}: Hermes's own, or somebody else's; never written here"
+        return f"{STATE_FILE}: written for it, from the journal"
+
+    async def _remove_unread(self, settled: Callable[[], Awaitable[None]]) -> None:
+        if self._mode == "auto":
+            await settled()
+        if self._mode != "on" and not self._is_wanted.is_set():
+            await self._call(self._file.remove)
+
+    async def _follow(self) -> None:
+        changes = self._engine.tail(records.TURN_SUBJECTS)
+        while not self.is_theirs:
+            try:
+                await self._read_on()
+                await self._call(self._file.clean)
+            except (EngineError, sqlite3.Error, OSError) as error:
+                log.warning("%s does not keep up now: %s", self._file.path, error)
+                if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                    await self._call(self._file.remove)  # damaged: made anew
+                await anyio.sleep(RETRY_PAUSE)
+                continue
+            with anyio.move_on_after(RETRY_PAUSE if self._file.is_unclean else None):
+                await self._wait_for_news(changes)
+        await anyio.sleep_forever()
+
+    async def _wait_for_news(self, changes: Tail) -> None:
+        async for record in changes:
+            if record.seq == 0 or record.seq > self._reached:
+                await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
+                return
+
+    async def _read_on(self) -> None:
+        async with self._one_at_a_time:
+            await self._fold_news()
+
+    async def _fold_news(self) -> None:
+        while (after := await self._open()) is not None:
+            page = await self._engine.read(records.TURN_SUBJECTS, after, PAGE)
+            if not page:
+                return
+            if await to_thread.run_sync(self._file.fold, page):
+                self._reached = page[-1].seq
+                self._tell_ends(page)
+            else:
+                await to_thread.run_sync(self._file.close)  # another file, or others' words in ours
+
+    def _tell_ends(self, page: Sequence[Record]) -> None:
+        ends = (kept.turn_id for one in page if isinstance(kept := records.decode(one.data), records.TurnEnded))
+        self._ended.extend(ends)
+        self._has_read.set()
+        self._has_read = anyio.Event()
+
+    async def _open(self) -> int | None:
+        """Up to where the file has read the journal; None where it is not ours to write."""
+        if not await to_thread.run_sync(self._file.open):
+            self.is_theirs = True
+            level = logging.WARNING if self._reached else logging.INFO  # somebody has written to ours: that is news
+            log.log(level, "%s is not ours, or others have written to it: it is left to them", self._file.path)
+            return None
+        upto, mark = await to_thread.run_sync(self._file.read_progress)
+        if upto != self._reached:  # not what we wrote last: an older copy, or a file of another journal
+            last = await self._engine.read(records.TURN_SUBJECTS, upto - 1, 1)
+            if [upto, mark] != [part for one in last for part in (one.seq, make_mark(one))]:
+                await to_thread.run_sync(self._file.remove)
+                self._reached = 0
+                return await self._open()
+            self._reached = upto
+        return upto
+
+    async def _call(self, function: Callable[[], None]) -> None:
+        """In a thread, one at a time: nothing synchronous on the loop."""
+        async with self._one_at_a_time:
+            await to_thread.run_sync(function)
