@@ -68,16 +68,27 @@ def parse_command(text: str) -> ParsedCommand | None:
     return ParsedCommand(word.partition("@")[0].replace("_", "-").lower(), args.strip())
 
 
+async def wait_for_no_command(_word: str) -> Command | None:
+    return None
+
+
 class CommandTable(Mapping[str, Command]):
     """Commands by name and alias; iterating gives each once.
 
-    `further` gives those that there are besides, just now; a name that is taken keeps its meaning.
+    `further` gives those that there are besides, just now; a name that is taken keeps its meaning. `wait_for` waits
+    until an unknown one may have come.
     """
 
-    def __init__(self, commands: Iterable[Command], further: Callable[[], Iterable[Command]] = tuple) -> None:
+    def __init__(
+        self,
+        commands: Iterable[Command],
+        further: Callable[[], Iterable[Command]] = tuple,
+        wait_for: Callable[[str], Awaitable[Command | None]] = wait_for_no_command,
+    ) -> None:
         self._commands = {command.name: command for command in commands}
         self._aliases = {alias: command for command in self._commands.values() for alias in command.aliases}
         self._further = further
+        self._wait_for = wait_for
 
     def __getitem__(self, word: str) -> Command:
         return self._commands.get(word) or self._aliases.get(word) or self._all()[word]
@@ -87,6 +98,10 @@ class CommandTable(Mapping[str, Command]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+    async def find(self, word: str) -> Command | None:
+        """The command of this name or alias, also where one must wait for it."""
+        return self.get(word) or await self._wait_for(word) or self.get(word)
 
     def _all(self) -> dict[str, Command]:
         added = {command.name: command for command in self._further() if command.name not in self._aliases}

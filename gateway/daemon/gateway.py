@@ -188,7 +188,7 @@ class Gateway:
             sessions=self.sessions,
             outbox=self.outbox,
             access=self.access,
-            commands=CommandTable(BUILT_IN, self.plugins.commands),
+            commands=CommandTable(BUILT_IN, self.plugins.commands, self.plugins.wait_for_command),
             choose=self.choose,
             reports=GatewayReports(
                 status=lambda: f"hermes-gateway is {self.state}; model {self.agents.model_description}",

@@ -51,7 +51,15 @@ class CommandCall:
 
 def find_command(context: DispatcherContext, word: str, level: AccessLevel) -> Command | None:
     """Returns the command of this name or alias; None where there is none, or not for somebody of this level."""
-    command = context.commands.get(word)
+    return _check_rights(context, context.commands.get(word), level)
+
+
+async def wait_for_command(context: DispatcherContext, word: str, level: AccessLevel) -> Command | None:
+    """As `find_command`, and where there is none, once those that are being started have come."""
+    return _check_rights(context, await context.commands.find(word), level)
+
+
+def _check_rights(context: DispatcherContext, command: Command | None, level: AccessLevel) -> Command | None:
     if command is None or is_admin(level) or command.rights == "everyone":
         return command
     listed = context.access.rules.user_commands

@@ -23,9 +23,9 @@ from gateway.dispatcher.chat_commands import (
     QUESTION_SIGN,
     CommandCall,
     describe_unknown_command,
-    find_command,
     question_token_of,
     run_command,
+    wait_for_command,
 )
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
@@ -98,7 +98,7 @@ class Dispatcher:
 
     async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
         message, session, word = call.message, call.session, call.typed.word
-        command = find_command(self._context, word, call.level)
+        command = await wait_for_command(self._context, word, call.level)
         if command is None:
             unknown = describe_unknown_command(self._context, word)
             return make_text_result(turn, message, unknown, status="command")

@@ -15,7 +15,7 @@ from gateway.agent.skills import read_skill
 from gateway.agent.tools import find_tool
 from gateway.commands import Command, CommandResult, RunCommand
 from gateway.config.settings import PLUGIN_PREFIX
-from gateway.dispatcher.chat_commands import CommandCall
+from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_command
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, Conflict, HookError, ModelError
 from gateway.events import Pause
@@ -32,6 +32,7 @@ from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
 LLM_TIMEOUT = 120.0
+START_PATIENCE = 10.0  # seconds that somebody waits who typed a command of a plugin that is not up yet
 OVERRIDE_OPTION = (
     "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
 )
@@ -59,6 +60,16 @@ class Plugins:
         for hook, offers in self._offering.all():
             for one in offers.commands:
                 yield Command(one.name, one.summary, self._runner(hook.name, one.name), one.usage)
+        for hook in self._offering.missing():
+            for name in hook.latest.manifest.commands if hook.latest and hook.latest.manifest else ():
+                yield Command(name, f"of {hook.called}", self._late_runner(hook, name), hidden=True)
+
+    async def wait_for_command(self, word: str) -> Command | None:
+        """What no source of a plugin names may come with one that is being started; if not, the answer says that."""
+        with anyio.move_on_after(START_PATIENCE):
+            await self._offering.settled()
+        slow = [hook for hook in self._offering.missing() if hook.process.state == "starting"]
+        return Command(word, "", self._late_runner(slow[0], word, 0), hidden=True) if slow else None
 
     def _tool(self, hook: FolderHook, offered: PluginItem) -> Tool:
         async def call(args: dict[str, Any], context: ToolContext) -> Any:
@@ -79,6 +90,20 @@ class Plugins:
             except HookError as error:
                 return CommandResult(f"/{command} failed: {error}")
             return CommandResult(str(said or ""))
+
+        return run
+
+    def _late_runner(self, hook: FolderHook, command: str, patience: float = START_PATIENCE) -> RunCommand:
+        """Runs it when the plugin is up."""
+
+        async def run(call: CommandCall) -> CommandResult:
+            try:
+                offers = await self._offering.wait_until_up(hook.name, patience)
+            except HookError as error:
+                return CommandResult(f"{hook.called} is not up: {error}\nhermes-gateway hooks info {hook.called}")
+            if command not in {one.name for one in offers.commands}:
+                return CommandResult(describe_unknown_command(call.context, command))
+            return await self._runner(hook.name, command)(call)
 
         return run
 

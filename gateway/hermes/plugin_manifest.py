@@ -34,6 +34,7 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
+_COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 _BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 
 
@@ -76,12 +77,12 @@ def join_python_files(files: Mapping[str, bytes]) -> bytes:
     return b"\n".join(files[name] for name in sorted(files) if name.endswith(".py"))
 
 
-def find_environment_names(source: bytes) -> tuple[str, ...]:
 def find_files(source: bytes) -> tuple[str, ...]:
     """Those of Hermes's files that are written for whoever reads them."""
     return tuple(name for name in (STATE_FILE,) if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
 
 
+def find_environment_names(source: bytes) -> tuple[str, ...]:
     """The variables that it may read: all names in capitals, where it reads any."""
     if not _READS_ENVIRON.search(source):
         return ()
@@ -107,6 +108,8 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         guards=(GUARDED_EVENT,) if is_guard else (),
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
+        files=find_files(text),
+        commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
     )
 
 

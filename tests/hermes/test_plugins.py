@@ -364,7 +364,7 @@ def test_only_what_is_enabled_runs_and_what_breaks_says_why(gateway: GatewayProc
     assert "hooks enable off" in found["off"]["reason"]
     assert found["breaks"]["state"] == "broken"
     assert "the sky is not there" in found["breaks"]["reason"]
-    assert gateway.say("/never")["reply"].startswith("There is no command")
+    assert gateway.say("/never")["reply"].startswith("breaks is not up: ")
 
 
 def test_an_edit_is_loaded_and_a_plugin_switched_off_is_ended(gateway: GatewayProcess) -> None:

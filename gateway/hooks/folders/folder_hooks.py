@@ -11,7 +11,7 @@ that comes before a hook is up waits for it. Listing and checking never import a
 import difflib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Self
@@ -43,10 +43,25 @@ from gateway.worker.protocol import CallMeta, PluginContents
 
 
 class PluginTools:
-    """`hooks`: the folder hooks that there are now, by name."""
+    """`hooks`: the folder hooks that there are now, by name; `settled` waits until all have begun or said why not."""
 
-    def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]]) -> None:
+    def __init__(self, hooks: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
         self._hooks = hooks
+        self.settled = settled
+
+    def missing(self) -> Iterator[FolderHook]:
+        """Those that nobody has switched off, and that are not up."""
+        for _, hook in sorted(self._hooks().items()):
+            if hook.latest and hook.latest.source.needs_start and hook.process.state != "disabled" and not hook.is_up:
+                yield hook
+
+    async def wait_until_up(self, name: str, patience: float) -> PluginContents:
+        """What it offers, once it is up. HookError with the reason when it is not, after so many seconds or before."""
+        hook = self._hooks().get(name)
+        if hook is None:
+            raise HookError(f"the plugin {name} is gone")
+        await hook.process.get_wire(patience)
+        return hook.process.targets.offers if hook.process.targets else PluginContents()
 
     def all(self) -> Iterator[tuple[FolderHook, PluginContents]]:
         """Of those that are up, in the order of their names."""
@@ -113,7 +128,7 @@ class FolderHooks:
     @property
     def plugin_tools(self) -> PluginTools:
         """What the plugins among them offer."""
-        return PluginTools(lambda: self._set.hooks)
+        return PluginTools(lambda: self._set.hooks, self.settled)
 
     @property
     def trouble(self) -> str:
@@ -282,6 +297,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         hermes=manifest.hermes,
         written_for=describe_written_for(manifest),
         found=manifest.found,
+        files=manifest.files,
         findings=(*map(str, latest.findings), *hook.remarks(), *_namesake_warnings(hook, namesakes)),
         offers=_list_offers(hook),
         digest=current.digest if current else "",
@@ -297,7 +313,6 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         dead=dead,
         p50=record.percentile(50),
         p95=record.percentile(95),
-        files=manifest.files,
         breaker=breaker.state,
         breaker_opens_in=round(breaker.remaining, 1),
         last_error=record.last_error,
