@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, has_answer
+from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import NAMES
 from gateway.hooks.folders.manifest import HANDLER_FILE, label_of
 from gateway.yaml_source import Finding, SourceLocation
@@ -81,9 +82,11 @@ def find_patches(folder: str, files: Mapping[str, bytes], entry: str, starts_onl
 
     `starts_only`: it is called at the start alone; then what it writes down is taken for its own log.
     """
-    read = {name: source for name, source in files.items() if name == entry or _MENTION.search(source)}
-    size = sum(map(len, read.values()))
-    if size > MOST_READ or not any(map(_MENTION.search, read.values())):
+    if not any(map(_MENTION.search, files.values())):
+        return PatchReport((), acts=True)
+    code = select_imports(folder, entry, files) if len(files) > 1 else files
+    read = {name: source for name, source in code.items() if name == entry or _MENTION.search(source)}
+    if sum(map(len, read.values())) > MOST_READ:
         return PatchReport((), acts=True)
     names = HermesNames(HandlerSource(read), files)
     found: dict[str, Patch] = {}

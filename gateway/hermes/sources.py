@@ -27,7 +27,6 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.events import Event
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.handler_source import has_answers
-from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
@@ -389,8 +388,7 @@ def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes) -> b
 
 def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport:
     starts_only = set(manifest.subscriptions) == {"gateway:startup"}
-    code = select_imports(manifest.folder, manifest.entry, files) if len(files) > 1 else files
-    return find_patches(manifest.folder, code, manifest.entry, starts_only=starts_only)
+    return find_patches(manifest.folder, files, manifest.entry, starts_only=starts_only)
 
 
 def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:

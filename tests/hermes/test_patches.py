@@ -93,6 +93,13 @@ def test_what_belongs_to_the_hook_is_no_patch(source: str) -> None:
     assert look(HOOK, source)[0] == []
 
 
+def test_only_code_that_is_imported_counts() -> None:
+    patching = f"{RUNNER}GatewayRunner.x = 1".encode()
+    files = {HOOK: b"import own\nimport gateway.run\ndef handle(e, c): pass", "scripts/more.py": patching}
+    assert find_patches("h", files, HOOK).patches == ()
+    assert find_patches("h", {**files, "own.py": patching}, HOOK).patches
+
+
 @pytest.mark.parametrize(
     ("source", "more", "answers"),
     [
