@@ -50,7 +50,7 @@ def test_what_dispatch_hands_over_answers(gateway: GatewayProcess) -> None:
     sessions = [line for line in lines if line[0] == "session" and line[2] == "agent:main:terminal:dm:desk"]
     assert sessions
     assert sessions[0][1]
-    log = (gateway.home.hook_logs / "front-desk.log").read_text()
+    log = (gateway.home.hook_logs / "plugin:front-desk.log").read_text()
     assert log.count("gateway has no _running_agents here") == 1
 
 
