@@ -124,7 +124,7 @@ def _copy_folder(version: HookVersion, root: Path) -> HookVersion:
     create_hermes_folders(Home(root))
     for name in ("hooks", "plugins", "state", "tmp"):
         (root / name).mkdir()
-    if not getattr(version.source, "is_placed", True):
+    if not version.source.is_placed:
         return version
     place = root / version.source.path.name
     for folder in (version.path, *_find_helpers(version)):

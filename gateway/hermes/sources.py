@@ -197,6 +197,10 @@ class ConfigSource(Source):
 
     is_watched = False
 
+    @property
+    def is_placed(self) -> bool:
+        return True
+
     def entries(self) -> Mapping[str, Any]:
         """By the names under which they are listed."""
         raise NotImplementedError
@@ -260,6 +264,7 @@ class ShellHookSource(ConfigSource):
             protocol="oneshot",
             hermes=True,
             written_for_reason="a shell hook of its config.yaml",
+            starts_programs=True,
             guards=row.events if row and row.guards and entry.fail_closed else (),
         )
         return replace(version, manifest=manifest, findings=findings, digest=digest)

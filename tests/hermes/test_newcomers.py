@@ -15,8 +15,9 @@ pytestmark = pytest.mark.process
 
 NEWCOMERS = Path(__file__).with_name("newcomers")
 PLACE = Path("packages") / "plugin:moonlight"  # below what is kept of hooks: where `hooks deps` puts such a package
+RUNTIME = {"XDG_RUNTIME_DIR": "/nowhere"}
 DESKTOP = {"DISPLAY": ":7", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere", "SSH_AUTH_SOCK": "/nowhere"}
-AROUND = {"BELL_TOKEN": "sesame", "BELL_SOUND": "dong", "OTHER_TOKEN": "for others", **DESKTOP}
+AROUND = {"BELL_TOKEN": "sesame", "BELL_SOUND": "dong", "OTHER_TOKEN": "for others", **DESKTOP, **RUNTIME}
 SETTINGS = "hooks: {enabled: [twin, uses-common], quiet-counter: {env: [BELL_TOKEN]}}\n"
 
 
@@ -105,6 +106,7 @@ def test_a_plugin_that_is_a_package_is_off_until_somebody_switches_it_on(gateway
     gateway.until(lambda: states(gateway)["moonlight"] == "loaded")
     assert last(gateway, "moonlight", 2) == ["post_llm_call", "hello yourself"]
     assert gateway.say("/moonlight tonight")["reply"] == "waning tonight"
+    assert gateway.say("/desktop")["reply"] == "[]", "a package has nothing of the desktop"
 
 
 def test_a_package_in_the_folder_reads_its_variables_and_its_programs_reach_the_desktop(

@@ -63,7 +63,6 @@ class FolderSource(Source):
 
     @property
     def is_placed(self) -> bool:
-        """Whether the owner put its hooks here by hand: they do not come with the gateway, a skill or a package."""
         return not self.is_ours and self.conversations is None
 
     def list(self) -> Iterator[HookVersion]:
@@ -289,7 +288,7 @@ def program_spec_of(
         command=manifest.command,
         folder=folder,
         log=log,
-        env=services.environment.environ_of(manifest),
+        env=services.environment.environ_of(manifest, version.source.is_placed),
         options=version.options,
         is_guard=manifest.on_error == "deny",
         memory=services.settings.memory,
@@ -308,7 +307,7 @@ def worker_spec_of(
     return WorkerSpec(
         name=manifest.folder,
         handler=str(version.path / manifest.entry),
-        env=services.environment.environ_of(manifest),
+        env=services.environment.environ_of(manifest, version.source.is_placed),
         options=version.options,
         path=(*((str(packages),) if packages.is_dir() else ()), *places),
         modules=services.environment.modules,

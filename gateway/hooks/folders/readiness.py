@@ -58,7 +58,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         )
         manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=(), starts_programs=False)
     if settings.env:
-        manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys((*manifest.env, *settings.env))))
+        env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
+        manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
     if on_error := settings.on_error:
         guards = () if on_error == "skip" else manifest.guards
         manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards)

@@ -73,17 +73,19 @@ class HookEnvironment:
     is_offline: bool = False
     file_writer: FileWriter | None = None
 
-    def environ_of(self, manifest: Manifest) -> dict[str, str]:
-        """The environment that this hook's process has; all of it."""
+    def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
+        """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand."""
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES}
         if manifest.starts_programs:
             wanted |= _DESKTOP_VARIABLES
+        declared = {*manifest.env} - {*manifest.found}
+        unwanted = set() if is_placed else _DESKTOP_VARIABLES - declared
         seen = {
             name: value
             for name, value in self.environ.items()
             if name in wanted or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
         }
-        return {**seen, "HERMES_HOME": str(self.home)}
+        return {name: value for name, value in seen.items() if name not in unwanted} | {"HERMES_HOME": str(self.home)}
 
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"

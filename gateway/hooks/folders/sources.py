@@ -101,6 +101,11 @@ class Source(Protocol):
     needs_trust: bool = False  # its hooks run only as they were trusted, whatever the settings say
     needs_start: bool = False  # what its hooks subscribe to is known only once they run
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether the owner put its hooks there by hand: they do not come with the gateway, a skill or a package."""
+        return False
+
     def list(self) -> Iterator[HookVersion]:
         """All hooks that are there, by `stat` alone; none where the place does not exist."""
 
