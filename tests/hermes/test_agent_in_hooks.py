@@ -90,6 +90,15 @@ def test_hooks_and_plugins_see_of_it_what_they_see_under_hermes(
     assert sorted(lines(ours_home / "turns.jsonl")) == sorted(lines(home / "turns.jsonl"))
 
 
+def test_what_looks_like_a_command_is_said_to_the_model(gateway: GatewayProcess) -> None:
+    handler = "from run_agent import AIAgent\n\ndef handle(*_):\n    print(AIAgent().chat('/new hello'), flush=True)\n"
+    manifest = {"HOOK.yaml": "events: [gateway:startup]\n", "handler.py": handler}
+    gateway.add_hook("slashes", manifest)
+    start(gateway)
+    log = gateway.home.hook_logs / "slashes.log"
+    gateway.until(lambda: log.exists() and "yyy" in log.read_text())
+
+
 @pytest.mark.parametrize("first", ["in a thread", "in a pool"])
 def test_a_plugin_that_thinks_again_after_every_turn_comes_to_an_end(gateway: GatewayProcess, first: str) -> None:
     furnish(gateway.home.root, (), ("afterthought",))
