@@ -135,6 +135,30 @@ def test_so_does_a_hook_of_ours(gateway: GatewayProcess, manifest: str) -> None:
     assert len([line for line in asked if "asked" in line]) == MAX_DEPTH + 1
 
 
+def test_so_does_a_program_which_does_not_say_for_which_event_it_asks(gateway: GatewayProcess) -> None:
+    program = """#!/usr/bin/env python3
+import json, sys
+
+def tell(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "agent:end":
+        print("asked", file=sys.stderr, flush=True)
+        tell(id=f"mine-{message['id']}", method="gateway.submit", params={"text": "think again"})
+        sys.stdin.readline()
+    if "method" in message and "id" in message:
+        tell(id=message["id"], result=None)
+"""
+    manifest = "events: [agent:end]\nuses: [submit]\ncommand: ./again.py\n"
+    (gateway.add_hook("again", {"HOOK.yaml": manifest, "again.py": program}) / "again.py").chmod(0o755)
+    start(gateway)
+    gateway.say("hello")
+    wait_quiet(gateway)
+    assert (gateway.home.hook_logs / "again.log").read_text().count("asked") == MAX_DEPTH + 1
+
+
 def test_a_chain_of_sent_texts_ends_too(gateway: GatewayProcess) -> None:
     handler = """def handle(event_type, context):
     print("sent")

@@ -77,8 +77,7 @@ class HookCalls:
         if timeout <= 0:
             raise HookFailed("the hooks before it took all the time that they have together", kind="timeout")
         wire = await self._process.get_wire(timeout)
-        with self._process.using(wire):
-            self._rights.remember(event)
+        with self._process.using(wire), self._rights.handling(event):
             return await ask_handlers(wire, self._targets(event.name), event, timeout)
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
@@ -107,8 +106,7 @@ class HookCalls:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""
         with self._recorded(name) as begun:
             wire = await self._process.get_wire_alone()
-            with self._process.using(wire):
-                self._rights.remember(event)
+            with self._process.using(wire), self._rights.handling(event):
                 await notify_handlers(wire, self._targets(name), name, event, self._manifest.observe_timeout)
             self._answered(name, begun, "ok")
 

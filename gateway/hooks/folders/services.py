@@ -154,12 +154,20 @@ class HookRights:
         self._name = name
         self._services = services
         self._causes: OrderedDict[str, Cause | None] = OrderedDict()
+        self._handled: dict[str, None] = {}
 
-    def remember(self, event: Event) -> None:
-        """It gets this event now, and what it does because of that has the same cause."""
-        self._causes[str(event.get("id", ""))] = self._services.registry.current_cause()
+    @contextmanager
+    def handling(self, event: Event) -> Iterator[None]:
+        """It has this event inside; what it does because of that, then or later, has the same cause."""
+        name = str(event.get("id", ""))
+        self._causes[name] = self._services.registry.current_cause()
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
+        self._handled[name] = None
+        try:
+            yield
+        finally:
+            self._handled.pop(name, None)
 
     def make_capability(self, manifest: Manifest) -> Capability:
         """What answers the requests of a hook with this manifest."""
@@ -168,7 +176,8 @@ class HookRights:
             right = verb.partition(".")[0]
             if right not in manifest.uses and right != ALWAYS_ALLOWED:
                 raise HookError(f"{self._name} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
-            with use_cause(self._causes.get(during)):
+            # A program does not say for which event it asks: for the newest of those that it has now.
+            with use_cause(self._causes.get(during or next(reversed(self._handled), ""))):
                 if verb == "emit":
                     return self._emit(params)
                 return await self._services.serve_request(self._name, verb, params, during)
