@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
-from gateway.hermes.written_for import parse_python
+from gateway.hermes.written_for import parse_first_files
 from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import Finding, SourceLocation
 
@@ -19,12 +19,13 @@ _PLAIN_WORDS = re.compile(r"\^?\(?(?:\?:)?(\w+(?:\|\w+)*)\)?\$?")  # one|another
 
 def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Finding]:
     """What there is to say of a plugin whose guard names tools that it will never be told of."""
-    trees = {name: tree for name, source in files.items() if name.endswith(".py") and (tree := parse_python(source))}
-    if not any(GUARD in _texts_of(node, {}) for tree in trees.values() for node in ast.walk(tree)):
+    if not any(GUARD.encode() in source for source in files.values()):
         return
+    trees = dict(parse_first_files(files))
     own = {name for tree in trees.values() for name in _registered_tools(tree)}
+    tables = {name: value for tree in trees.values() for name, value in _tables_of(tree).items()}
     for file, tree in sorted(trees.items()):
-        named = {name: line for line, name in _named_tools(tree) if name not in own}
+        named = {name: line for line, name in _named_tools(tree, tables) if name not in own}
         yield from _describe_unknown(f"{label_of(folder)}/{file}", named)
 
 
@@ -71,9 +72,9 @@ def _registered_tools(tree: ast.Module) -> Iterator[str]:
                 yield from (text for one in keywords if one.arg == "name" for text in _texts_of(one.value, {}))
 
 
-def _named_tools(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _named_tools(tree: ast.Module, tables: Mapping[str, ast.expr]) -> Iterator[tuple[int, str]]:
     """Each text that a tool's name is compared with, or looked up in, with its line."""
-    called, tables = _names_of_tool(tree), _tables_of(tree)
+    called = _names_of_tool(tree)
     for node in ast.walk(tree):
         for left, right in _compared(node):
             if _is_named(left, called):

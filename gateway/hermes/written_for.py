@@ -6,6 +6,7 @@ nothing that the source imports, and no field or attribute of an event that it r
 """
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -27,10 +28,16 @@ OUR_NAMES = frozenset(name for name, (module, _) in NAMES["gateway.hooks"].items
 NEVER_FIRED = frozenset({"message:received", "tool:before", "reaction:added", "reaction:removed"})
 # Asked for by `get`, for the case that they are there: Hermes has them elsewhere.
 GUESSED_KEYS = frozenset(
-    {"chat_name", "content", "error", "id", "message_id", "model", "reason", "text", "time", "usage", "user_name"}
+    {
+        *("agent", "chat_name", "content", "duration", "error", "id", "message_id", "messages", "model", "reason"),
+        *("result", "text", "time", "tokens", "tool", "usage", "user_name"),
+    }
 )
 ALL_HERMES_KEYS = frozenset().union(*HERMES_KEYS.values())
 OUR_ATTRIBUTES = {*dir(Event), "options"} - {*dir({})}
+
+MOST_READ = 128_000  # bytes of a folder's source
+MOST_HANDS = 4  # through which an event is followed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -48,14 +55,25 @@ def _find_own(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[str]:
     """What of it only we have, the plainest first."""
     if manifest.own_key:
         yield f"`{manifest.own_key}` in its HOOK.yaml is a key that Hermes does not have"
-    for name in manifest.events:
-        if get_event_spec(name) and name not in NEVER_FIRED and get_hermes_keys(name) is None:
-            yield f"it subscribes to {name}, which Hermes does not have"
+    if not any(name.startswith("command:") for name in manifest.events):  # who may be a guard is looked at more closely
+        for name in manifest.events:
+            if get_event_spec(name) and name not in NEVER_FIRED and get_hermes_keys(name) is None:
+                yield f"it subscribes to {name}, which Hermes does not have"
     specs = filter(None, map(get_event_spec, list_matching_events(manifest.events)))
     own_fields = {field.name for spec in specs for field in spec.all_fields} - ALL_HERMES_KEYS
-    for file, source in sorted(files.items()):
-        if file.endswith(".py") and (tree := parse_python(source)):
-            yield from (f"{file}:{line}: it {what}" for line, what in _find_in_tree(tree, own_fields))
+    words = "|".join(OUR_ATTRIBUTES | own_fields)
+    speaks = re.compile(rf"\bgateway\b|[\"'](?:{words})[\"']|\.(?:{words})\b".encode())
+    for file, tree in parse_first_files({name: text for name, text in files.items() if speaks.search(text)}):
+        yield from (f"{file}:{line}: it {what}" for line, what in _find_in_tree(tree, own_fields))
+
+
+def parse_first_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
+    """The Python files, those next to the entry first, and no more than can be read without holding the gateway."""
+    left = MOST_READ
+    for name in sorted(files, key=lambda name: (name.count("/"), name)):
+        left -= len(files[name])
+        if name.endswith(".py") and left >= 0 and (tree := parse_python(files[name])):
+            yield name, tree
 
 
 def parse_python(source: bytes) -> ast.Module | None:
@@ -71,8 +89,9 @@ def parse_python(source: bytes) -> ast.Module | None:
 
 
 def _find_in_tree(tree: ast.Module, own_fields: set[str]) -> Iterator[tuple[int, str]]:
-    events = _names_of_event(tree)
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    events = _names_of_event(nodes)
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and (taken := _own_import(node)):
             yield node.lineno, f"imports {taken} of ours"
         elif isinstance(node, ast.expr) and (read := _own_reading(node, events, own_fields)):
@@ -101,15 +120,16 @@ def _own_reading(node: ast.expr, events: set[str], own_fields: set[str]) -> str:
     return ast.unparse(node) if is_own and name in events else ""
 
 
-def _names_of_event(tree: ast.Module) -> set[str]:
+def _names_of_event(nodes: Sequence[ast.AST]) -> set[str]:
     """What the event is called in this file: the second parameter of each `handle`, and what that is handed on as."""
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, _Function)}
-    called = {"handle", "__call__", *(name for node in ast.walk(tree) for name in _handlers_in(node))}
+    functions = {node.name: node for node in nodes if isinstance(node, _Function)}
+    hands_on = [node for node in nodes if isinstance(node, ast.Assign | ast.Call)]
+    called = {"handle", "__call__", *(name for node in hands_on for name in _handlers_in(node))}
     parameters = {name: _parameters_of(function) for name, function in functions.items()}
     handlers = [of for name, of in parameters.items() if name in called or of[1:2] in (["context"], ["ctx"])]
     names = {of[1] for of in handlers if len(of) > 1}
-    while more := {name for node in ast.walk(tree) for name in _handed_on(node, names, functions)} - names:
-        names |= more
+    for _ in range(MOST_HANDS):
+        names |= {name for node in hands_on for name in _handed_on(node, names, functions)}
     return names
 
 

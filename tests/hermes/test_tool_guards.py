@@ -44,6 +44,14 @@ def test_where_nothing_is_wrong_nothing_is_said(source: str) -> None:
     assert said(source) == []
 
 
+def test_a_table_may_stand_in_a_module_beside_it() -> None:
+    source = "from .rules import TABLE\ndef guard(tool_name, **_):\n    return TABLE.get(tool_name)\n" + REGISTER
+    files = {"__init__.py": source.encode(), "rules.py": b"TABLE = {'terminal': 1, 'nail': 2}\n"}
+    (found,) = map(str, check_tool_guards("p", files))
+    assert found.startswith("p/__init__.py:3")
+    assert "not here: nail;" in found
+
+
 def test_a_name_of_ours_is_told_with_the_name_that_a_guard_gets() -> None:
     (found,) = said("def guard(tool_name, **_):\n    return tool_name in ['shell', 'mcp__my_git__push']\n" + REGISTER)
     assert "shell is told to it as terminal; mcp__my_git__push is told to it as mcp__my__git_push" in found

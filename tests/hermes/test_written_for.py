@@ -44,6 +44,8 @@ def look_at(at: Path, manifest: str, handler: str) -> Manifest:
         ("events: [agent:end]\n", "def handle(kind, c):\n    print(c.get('user_name'), len(c), list(c.items()))\n"),
         ("events: [agent:end]\n", PLAIN + "def other(answer):\n    return answer['turn_id']\n"),
         ("events: ['command:*', tool:before]\n", "def handle(e, c):\n    return {'decision': 'allow'}\n"),
+        ("events: ['command:*', tool:after]\n", "def handle(e, c):\n    return dict(decision='deny')\n"),
+        ("events: ['command:*']\n", "def handle(e, c):\n    return c.get('result') or c.get('agent')\n"),
     ],
 )
 def test_a_folder_in_which_nothing_is_of_ours_alone_was_written_for_hermes(
