@@ -24,7 +24,7 @@ from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.providers import PROVIDERS
-from gateway.config.settings import ModelSettings
+from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
@@ -263,13 +263,15 @@ def run(args: argparse.Namespace, home: Home) -> int:
         raise HookError("--load goes with --hermes: hermes-gateway doctor --hermes --load")
     if args.hermes:
         schema, environ = load_settings_schema(), get_process_environment()
+        configuration, _ = read_configuration(schema, home, environ)
         loads = None
         if args.load:
             configuration = load_configuration(schema, home, environ)
             sources = [source for source in list_sources(home, configuration) if not source.is_ours]
             with show_progress("loading what is switched on"):
                 loads = anyio.run(try_loads, home, configuration, sources)
-        rows = check_hermes_home(schema, home, environ, loads)
+        settings = configuration.settings.hooks if configuration else HooksSettings()
+        rows = check_hermes_home(schema, home, environ, settings, loads)
         if args.json:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:

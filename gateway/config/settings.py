@@ -178,6 +178,10 @@ class HooksSettings(Struct, frozen=True, kw_only=True):
         dict[str, HookOverrides], describe("settings of hooks by name, where a name is one of the words above")
     ] = {}
 
+    def find_overrides(self, name: str, short: str = "") -> HookOverrides:
+        """Of one hook; `short` is another name for it."""
+        return self.each.get(name) or self.each.get(short) or HookOverrides()
+
 
 class AllPlatformSettings(Struct, frozen=True, kw_only=True):
     """The chat networks."""

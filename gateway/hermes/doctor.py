@@ -15,6 +15,7 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
+from gateway.config.settings import HooksSettings
 from gateway.hermes.config import HermesConfig, HermesHooks, read_hermes_config
 from gateway.hermes.imports import MissingImport, find_missing_imports
 from gateway.hermes.load_trial import LoadResult
@@ -26,8 +27,9 @@ from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSo
 from gateway.hermes.state_file import find_owner
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.readiness import find_missing_needs
+from gateway.hooks.folders.readiness import find_missing_needs, why_disabled
 from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
@@ -64,11 +66,15 @@ class CompatibilityRow(NamedTuple):
 
 
 def check_hermes_home(
-    schema: SettingsSchema, home: Home, environ: Mapping[str, str], loads: Mapping[str, LoadResult] | None = None
+    schema: SettingsSchema,
+    home: Home,
+    environ: Mapping[str, str],
+    settings: HooksSettings,
+    loads: Mapping[str, LoadResult] | None = None,
 ) -> list[CompatibilityRow]:
     """All that there is of Hermes in this home, in the order in which it is shown. `loads`: what was tried, by name."""
     return [
-        *check_folders(home, environ, loads or {}),
+        *check_folders(home, environ, settings, loads or {}),
         *check_settings(home),
         *check_variables(schema, home, environ),
         *check_files(home),
@@ -76,29 +82,37 @@ def check_hermes_home(
 
 
 def check_folders(
-    home: Home, environ: Mapping[str, str], loads: Mapping[str, LoadResult]
+    home: Home, environ: Mapping[str, str], settings: HooksSettings, loads: Mapping[str, LoadResult]
 ) -> Iterator[CompatibilityRow]:
     """Hooks and plugins; what was loaded is told of as it went."""
-    hermes, config = _read_hermes_hooks(home), HermesConfig(home.hermes_config)
+    config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
     plugins = [PluginSource(place, "plugins", config=config) for place in list_plugin_folders(home)]
     for source in (HermesFolderSource(home.hooks, "home"), *plugins, make_package_source(home, environ)):
         for version in source.list():
-            folder = replace(version, has_namesake=bool(source.prefix) and (home.hooks / version.bare_name).is_dir())
+            others = home.hooks if source.prefix else home.plugins
+            folder = replace(version, has_namesake=(others / version.bare_name).is_dir())
             what = "plugin" if source.prefix else "hook"
             row = _check_folder(what, folder, home, environ, tuple(_list_unsupported(folder)) if source.prefix else ())
             if (load := loads.get(folder.name)) is not None:
                 row = _apply_load(row, load)
-            elif source.prefix and (folder.bare_name not in hermes.enabled or folder.bare_name in hermes.disabled):
-                off = "is not in plugins.enabled; to switch it on here: hermes-gateway hooks enable " + folder.called
+            elif off := _why_off(folder, settings, switches):
                 row = row._replace(verdict=OFF, why=(off, *row.why))
             yield row
+
+
+def _why_off(folder: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
+    try:
+        return why_disabled(folder.source.inspect_manifest(folder), settings, switches)
+    except OSError:
+        return ""
 
 
 def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
     """What happened counts more than what was seen in the source; that it starts does not make whole what lacks."""
     if load.error:
         others = (why for why in row.why if why.partition(": ")[2] not in load.error)
-        return row._replace(verdict=BROKEN, why=(f"it does not start: {load.error}", *others))
+        verdict = WITHOUT_EFFECT if row.verdict == WITHOUT_EFFECT else BROKEN
+        return row._replace(verdict=verdict, why=(f"it does not start: {load.error}", *others))
     if load.is_idle:
         return row._replace(verdict=WITHOUT_EFFECT, why=tuple(dict.fromkeys((*row.why, *load.remarks))))
     verdict = DEGRADES if load.remarks or row.verdict == BROKEN else row.verdict

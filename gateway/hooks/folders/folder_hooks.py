@@ -19,7 +19,7 @@ from typing import Any, Self
 import anyio
 import anyio.lowlevel
 
-from gateway.config.settings import PLUGIN_PREFIX, HookOverrides, HooksSettings
+from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
 from gateway.errors import HookError
 from gateway.hooks.folders.dead_letters import DeadLetters
@@ -229,10 +229,8 @@ class FolderHooks:
             self._set.touch(self._set.hooks)
             for name, hook in self._set.hooks.items():
                 short = hook.latest.short if hook.latest else ""
-                overrides = (
-                    each.get(name) or each.get(short) or HookOverrides() for each in (before.each, settings.each)
-                )
-                if hook.is_up and len({each.isolation for each in overrides}) > 1:
+                isolations = {each.find_overrides(name, short).isolation for each in (before, settings)}
+                if hook.is_up and len(isolations) > 1:
                     self._tasks.start_soon(hook.restart, True)
         await self._set.change_sources(sources)
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gateway.config.settings import HooksSettings
 from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
@@ -25,7 +26,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     if version.state == "refused":
         return version
     version = _apply_settings(version, services)
-    if off := _why_disabled(version, services, switches):
+    if off := why_disabled(version, services.settings, switches):
         return replace(version, state="disabled", reason=off, denied=None)
     if version.manifest is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
@@ -76,10 +77,10 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
     return msgspec.structs.replace(kept, when=when) if audience else kept
 
 
-def _why_disabled(version: HookVersion, services: HookServices, switches: HookSwitches) -> str:
+def why_disabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
     """Why the hook is switched off, or nothing. The configuration decides first, then commands, then its source."""
-    name, settings = version.called, services.settings
-    configured = services.settings_of(version.name, version.short).enabled
+    name = version.called
+    configured = settings.find_overrides(version.name, version.short).enabled
     if configured is False or {version.name, version.short} & {*settings.disabled}:
         return f"switched off in config.yaml (hooks.{name}.enabled or hooks.disabled)"
     if configured or is_listed(version, settings.enabled):

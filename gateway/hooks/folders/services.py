@@ -119,7 +119,7 @@ class HookServices:
         return self.environment.redactor.clean(said)
 
     def settings_of(self, name: str, short: str = "") -> HookOverrides:
-        return self.settings.each.get(name) or self.settings.each.get(short) or HookOverrides()
+        return self.settings.find_overrides(name, short)
 
 
 class DecisionTime:
