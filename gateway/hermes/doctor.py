@@ -27,7 +27,7 @@ from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSo
 from gateway.hermes.state_file import find_owner
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.readiness import find_missing_needs, why_disabled
+from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
@@ -102,7 +102,7 @@ def check_folders(
 
 def _why_off(folder: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
     try:
-        return why_disabled(folder.source.inspect_manifest(folder), settings, switches)
+        return why_not_enabled(folder.source.inspect_manifest(folder), settings, switches)
     except OSError:
         return ""
 

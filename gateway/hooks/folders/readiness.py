@@ -26,7 +26,7 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     if version.state == "refused":
         return version
     version = _apply_settings(version, services)
-    if off := why_disabled(version, services.settings, switches):
+    if off := why_not_enabled(version, services.settings, switches):
         return replace(version, state="disabled", reason=off, denied=None)
     if version.manifest is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
@@ -77,7 +77,7 @@ def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrow
     return msgspec.structs.replace(kept, when=when) if audience else kept
 
 
-def why_disabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
+def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: HookSwitches) -> str:
     """Why the hook is switched off, or nothing. The configuration decides first, then commands, then its source."""
     name = version.called
     configured = settings.find_overrides(version.name, version.short).enabled
