@@ -51,7 +51,9 @@ class Plugins:
         for hook, offers in self._offering.all():
             is_override_allowed = hook.current and hook.current.options.get(OVERRIDE_OPTION) is True
             for tool in offers.tools:
-                if tool.name not in tools or (tool.override and is_override_allowed):
+                if tool.override and is_override_allowed:  # of what Hermes calls so, too
+                    tools = {name: one for name, one in tools.items() if HERMES_TOOLS.describe_name(name) != tool.name}
+                if tool.name not in tools:
                     tools[tool.name] = self._tool(hook, tool)
             skills += (_skill_from(hook, one) for one in offers.skills)
         return replace(agent, tools=tuple(tools.values()), skills=tuple(skills))

@@ -42,12 +42,12 @@ class ToolName:
 
 
 class ToolNames:
-    """One system's names. `mcp`: between the parts of the name that a tool of an MCP server has there."""
+    """One system's names. A tool of an MCP server is `mcp__SERVER__TOOL` there; not all have hyphens in names."""
 
-    def __init__(self, rows: Iterable[ToolName], mcp: str) -> None:
+    def __init__(self, rows: Iterable[ToolName], has_hyphens: bool) -> None:
         self.rows = tuple(rows)
         self._ours = {row.ours: row for row in self.rows}
-        self._mcp = mcp
+        self._has_hyphens = has_hyphens
 
     @property
     def theirs(self) -> frozenset[str]:
@@ -57,7 +57,8 @@ class ToolNames:
         """What they call this tool of ours; a tool that they do not know keeps its name."""
         server, _, name = tool.removeprefix(_MCP).partition("_")
         if tool.startswith(_MCP) and name:
-            return self._mcp.join(("mcp", server, name))
+            told = f"mcp__{server}__{name}"
+            return told if self._has_hyphens else told.replace("-", "_")
         return row.theirs if (row := self._ours.get(tool)) else tool
 
     def describe_call(self, tool: str, args: Any) -> tuple[str, Any]:
@@ -74,7 +75,7 @@ class ToolNames:
         row = next((row for row in self.rows if row.theirs == tool and row.matches(args)), None)
         if row:
             return row.ours, row.resolve(args)
-        parts = tool.split(self._mcp, 2)
+        parts = tool.split("__", 2)
         return "_".join(parts) if parts[0] == "mcp" and len(parts) == 3 else tool, dict(args)
 
 

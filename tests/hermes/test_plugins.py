@@ -236,6 +236,20 @@ def test_a_guard_of_the_terminal_stops_the_shell_and_names_that_are_not_here_are
     assert found.partition(" shell,")[0] in gateway.cli("hooks", "list").stdout
 
 
+def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(wants("ours", "shell", command="id"), wants("its", "terminal", command="id"))
+        shutil.copytree(PLUGINS / "padded-cell", gateway.home.plugins / "padded-cell")
+        entries = {"padded-cell": {"allow_tool_override": True}}
+        gateway.home.hermes_config.write_text(json.dumps({"plugins": {"enabled": ["padded-cell"], "entries": entries}}))
+        gateway.start()
+        gateway.until(lambda: plugins(gateway)["padded-cell"]["state"] == "loaded")
+        gateway.say("its")
+        assert last_result(gateway) == "pretended: id"
+        gateway.say("ours")
+        assert "there is no tool 'shell'" in last_result(gateway)
+
+
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
     assert last_result(gateway, "fail").startswith("plugin:guards guards this and failed")

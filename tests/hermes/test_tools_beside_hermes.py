@@ -118,6 +118,15 @@ def test_the_table_has_a_guard_for_every_tool_in_it() -> None:
     assert not OUR_TOOLS_ALONE & {row.ours for row in HERMES_TOOLS.rows}
 
 
+def test_a_tool_of_a_server_is_named_as_hermes_names_it() -> None:
+    assert HERMES_TOOLS.describe_call("mcp_brave-search_web_search", {"q": 1}) == (
+        "mcp__brave_search__web_search",
+        {"q": 1},
+    )
+    assert HERMES_TOOLS.resolve_call("mcp__git__push_it", {}) == ("mcp_git_push_it", {})
+    assert HERMES_TOOLS.resolve_call("todo", {"todos": []}) == ("todo", {"todos": []})
+
+
 @pytest.mark.parametrize(("ours", "args", "theirs", "their_args"), CALLS, ids=[call[0] for call in CALLS])
 def test_a_call_is_the_same_in_both_directions(
     ours: str, args: dict[str, Any], theirs: str, their_args: dict[str, Any]

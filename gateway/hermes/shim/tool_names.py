@@ -18,7 +18,7 @@ HERMES_TOOLS = ToolNames(
         make_tool_name("scheduled", "cronjob", action="list"),
         make_tool_name("unschedule", "cronjob", "job_id=reminder", action="remove"),
     ),
-    mcp="__",
+    has_hyphens=False,
 )
 # Tools of ours that have no counterpart there; they keep their names.
 OUR_TOOLS_ALONE = frozenset({"calculate", "recall", "time", "transfer", "unload_skill"})

@@ -51,7 +51,7 @@ CLAUDE_TOOLS = ToolNames(
         make_tool_name("load_skill", "Skill"),
         make_tool_name("send_message", "SendMessage"),
     ),
-    mcp="__",
+    has_hyphens=True,
 )
 
 
