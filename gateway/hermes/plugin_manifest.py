@@ -33,7 +33,7 @@ SUPPORTED_KINDS = ("standalone", "")
 PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm", "session")
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
-_READS_ENVIRON = re.compile(rb"\benviron\b|\bgetenv\b")
+_READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values)\b")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 _BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 

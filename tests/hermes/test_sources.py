@@ -52,6 +52,7 @@ def test_what_a_hermes_handler_reads_of_the_environment_is_declared_by_its_sourc
     assert found.env == ("TOKEN", "OTHER_KEY")
     assert found.found == ("TOKEN", "OTHER_KEY")
     assert infer("A = 'TOKEN'\n").env == ()
+    assert infer("from decouple import config\nA = config('TOKEN')\n").env == ("TOKEN",)
 
 
 def test_a_hermes_handler_that_sends_may_send() -> None:

@@ -23,7 +23,7 @@ from gateway.config.loading import load_configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
-from gateway.errors import HookError, NotRunning
+from gateway.errors import GatewayError, HookError, NotRunning
 from gateway.hermes.package_files import PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
 from gateway.hooks.folders.manifest import read_requirement
@@ -37,13 +37,15 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.name.startswith(PLUGIN_PREFIX) and args.packages:
         add_package_plugin(args, home)
     try:
-        found, is_running = call_gateway(home.socket, "hooks.info", name=args.name), True
-        name = found["path"] if found["origin"].startswith("skill ") else found["name"]
-    except NotRunning:
-        name, is_running = args.name, False
-    version = find_hook(name, home)
+        version, is_running = find_wanted(args.name, home)
+    except GatewayError as error:
+        if not args.packages:
+            raise
+        packages = " ".join(args.packages)
+        hint = f"a plugin that is itself a package: hermes-gateway hooks deps {PLUGIN_PREFIX}{args.name} {packages}"
+        raise HookError(f"{error}\n{hint}") from None
     if version.manifest is None:
-        raise HookError(f"{name} cannot be read: {describe_first_error(version.findings)}")
+        raise HookError(f"{args.name} cannot be read: {describe_first_error(version.findings)}")
     files, place = PackageFiles(version.path), home.hook_state / "packages" / version.name
     for finding in files.unread:
         print_note(str(finding))
@@ -59,6 +61,15 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_state(args.name, call_gateway(home.socket, "hooks.reload", name=args.name), as_json=args.json)
     elif args.json:
         show_json({"hook": None})
+
+
+def find_wanted(name: str, home: Home) -> tuple[HookVersion, bool]:
+    """What goes by this name, and whether a gateway runs. GatewayError when there is none."""
+    try:
+        found = call_gateway(home.socket, "hooks.info", name=name)
+    except NotRunning:
+        return find_hook(name, home), False
+    return find_hook(found["path"] if found["origin"].startswith("skill ") else found["name"], home), True
 
 
 def find_hook(name: str, home: Home) -> HookVersion:
