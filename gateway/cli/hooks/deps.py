@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     if args.name.startswith(PLUGIN_PREFIX) and args.packages:
         add_package_plugin(args, home)
     try:
-        version, is_running = find_wanted(args.name, home)
+        version, is_running = _find_version(args.name, home)
     except GatewayError as error:
         if not args.packages:
             raise
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json({"hook": None})
 
 
-def find_wanted(name: str, home: Home) -> tuple[HookVersion, bool]:
+def _find_version(name: str, home: Home) -> tuple[HookVersion, bool]:
     """What goes by this name, and whether a gateway runs. GatewayError when there is none."""
     try:
         found = call_gateway(home.socket, "hooks.info", name=name)
