@@ -198,4 +198,4 @@ def sample_server() -> Any:
     assert spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.app.__self__
+    return module.app

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any, TypeGuard, get_type_hints
 
 import msgspec
+import pytest
 
+from gateway.adapters import ADAPTERS
+from gateway.config.platform_settings import PlatformSpec
 from gateway.config.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +30,9 @@ USED_ALONE = {
     "TurnLimits": "public: the limits of such a turn",
     "RetryPolicy": "a model that is used by itself is tried again too",
 }
+
+# What networks have in common, and the parts of the daemon read.
+READ_FOR_ALL_NETWORKS = {"enabled", "home_channel", "home_channel_name", "allowed_roles"}
 
 
 def structs_at(kind: Any) -> dict[str, type[msgspec.Struct]]:
@@ -245,6 +251,19 @@ def test_a_setting_that_an_object_keeps_is_read() -> None:
 
 def test_every_setting_is_read() -> None:
     assert unread(Settings, gateway_sources()) == []
+
+
+def settings_of(network: str) -> type[msgspec.Struct]:
+    spec: PlatformSpec = importlib.import_module(f"gateway.adapters.{network}.settings").SPEC
+    return spec.settings
+
+
+@pytest.mark.parametrize("network", ADAPTERS)
+def test_every_setting_of_a_network_is_read_in_its_folder(network: str) -> None:
+    folders = [ROOT / "gateway" / "adapters" / name for name in (network, "shared")]
+    sources = [path.read_text("utf-8") for folder in folders for path in sorted(folder.rglob("*.py"))]
+    found = {name.partition(".")[2] for name in unread(settings_of(network), sources)}
+    assert found - READ_FOR_ALL_NETWORKS == set()
 
 
 @dataclass

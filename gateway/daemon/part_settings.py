@@ -22,11 +22,14 @@ from gateway.dispatcher import GatewayFacts, PlatformInfo
 
 def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:
     """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
-    kinds = ("owners", "admins", "users", "group_users", "chats")
-    named = {kind: as_sets(asdict(getattr(access, kind))) for kind in kinds}
-    named["owners"][PLATFORM] = frozenset({OWNER})
+    lists = (access.owners, access.admins, access.users, access.group_users, access.chats)
+    owners, admins, users, group_users, chats = (as_sets(asdict(ids)) for ids in lists)
     return AccessRules(
-        **named,
+        owners={**owners, PLATFORM: frozenset({OWNER})},
+        admins=admins,
+        users=users,
+        group_users=group_users,
+        chats=chats,
         roles=as_sets({name: getattr(one, "allowed_roles", ()) for name, one in asdict(platforms).items()}),
         everybody=frozenset(access.everybody),
         strangers=access.strangers,

@@ -54,7 +54,7 @@ class Dispatcher:
         self.reminders = Reminders(context.engine, self.lanes.accept)
         self._context = context
         self._tasks = tasks
-        self._announced: set[tuple[str, str]] = set()
+        self._announced: set[str] = set()
         self.receive = Ingress(context, self.lanes).receive
 
     async def work(self, turn: LaneTurn) -> LaneResult:
@@ -153,8 +153,8 @@ class Dispatcher:
 
         Lanes run beside each other; as nothing here awaits, no two of them announce the same agent.
         """
-        if (agent.name, kind) not in self._announced:
-            self._announced.add((agent.name, kind))
+        if agent.name not in self._announced:
+            self._announced.add(agent.name)
             self._context.registry.emit("agent:init", agent=agent.name, kind=kind)
         for below in agent.agents:
             self._announce(below, "sub-agent")

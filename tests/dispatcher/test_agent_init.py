@@ -89,6 +89,15 @@ async def test_a_sub_agent_that_a_reload_brings_is_told_of() -> None:
         assert await told(room) == [*MAIN, ("new", "sub-agent")]
 
 
+async def test_a_sub_agent_that_answers_a_chat_of_its_own_is_not_told_of_again() -> None:
+    async with chat(
+        choose=lambda message, session: HELPER if message.address.chat_id == "lab" else agent("main")
+    ) as room:
+        await write(room, "room")
+        await write(room, "lab")
+        assert await told(room) == MAIN
+
+
 @pytest.mark.row("STR-12")
 async def test_it_is_told_to_plain_functions_and_to_coroutines() -> None:
     heard: list[str] = []

@@ -85,6 +85,13 @@ class DurableDelivery:
         if self._owed.pop(hook, None):
             self._subscribe()
 
+    def note_gone(self, hook: str) -> None:
+        """Its folder went while the gateway runs: from now on it counts as gone."""
+        token = subject_token_of(hook)
+        if token in self.engine.consumers():
+            self._gone.setdefault(token, time.time())
+            self._write_gone()
+
     async def forget_gone_hooks(self, present: Iterable[str]) -> None:
         """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds."""
         now, tokens = time.time(), {subject_token_of(name) for name in present}

@@ -137,6 +137,8 @@ class FolderSet:
             if hook := self.hooks.pop(name, None):
                 log.info("%s is gone", name)
                 await hook.end()
+                if self._durable:
+                    self._durable.note_gone(name)
             return
         hook = self._hook(name)
         up = {each.name for each in self.hooks.values() if each.is_up}
