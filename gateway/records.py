@@ -40,6 +40,7 @@ OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
 DEAD_SUBJECTS = "gw.dead.>"
 DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
+HOOK_STORE_SUBJECTS = "gw.keep.*.*"
 ACCESS_SUBJECT = "gw.access"
 CONTROL_SUBJECTS = "rt.ctl.*"
 

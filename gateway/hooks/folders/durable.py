@@ -10,8 +10,8 @@ hook is tripped nothing is taken from the journal, and while it is broken or its
 delivery carries a key that is the same at every repetition: a hook that must not act twice keeps it.
 
 A hook that has been gone from every source for as long as the journal keeps its events is forgotten at the next start,
-with its consumer and its dead letters. Since when it is gone stands in a small file: so a folder that is moved, a skill
-that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
+with its consumer, its dead letters and its store. Since when it is gone stands in a small file: so a folder that is
+moved, a skill that is not loaded or a disk that is not mounted costs nothing that could still be delivered.
 """
 
 import logging
@@ -103,10 +103,17 @@ class DurableDelivery:
             await self.engine.forget_consumer(token)
             await self.engine.purge(records.dead_letter_subject_of(token))
             await self.engine.purge(records.retry_subject_of(token))
+            await self._purge_store(token)
             del self._gone[token]
             log.info("%s is gone for good: what the journal held for it is forgotten", token)
         if self._gone != known:
             await anyio.to_thread.run_sync(self._write_gone)
+
+    async def _purge_store(self, token: str) -> None:
+        """What the hook kept stands under its name, of which the token is made."""
+        found = records.read_all(self.engine, records.HOOK_STORE_SUBJECTS, records.StoredValue)
+        for hook in {kept.hook async for _, kept in found if subject_token_of(kept.hook) == token}:
+            await self.engine.purge(records.hook_store_subject_of(hook))
 
     def _write_gone(self) -> None:
         try:

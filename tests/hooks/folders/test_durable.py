@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.engine import Engine, matches
+from gateway import records
+from gateway.engine import Engine, NewRecord, matches
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
@@ -215,6 +216,11 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
     await leave_a_dead_letter(home)
     dead = {subject for subject in journal_of(home)[1] if subject.startswith("gw.dead.hook-keeps.")}
     assert len(dead) == 1
+    stays = records.hook_store_subject_of("stays", "a")
+    async with await open_sqlite(home.root / "journal.db") as engine:
+        for hook in ("keeps", "stays"):
+            value = records.encode(records.StoredValue(hook=hook, key="a", value=1))
+            await engine.append(NewRecord(records.hook_store_subject_of(hook, "a"), value))
     shutil.rmtree(folder)
     for _ in range(2):  # gone, but not for long
         async with started(home):
@@ -227,6 +233,8 @@ async def test_a_hook_that_is_gone_for_seven_days_leaves_nothing_in_the_journal(
     async with started(home):
         pass
     assert journal_of(home) == ({"hook-stays"}, set())
+    async with await open_sqlite(home.root / "journal.db") as engine:
+        assert [kept.subject for kept in await engine.read(records.HOOK_STORE_SUBJECTS, 0, 9)] == [stays]
     assert json.loads(gone.read_text()) == {}
 
 
