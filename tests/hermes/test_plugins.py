@@ -30,7 +30,10 @@ def wants(text: str, tool: str, /, **args: Any) -> dict[str, Any]:
 SCRIPT = (
     {"user": "hello", "answers": [{"text": "a grey hello"}]},
     wants("moon", "moon"),
-    *(wants(f"keep {word}", "remember", text=word) for word in ("both", "ask", "ruled", "change", "fail", "plain")),
+    *(
+        wants(f"keep {word}", "remember", text=word)
+        for word in ("both", "ask", "ruled", "change", "fail", "plain", "named", "edit")
+    ),
     wants("shell", "shell", command="printf out; exit 3"),
     wants("wipe", "shell", command="rm -rf /"),
     wants("peek", "read_file", path=".ssh/id_rsa"),
@@ -214,6 +217,16 @@ def test_block_beats_approve_and_modify_merges(gateway: GatewayProcess) -> None:
     assert last_result(gateway, "block") == "Remembered: changed"
 
 
+def test_an_action_may_be_a_member_of_an_enumeration(gateway: GatewayProcess) -> None:
+    gateway.say("keep named", "enum")
+    assert last_result(gateway, "enum") == "blocked by name"
+
+
+def test_a_change_of_the_arguments_themselves_counts_and_the_next_callback_sees_it(gateway: GatewayProcess) -> None:
+    gateway.say("keep edit", "edit")
+    assert last_result(gateway, "edit") == "Remembered: edited twice"
+
+
 def test_a_table_of_paths_guards_and_changes_by_hermess_names(gateway: GatewayProcess) -> None:
     for text, result in (
         ("peek", ".ssh/id_rsa is private (read_file, 1)"),
@@ -253,7 +266,7 @@ def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path)
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
     assert last_result(gateway, "fail").startswith("plugin:guards guards this and failed")
-    assert plugins(gateway)["guards"]["last_error"]["message"] == "__init__.py:25: ValueError: the guard is ill"
+    assert plugins(gateway)["guards"]["last_error"]["message"] == "__init__.py:27: ValueError: the guard is ill"
 
 
 def test_approve_asks_the_person_and_no_is_no(gateway: GatewayProcess) -> None:

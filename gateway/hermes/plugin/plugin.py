@@ -23,6 +23,7 @@ from gateway.hermes.plugin.arguments import build_ids, remember_event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.message_shape import build_message_event
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
+from gateway.hermes.plugin.results import apply_edited_args
 from gateway.hermes.shim.gateway_runner import GatewayRunner
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
@@ -148,21 +149,10 @@ class Plugin:
             arguments = row.build_arguments(event)
             if arguments is None:
                 return None
-            arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
-            if row.name == DISPATCH:  # here it has objects of Hermes
-                arguments |= {"event": build_message_event(event), **self._inside}
-            further = row.build_named(event) if row.build_named else None
-            answers, failures = [], []
-            for callback in callbacks:
-                given = pick_arguments(callback, arguments, row.is_loose, further)
-                try:
-                    # Hermes calls this one on its loop, where callbacks make tasks of what they send.
-                    run = self._call_here if row.name == DISPATCH else self._call
-                    answer = await run(event, callback, **given)
-                except Exception as error:  # noqa: BLE001 - calling a plugin
-                    failures.append(error)
-                else:
-                    answers += [] if answer is None else [answer]
+            told = arguments.get("args")
+            if row.guards:  # a copy, in which a change is seen
+                arguments["args"] = deepcopy(told)
+            answers, failures = await self._ask_each(event, row, callbacks, arguments)
             # A failure is the call's own, unless others have answered and their word must not be lost with it.
             is_own = bool(failures) and ((row.guards and self._is_guard) or not answers)
             self._report_failures([] if is_own else failures)
@@ -170,6 +160,8 @@ class Plugin:
                 raise failures[0]
             if row.apply_results is None:
                 return None
+            if row.guards and arguments["args"] != told:
+                apply_edited_args(event, arguments["args"])
             known = len(self._approvals)
             result = row.apply_results(event, answers, self._approvals)
             if len(self._approvals) > known:
@@ -177,6 +169,27 @@ class Plugin:
             return result
 
         return call
+
+    async def _ask_each(
+        self, event: Event, row: HermesHook, callbacks: Sequence[Callable[..., Any]], arguments: dict[str, Any]
+    ) -> tuple[list[Any], list[Exception]]:
+        """What they answered, and what those that failed raised."""
+        arguments["telemetry_schema_version"] = TELEMETRY_SCHEMA
+        if row.name == DISPATCH:  # here it has objects of Hermes
+            arguments |= {"event": build_message_event(event), **self._inside}
+        further = row.build_named(event) if row.build_named else None
+        answers, failures = [], []
+        for callback in callbacks:
+            given = pick_arguments(callback, arguments, row.is_loose, further)
+            try:
+                # Hermes calls this one on its loop, where callbacks make tasks of what they send.
+                run = self._call_here if row.name == DISPATCH else self._call
+                answer = await run(event, callback, **given)
+            except Exception as error:  # noqa: BLE001 - calling a plugin
+                failures.append(error)
+            else:
+                answers += [] if answer is None else [answer]
+        return answers, failures
 
     def _subscribers(self, callbacks: Sequence[Callable[..., Any]]) -> Callable[[Event], Awaitable[Any]]:
         async def call(event: Event) -> None:

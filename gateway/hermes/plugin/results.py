@@ -20,6 +20,11 @@ BLOCK_TEXT = "A plugin did not allow this call."
 APPROVED_KEY = "approved by plugins"  # in the session's bag
 
 
+def apply_edited_args(event: Event, args: dict[str, Any]) -> None:
+    """What a callback has changed in the very arguments that it was given: Hermes runs the tool with those."""
+    event["args"] = HERMES_TOOLS.resolve_args(str(event.get("tool")), args)
+
+
 def apply_tool_decision(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:
     """`pre_tool_call`."""
     said = [answer for answer in answers if isinstance(answer, dict)]
@@ -113,7 +118,9 @@ def apply_message_answer(event: Event, answers: Sequence[Any], _: MutableSet[str
 
 
 def _action_of(answer: dict[str, Any]) -> str:
-    return str(answer.get("action") or answer.get("decision") or "").strip().lower()
+    """The word itself, also where it is a member of an enumeration of texts, which `str` would call by its name."""
+    word = answer.get("action") or answer.get("decision")
+    return str.__str__(word).strip().lower() if isinstance(word, str) else ""
 
 
 def _text_of(answer: dict[str, Any], *keys: str) -> str:

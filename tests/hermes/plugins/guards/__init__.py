@@ -1,5 +1,7 @@
 """Decides about the tool `memory`, by what is to be kept."""
 
+import enum
+
 
 def approves(tool_name, args, **_):
     if tool_name == "memory" and args["content"] in ("both", "ask", "ruled"):
@@ -25,6 +27,26 @@ def fails(args, **_):
         raise ValueError("the guard is ill")
 
 
+class Action(str, enum.Enum):
+    BLOCK = "block"
+
+
+def names_its_action(tool_name, args, **_):
+    if tool_name == "memory" and args["content"] == "named":
+        return {"action": Action.BLOCK, "message": "blocked by name"}
+    return None
+
+
+def edits(tool_name, args, **_):
+    if tool_name == "memory" and args["content"] == "edit":
+        args["content"] = "edited"
+
+
+def edits_further(tool_name, args, **_):
+    if tool_name == "memory" and args["content"] == "edited":
+        args["content"] += " twice"
+
+
 def register(ctx):
-    for callback in (approves, blocks, modifies, fails):
+    for callback in (approves, blocks, modifies, fails, names_its_action, edits, edits_further):
         ctx.register_hook("pre_tool_call", callback)
