@@ -32,8 +32,8 @@ def handle(event, context):
     return {"fine": True} if event == "ok" else do(context)
 """
 DECIDES = CallMeta(decides=True)
-LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
-SLOW = 1.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
+LATE = 0.15  # seconds that the gateway's loop may be later than it is at rest
+SLOW = 3.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
 WAITED = Path("/proc/thread-self/schedstat")
 
 Started = Callable[[str], Awaitable[WorkerHandle]]
@@ -165,7 +165,7 @@ async def test_a_misbehaving_hook_hurts_itself_alone(
         await again.stop(GRACE)
         assert time.perf_counter() - begun < GRACE + SLOW
         await nothing_is_left(fork_server, healthy)
-    assert felt.shows_no_harm(at_rest), felt
+    assert felt.shows_no_harm(at_rest), (max(felt.lags), max(felt.answers))
 
 
 @pytest.mark.parametrize("name", BATTERY["imports"])
