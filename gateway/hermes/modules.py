@@ -62,6 +62,7 @@ _ROWS = (
     ),
     ("hermes_cli.config", f"{_SHIM}.home", "get_config_path get_env_path get_hermes_home load_config"),
     ("hermes_cli.config", f"{_SHIM}.home", "load_config_readonly=load_config read_raw_config=load_config"),
+    ("hermes_cli.plugins", "gateway.hermes.plugin.plugin_context", "PluginContext"),
     ("hermes_constants", f"{_SHIM}.home", "display_hermes_home get_config_path get_env_path get_hermes_dir"),
     ("hermes_constants", f"{_SHIM}.home", "get_hermes_home get_skills_dir"),
     ("hermes_constants", f"{_SHIM}.home", "get_default_hermes_root=get_hermes_home"),
@@ -70,6 +71,13 @@ _ROWS = (
     ("tools", "", ""),
     ("tools.send_message_tool", f"{_SHIM}.send_tool", "send_message_tool"),
 )
+# All that stands at the top of hermes-agent 0.19. Whatever a registry has under such a name is somebody else's.
+_OWN_MODULES = """
+acp_adapter agent batch_runner cli cron gateway hermes_bootstrap hermes_cli hermes_constants hermes_logging
+hermes_state hermes_time mcp_serve model_tools plugins providers run_agent tools toolset_distributions toolsets
+trajectory_compressor tui_gateway utils
+"""
+HERMES_OWN_MODULES = frozenset(_OWN_MODULES.split())
 # Modules with whose other names people patch Hermes: these are there too, and without effect.
 HOLLOW_MODULES = frozenset(
     {"gateway.platforms.base", "gateway.run", "gateway.session", "run_agent", "tools.send_message_tool"}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.hermes.modules import HERMES_OWN_MODULES
 from gateway.hooks.folders.manifest import label_of, read_requirement
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.yaml_source import Finding, SourceLocation
@@ -122,15 +123,18 @@ def describe_missing_module(said: str, called: str, folder: Path, places: Sequen
     found = _NO_MODULE.search(said)
     if found is None or _is_own(found[1].partition(".")[0], folder):
         return ""
-    return describe_package_need(found[1].partition(".")[0], called, folder, places)
+    return describe_package_need(found[1], called, folder, places)
 
 
 def describe_package_need(module: str, called: str, folder: Path, places: Sequence[str]) -> str:
-    """The packages that are missing, and the command that puts them in."""
+    """The packages that are missing, and the command that puts them in; none for what no registry has of Hermes."""
+    top = module.partition(".")[0]
+    if top in HERMES_OWN_MODULES:
+        return f"{module} is Hermes's own and is not offered here"
     absent = [read_requirement(text).name for text in list_missing_packages(PackageFiles(folder).wanted, places)]
     if absent:
         return f"the package {', '.join(absent)} is missing; run: hermes-gateway hooks deps {called}"
-    package = PACKAGE_NAMES.get(module, module)
+    package = PACKAGE_NAMES.get(top, top)
     return f"the package {package} is missing; run: hermes-gateway hooks deps {called} {package}"
 
 

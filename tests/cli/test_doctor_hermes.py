@@ -26,6 +26,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]
     plant(root / "hooks" / "good", **{yaml: "events: [agent:end]\nauthor: me\n", py: handler})
     plant(root / "hooks" / "patcher", **{yaml: "events: [agent:end]\n", py: f"from gateway.run import X\n{handler}"})
     plant(root / "hooks" / "lost", **{yaml: "events: [agent:end]\n", py: f"import hermes_state\n{handler}"})
+    plant(root / "hooks" / "borrows", **{yaml: "events: [agent:end]\n", py: f"import agent.prompts\n{handler}"})
     plant(root / "hooks" / "broken", **{yaml: "events: [agent:end]\n", py: "def handle(:\n"})
     register = (
         "def register(ctx):\n    ctx.register_hook('on_room_member_activity', print)\n    ctx.register_platform()\n"
@@ -61,6 +62,7 @@ def snapshot(root: Path) -> dict[str, float]:
         ("hook", "good", "works", ""),
         ("hook", "patcher", "degrades", "gateway.run.X is inside Hermes: patching it has no effect here"),
         ("hook", "lost", "broken", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
+        ("hook", "borrows", "broken", "borrows/handler.py:1:1: agent is Hermes's own and is not offered here"),
         ("hook", "broken", "broken", "broken/handler.py:1"),
         ("plugin", "on", "degrades", "ctx.register_platform is not offered here"),
         ("plugin", "on", "degrades", "on_room_member_activity never fires here"),

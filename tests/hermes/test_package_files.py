@@ -76,6 +76,8 @@ def test_what_was_named_by_hand_is_remembered_and_the_last_word_counts() -> None
     [
         ("yaml_not.x", "the package yaml_not is missing; run: hermes-gateway hooks deps h yaml_not"),
         ("bs4", "the package beautifulsoup4 is missing; run: hermes-gateway hooks deps h beautifulsoup4"),
+        ("hermes_cli.main", "hermes_cli.main is Hermes's own and is not offered here"),
+        ("utils", "utils is Hermes's own and is not offered here"),
         ("sibling", ""),
         ("json.nothing", ""),
     ],

@@ -266,7 +266,7 @@ def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path)
 def test_a_guard_that_fails_denies(gateway: GatewayProcess) -> None:
     gateway.say("keep fail", "fail")
     assert last_result(gateway, "fail").startswith("plugin:guards guards this and failed")
-    assert plugins(gateway)["guards"]["last_error"]["message"] == "__init__.py:27: ValueError: the guard is ill"
+    assert plugins(gateway)["guards"]["last_error"]["message"] == "__init__.py:29: ValueError: the guard is ill"
 
 
 def test_approve_asks_the_person_and_no_is_no(gateway: GatewayProcess) -> None:

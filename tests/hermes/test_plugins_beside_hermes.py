@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gateway.hermes.modules import HERMES_OWN_MODULES
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import PLUGINS, wants
 
@@ -127,6 +128,11 @@ def test_the_history_is_the_same_conversation(theirs: Seen, ours: Seen) -> None:
     for name in ("pre_llm_call", "post_llm_call"):
         their, our = calls_of(theirs, name)[0], calls_of(ours, name)[0]
         assert spoken(our["conversation_history"]) == spoken(their["conversation_history"]), name
+
+
+def test_what_is_hermess_own_is_all_that_it_installs(hermes: Path) -> None:
+    reads = "import importlib.metadata as m; print(m.distribution('hermes-agent').read_text('top_level.txt'))"
+    assert set(run([str(hermes), "-c", reads]).stdout.split()) == HERMES_OWN_MODULES
 
 
 def calls_of(seen: Seen, name: str) -> list[dict[str, Any]]:

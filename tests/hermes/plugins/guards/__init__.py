@@ -2,6 +2,8 @@
 
 import enum
 
+from hermes_cli.plugins import PluginContext
+
 
 def approves(tool_name, args, **_):
     if tool_name == "memory" and args["content"] in ("both", "ask", "ruled"):
@@ -47,6 +49,6 @@ def edits_further(tool_name, args, **_):
         args["content"] += " twice"
 
 
-def register(ctx):
+def register(ctx: PluginContext) -> None:
     for callback in (approves, blocks, modifies, fails, names_its_action, edits, edits_further):
         ctx.register_hook("pre_tool_call", callback)
