@@ -150,6 +150,10 @@ def _describe_absent(folder: HookVersion, absent: list[MissingImport], places: l
     """One line for each command that helps."""
     found: dict[str, list[str]] = {}
     for one in absent:
+        if not one.is_sure:
+            unsure = f"whether {one.module} is there cannot be seen: the code says itself where to look (`sys.path`)"
+            found.setdefault(unsure, []).append(str(one.place))
+            continue
         found.setdefault(describe_package_need(one.module, folder.called, folder.path, places), []).append(
             str(one.place)
         )

@@ -23,11 +23,12 @@ HERMES_MODULES = re.compile(
 
 
 class MissingImport(NamedTuple):
-    """`is_fatal`: nothing of the folder works without it."""
+    """`is_fatal`: nothing of the folder works without it. `is_sure`: its code looks for it nowhere else."""
 
     place: SourceLocation
     module: str
     is_fatal: bool
+    is_sure: bool = True
 
 
 def select_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -87,23 +88,89 @@ def find_missing_imports(
 ) -> Iterator[MissingImport]:
     """Packages that it imports and that lie in none of these places, each once; what it gets over counts for none.
 
-    Code that says itself where to look may also find what lies beside the folder.
+    Code that says itself where to look is followed where that can be computed; where not, it may be there.
     """
     own = {part for name in files for part in name.removesuffix(".py").split("/")} | {folder.name}
     told: set[str] = set()
-    for name, source in select_imports(folder.name, entry, files).items():
-        there = [*places, str(folder.parent)] if b"sys.path" in source else places
+    code = select_imports(folder.name, entry, files)
+    added = [place for name, source in code.items() for place in _find_added_places(folder / name, source)]
+    there = [*places, *(str(place) for place in added if place)]
+    is_sure = all(place is not None and place.is_dir() for place in added)
+    for name, source in code.items():
         tree = parse_python(source)
         guarded = find_import_guards(tree) if tree else set()
         inner = _find_function_nodes(tree) if tree else set()
-        is_elsewhere = b"sys.path" in source and b"__file__" not in source
         for node in ast.walk(tree) if tree else ():
             for module in _tops_of(node):
                 if id(node) not in guarded and module not in told and not _is_there(module, own, there):
                     told.add(module)
                     assert isinstance(node, ast.stmt)
                     place = SourceLocation(f"{label_of(folder.name)}/{name}", node.lineno, node.col_offset + 1)
-                    yield MissingImport(place, module, not is_elsewhere and id(node) not in inner)
+                    yield MissingImport(place, module, is_sure and id(node) not in inner, is_sure)
+
+
+def _find_added_places(file: Path, source: bytes) -> Iterator[Path | None]:
+    """Where it makes Python look for modules; None for a place that is known only when it runs."""
+    tree = parse_python(source) if b"sys.path" in source or b"addsitedir" in source else None
+    nodes = [*ast.walk(tree)] if tree else []
+    names = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(attr="insert"), args=[_, value])
+                | ast.Call(func=ast.Attribute(attr="append" | "addsitedir"), args=[value, *_])
+            ) if ast.unparse(node.func) in ("sys.path.insert", "sys.path.append", "site.addsitedir"):
+                yield _read_path(value, file, names)
+            case ast.Call(func=ast.Attribute(attr="extend", value=place)) | ast.AugAssign(target=place):
+                if ast.unparse(place) == "sys.path":
+                    yield None
+            case ast.Assign(targets=targets) if any(ast.unparse(one).startswith("sys.path") for one in targets):
+                yield None
+
+
+def _read_path(node: ast.expr, file: Path, names: Mapping[str, ast.expr]) -> Path | None:
+    """The path that an expression stands for: by way of `__file__`, of `os.path` and of `pathlib`."""
+    match node:
+        case ast.Name(id="__file__"):
+            return file
+        case ast.Constant(value=str(text)):
+            return Path(text)
+        case ast.Name(id=name) if name in names:
+            return _read_path(names[name], file, {other: value for other, value in names.items() if other != name})
+        case ast.Attribute(value=inner, attr="parent"):
+            found = _read_path(inner, file, names)
+            return found and found.parent
+        case ast.Subscript(value=ast.Attribute(value=inner, attr="parents"), slice=ast.Constant(value=int(count))):
+            found = _read_path(inner, file, names)
+            return found.parents[count] if found and count < len(found.parents) else None
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return _join_paths([left, right], file, names)
+        case ast.Call(func=ast.Attribute(value=inner, attr="resolve" | "absolute"), args=[]):
+            found = _read_path(inner, file, names)
+            return found and found.resolve()
+        case ast.Call(func=ast.Attribute(value=inner, attr="joinpath"), args=args):
+            return _join_paths([inner, *args], file, names)
+        case ast.Call(func=called, args=[inner, *more]):
+            return _read_path_call(ast.unparse(called).rpartition(".")[2], [inner, *more], file, names)
+    return None
+
+
+def _read_path_call(called: str, values: Sequence[ast.expr], file: Path, names: Mapping[str, ast.expr]) -> Path | None:
+    found = _join_paths(values, file, names)
+    if found is None or called in ("str", "Path", "fspath", "join"):
+        return found
+    return found.parent if called == "dirname" else found.resolve() if called in ("abspath", "realpath") else None
+
+
+def _join_paths(parts: Sequence[ast.expr], file: Path, names: Mapping[str, ast.expr]) -> Path | None:
+    found = [_read_path(part, file, names) for part in parts]
+    return Path(*(one for one in found if one)) if all(found) else None
 
 
 def _tops_of(node: ast.AST) -> list[str]:

@@ -26,7 +26,8 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.events import Event
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
-from gateway.hermes.handler_source import has_answers
+from gateway.hermes.handler_source import find_answer, has_answers
+from gateway.hermes.imports import select_imports
 from gateway.hermes.modules import AGENT_SESSIONS
 from gateway.hermes.patches import PatchReport, find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
@@ -43,7 +44,7 @@ from gateway.hermes.plugin_manifest import (
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect
-from gateway.hermes.written_for import infer_written_for
+from gateway.hermes.written_for import DECISIONS, infer_written_for
 from gateway.hooks.folders.folder_source import (
     START_TIMEOUT,
     FolderSource,
@@ -51,7 +52,7 @@ from gateway.hooks.folders.folder_source import (
     program_spec_of,
     worker_spec_of,
 )
-from gateway.hooks.folders.manifest import Manifest, ParsedManifest, describe_patches
+from gateway.hooks.folders.manifest import Manifest, ParsedManifest, describe_patches, label_of
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -63,7 +64,6 @@ from gateway.yaml_source.tree import to_printable
 
 SAFE_MODE_VARIABLE = "HERMES_SAFE_MODE"
 PACKAGE_READER = "gateway.hermes.package_files"  # imported when something is missing: it knows three file formats
-DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})
 DECIDE_SECONDS = 5.0  # that all handlers written for Hermes have together to decide about a command
 MAX_SCRIPT_BYTES = 4_000_000
 SYSTEM_PATHS = ("/usr/", "/bin/", "/sbin/", "/lib")
@@ -95,7 +95,9 @@ class HermesFolderSource(FolderSource):
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return _check_source(manifest, files) if manifest.hermes else ()
+        if manifest.hermes:
+            return _check_source(manifest, files)
+        return () if self.is_ours else _check_answers(manifest, files)
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
@@ -387,7 +389,7 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Man
 def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes) -> bool:
     """Whether its handler's answers about commands count; in a folder of ours only where they always did."""
     if manifest.hermes:
-        return has_answers(files)
+        return has_answers(select_imports(manifest.folder, manifest.entry, files))
     return manifest.written_for is None and _DECIDES.search(source) is not None
 
 
@@ -404,6 +406,17 @@ def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Fi
         return
     yield from (patch.finding for patch in found)
     yield from (reach.finding for reach in find_unsupported_imports(manifest.folder, manifest.entry, files))
+
+
+def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
+    """What a hook of ours answers about commands that it only observes; `written_for` says that it is meant."""
+    unread = [name for name in manifest.events if name.startswith("command:")]
+    if unread and not manifest.intercepts and manifest.wire == "worker" and manifest.written_for is None:
+        code = select_imports(manifest.folder, manifest.entry, files)
+        if found := find_answer(code):
+            place = SourceLocation(f"{label_of(manifest.folder)}/{found[0]}", found[1], 1)
+            what = f"it returns something at {', '.join(unread)}, which nobody reads"
+            yield Finding(place, what, "add the event to `intercepts:`, or `written_for: hermes`", "warning")
 
 
 def _describe_missing_module(version: HookVersion, said: str, packages: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from gateway.hooks.folders.manifest import Manifest
 
 ASKED_FOR = "`written_for` says so"
 NOTHING_OWN = "nothing in it is of this gateway alone"
+AS_HERMES = "it decides about commands as under Hermes"
 OUR_MODULES = frozenset({"gateway.events", "gateway.testing"})
 # What handlers import from `gateway.hooks`: of these names Hermes has none.
 OUR_NAMES = frozenset(name for name, (module, _) in NAMES["gateway.hooks"].items() if module == "gateway.events")
@@ -29,13 +30,14 @@ NEVER_FIRED = frozenset({"message:received", "tool:before", "reaction:added", "r
 # Asked for by `get`, for the case that they are there: Hermes has them elsewhere.
 GUESSED_KEYS = frozenset(
     {
-        *("agent", "chat_name", "content", "duration", "error", "id", "message_id", "messages", "model", "reason"),
-        *("result", "text", "time", "tokens", "tool", "usage", "user_name"),
+        *("agent", "chat_name", "completed", "content", "duration", "error", "id", "message_id", "messages", "model"),
+        *("reason", "result", "text", "time", "tokens", "tool", "usage", "user_name"),
     }
 )
 ALL_HERMES_KEYS = frozenset().union(*HERMES_KEYS.values())
 OUR_ATTRIBUTES = {*dir(Event), "options"} - {*dir({})}
 
+DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})  # what Hermes knows of a handler's answer at command:*
 MOST_READ = 128_000  # bytes of a folder's source
 MOST_HANDS = 4  # through which an event is followed
 
@@ -47,15 +49,18 @@ def infer_written_for(manifest: Manifest, files: Mapping[str, bytes]) -> Manifes
     is_hermes, reason = manifest.written_for == "hermes", ASKED_FOR
     if manifest.written_for is None:
         reason = next(_find_own(manifest, files), "")
-        is_hermes, reason = not reason, reason or NOTHING_OWN
+        if reason and _decides(manifest, files) and not next(_find_own(manifest, files, decides=True), ""):
+            is_hermes, reason = True, f"{AS_HERMES}, although {reason}"
+        else:
+            is_hermes, reason = not reason, reason or NOTHING_OWN
     return msgspec.structs.replace(manifest, hermes=is_hermes, written_for_reason=reason)
 
 
-def _find_own(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[str]:
-    """What of it only we have, the plainest first."""
-    if manifest.own_key:
+def _find_own(manifest: Manifest, files: Mapping[str, bytes], decides: bool = False) -> Iterator[str]:
+    """What of it only we have, the plainest first. Of who `decides` as under Hermes: what could not work there."""
+    if manifest.own_key and not decides:
         yield f"`{manifest.own_key}` in its HOOK.yaml is a key that Hermes does not have"
-    if not any(name.startswith("command:") for name in manifest.events):  # who may be a guard is looked at more closely
+    if not _hears_commands(manifest):  # who may be a guard is looked at more closely
         for name in manifest.events:
             if get_event_spec(name) and name not in NEVER_FIRED and get_hermes_keys(name) is None:
                 yield f"it subscribes to {name}, which Hermes does not have"
@@ -64,7 +69,38 @@ def _find_own(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[str]:
     words = "|".join(OUR_ATTRIBUTES | own_fields)
     speaks = re.compile(rf"\bgateway\b|[\"'](?:{words})[\"']|\.(?:{words})\b".encode())
     for file, tree in parse_first_files({name: text for name, text in files.items() if speaks.search(text)}):
-        yield from (f"{file}:{line}: it {what}" for line, what in _find_in_tree(tree, own_fields))
+        yield from (f"{file}:{line}: it {what}" for line, what in _find_in_tree(tree, own_fields, decides))
+
+
+def _hears_commands(manifest: Manifest) -> bool:
+    return any(name.startswith("command:") for name in manifest.events)
+
+
+def _decides(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+    """Whether its source has a decision about commands as Hermes takes it, and hands it on."""
+    if manifest.intercepts or not _hears_commands(manifest):
+        return False
+    speaking = {name: text for name, text in files.items() if b"decision" in text}
+    return any(
+        isinstance(node, ast.Return | ast.Lambda | ast.Assign | ast.NamedExpr)
+        and any(map(_is_decision, ast.walk(node)))
+        for _, tree in parse_first_files(speaking)
+        for node in ast.walk(tree)
+    )
+
+
+def _is_decision(node: ast.AST) -> bool:
+    """`{"decision": "deny"}` or `dict(decision="deny")`, also where the word is chosen among some."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            words = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "decision"]
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            words = [one.value for one in keywords if one.arg == "decision"]
+        case _:
+            return False
+    found = [one.value for word in words for one in ast.walk(word) if isinstance(one, ast.Constant)]
+    return any(isinstance(one, str) and one.strip().lower() in DECISIONS for one in found)
 
 
 def parse_first_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
@@ -88,13 +124,14 @@ def parse_python(source: bytes) -> ast.Module | None:
         return None
 
 
-def _find_in_tree(tree: ast.Module, own_fields: set[str]) -> Iterator[tuple[int, str]]:
+def _find_in_tree(tree: ast.Module, own_fields: set[str], decides: bool) -> Iterator[tuple[int, str]]:
+    asked = set[str]() if decides else own_fields - GUESSED_KEYS
     nodes = [*ast.walk(tree)]
     events = _names_of_event(nodes)
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and (taken := _own_import(node)):
             yield node.lineno, f"imports {taken} of ours"
-        elif isinstance(node, ast.expr) and (read := _own_reading(node, events, own_fields)):
+        elif isinstance(node, ast.expr) and (read := _own_reading(node, events, own_fields, asked)):
             yield node.lineno, f"reads {read}, which Hermes does not have"
 
 
@@ -106,15 +143,15 @@ def _own_import(node: ast.Import | ast.ImportFrom) -> str:
     return node.module or "" if node.module in OUR_MODULES else taken
 
 
-def _own_reading(node: ast.expr, events: set[str], own_fields: set[str]) -> str:
-    """What it reads of the event, as it stands there."""
+def _own_reading(node: ast.expr, events: set[str], own_fields: set[str], asked: set[str]) -> str:
+    """What it reads of the event, as it stands there; `asked`: what counts where `get` asks for it."""
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
             is_own = attribute in OUR_ATTRIBUTES | own_fields
         case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key), ctx=ast.Load()):
             is_own = key in own_fields
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(value=key), *_]):
-            is_own = key in own_fields - GUESSED_KEYS
+            is_own = key in asked
         case _:
             return ""
     return ast.unparse(node) if is_own and name in events else ""

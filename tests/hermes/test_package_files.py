@@ -107,6 +107,32 @@ def test_an_import_that_is_not_there_is_found_and_judged(source: str, found: lis
     assert missing(source) == found
 
 
+@pytest.mark.parametrize(
+    ("place", "is_fatal"),
+    [
+        ("str(Path(__file__).resolve().parent.parent / '_lib')", None),
+        ("os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), '_lib')", None),
+        ("str(Path(__file__).parents[1].joinpath('_lib'))", None),
+        ("HERE", None),
+        ("os.path.dirname(__file__)", True),
+        ("os.environ['LIB']", False),
+        ("str(Path(__file__).parent / 'made-later')", False),
+    ],
+)
+def test_where_code_looks_for_its_modules_is_followed(tmp_path: Path, place: str, is_fatal: bool | None) -> None:
+    for name in ("h", "_lib"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "_lib" / "lent.py").touch()
+    source = f"""import os, sys
+from pathlib import Path
+HERE = Path(__file__).parent.parent / '_lib'
+sys.path.insert(0, {place})
+from lent import x
+"""
+    found = find_missing_imports(tmp_path / "h", "handler.py", {"handler.py": source.encode()}, sys.path)
+    assert [one.is_fatal for one in found] == [one for one in (is_fatal,) if one is not None]
+
+
 def test_only_code_that_is_imported_is_looked_at() -> None:
     inner = {
         "lib/__init__": "from .deep import x",

@@ -47,6 +47,9 @@ def list_hooks(gateway: GatewayProcess) -> dict[str, dict[str, Any]]:
         ("/title night", "not at night"),
         ("/title day", "This session is now called: day"),
         ("/title LOUD", "no shouting (True)"),
+        ("/undo", "lends says no"),
+        ("/retry", "patient says no"),
+        ("/help", "swaps says no"),
     ],
 )
 def test_a_handler_decides_whatever_the_shape_of_its_answer(gateway: GatewayProcess, said: str, reply: str) -> None:
@@ -102,7 +105,12 @@ def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayP
     rows = json.loads(gateway.cli("doctor", "--hermes", "--json").stdout)
     verdicts = {(row["what"], row["name"]): row["verdict"] for row in rows["hermes"]}
     assert verdicts["hook", "footer"] == verdicts["plugin", "adapter-wrap"] == "without effect"
-    assert verdicts["hook", "night-watch"] == "works"
+    assert {verdicts["hook", name] for name in ("night-watch", "lends", "patient", "swaps")} == {"works"}
+
+
+def test_an_answer_that_nobody_reads_is_told_of(gateway: GatewayProcess) -> None:
+    for said in (("hooks", "check", "mutters"), ("hooks", "list"), ("doctor", "--hermes")):
+        assert "it returns something at command:sessions, which nobody reads" in gateway.cli(*said).stdout
 
 
 def test_deny_in_our_configuration_makes_a_decider_a_guard(tmp_path: Path) -> None:

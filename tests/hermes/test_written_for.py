@@ -9,9 +9,11 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.sources import HookVersion
 from tests.hooks.folders import workshop
 
 PLAIN = "def handle(event_type, context):\n    print(context['response'])\n"
+DENIES = "def handle(e, c):\n    return {'decision': 'deny'}\n"
 OBJECT = """
 class Hook:
     def handle(self, kind, c):
@@ -29,11 +31,15 @@ def look_at(at: Path, manifest: str, handler: str) -> Manifest:
     folder.mkdir(mode=0o755)
     (folder / "HOOK.yaml").write_text(manifest)
     (folder / "handler.py").write_text(handler)
-    version = HermesFolderSource(at, "home").find("one")
-    assert version
-    found = version.source.inspect(version).manifest
+    found = inspect(at).manifest
     assert found
     return found
+
+
+def inspect(at: Path) -> HookVersion:
+    version = HermesFolderSource(at, "home").find("one")
+    assert version
+    return version.source.inspect(version)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,7 @@ def look_at(at: Path, manifest: str, handler: str) -> Manifest:
         ("events: ['command:*', tool:before]\n", "def handle(e, c):\n    return {'decision': 'allow'}\n"),
         ("events: ['command:*', tool:after]\n", "def handle(e, c):\n    return dict(decision='deny')\n"),
         ("events: ['command:*']\n", "def handle(e, c):\n    return c.get('result') or c.get('agent')\n"),
+        ("events: [agent:end]\n", "def handle(e, c):\n    print(c.get('messages'), c.get('completed'))\n"),
     ],
 )
 def test_a_folder_in_which_nothing_is_of_ours_alone_was_written_for_hermes(
@@ -70,6 +77,9 @@ def test_a_folder_in_which_nothing_is_of_ours_alone_was_written_for_hermes(
         ("events: [agent:end]\n", "async def handle(e, c):\n    print(c['response_full'])\n", "c['response_full']"),
         ("events: [agent:end]\n", "def go(e, data):\n    data.get('turn_id')\nhandle = go\n", "data.get('turn_id')"),
         ("events: [agent:end]\n", OBJECT, "row['usage']"),
+        ("events: ['command:*']\nintercepts: ['command:*']\n", DENIES, "`intercepts` in its HOOK.yaml"),
+        ("events: ['command:*']\ntimeout: 5\n", "import gateway.events\n" + DENIES, "`timeout` in its HOOK.yaml"),
+        ("events: ['command:*']\n", DENIES.replace("return", "c.gateway; return"), "c.gateway"),
     ],
 )
 def test_what_only_this_gateway_has_says_that_it_was_written_for_it(
@@ -94,6 +104,43 @@ def test_hooks_of_ours_keep_what_their_source_shows(tmp_path: Path) -> None:
     handler = "import os\nfrom gateway.hooks import Deny\nA = os.environ['TOKEN']\ndef handle(e, c): ...\n"
     found = look_at(tmp_path, "events: [agent:end]\n", handler)
     assert (found.hermes, found.env) == (False, ("TOKEN",))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "handler", "although"),
+    [
+        ("events: ['command:stop']\ntimeout: 5\n", DENIES, "`timeout` in its HOOK.yaml is a key that Hermes"),
+        (
+            "events: [agent:end, 'command:status']\n",
+            "def handle(e, c):\n    print(c.get('messages'), c.get('turn_id'))\n    return dict(decision='deny')\n",
+            "handler.py:2: it reads c.get('turn_id')",
+        ),
+    ],
+)
+def test_who_decides_as_under_hermes_is_no_hook_of_ours_for_one_key(
+    tmp_path: Path, manifest: str, handler: str, although: str
+) -> None:
+    found = look_at(tmp_path, manifest, handler)
+    assert found.hermes
+    assert found.intercepts == tuple(name for name in found.subscriptions if name.startswith("command:"))
+    assert f"it decides about commands as under Hermes, although {although}" in found.written_for_reason
+
+
+@pytest.mark.parametrize(
+    ("manifest", "handler", "is_told"),
+    [
+        ("events: ['command:stop']\ntimeout: 5\n", "def handle(e, c):\n    return verdict(c)\n", True),
+        ("events: ['command:stop']\ntimeout: 5\n", "def handle(e, c):\n    return None\n", False),
+        ("events: [agent:end]\ntimeout: 5\n", "def handle(e, c):\n    return verdict(c)\n", False),
+        ("events: ['command:stop']\nwritten_for: gateway\n", "def handle(e, c):\n    return verdict(c)\n", False),
+        ("intercepts: ['command:stop']\n", "def handle(e, c):\n    return verdict(c)\n", False),
+    ],
+)
+def test_an_answer_that_nobody_reads_is_told_of(tmp_path: Path, manifest: str, handler: str, is_told: bool) -> None:
+    look_at(tmp_path, manifest, handler)
+    said = [f"{one.place}: {one.what}: {one.remedy}" for one in inspect(tmp_path).findings if "nobody" in one.what]
+    what = "one/handler.py:1:1: it returns something at command:stop, which nobody reads: "
+    assert said == is_told * [what + "add the event to `intercepts:`, or `written_for: hermes`"]
 
 
 @pytest.mark.process
