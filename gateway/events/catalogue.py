@@ -120,7 +120,7 @@ _RENAMED_EVENTS: Mapping[str, str] = MappingProxyType(
 def get_event_spec(name: str) -> EventSpec | None:
     """What the catalogue says of an event; the members of a family share its entry."""
     domain, colon, _ = name.partition(":")
-    return EVENT_SPECS.get(name) or (EVENT_SPECS.get(f"{domain}:*") if colon else None)
+    return EVENT_SPECS.get(name) or (EVENT_SPECS.get(domain + ":*") if colon else None)
 
 
 def make_sample(name: str) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Patterns(Generic[Item]):
         for segment in name.split(":"):
             for node in nodes:
                 globs += node.rest
-            nodes = [node.children[key] for node in nodes for key in {segment, "*"} & node.children.keys()]
+            nodes = [child for node in nodes for key in (segment, "*") if (child := node.children.get(key))]
         for node in nodes:
             globs += node.here
         if self._globs:
