@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)
 
 __all__ = ["hermes"]  # the fixture
 
-HOOKS = ("night-watch", "shouts", "counts-commands")
+HOOKS = ("night-watch", "shouts", "counts-commands", "_shared", "lends", "patient", "swaps")
 PLUGINS = ("front-desk", "usher")
-SAID = ("hello", "/title night", "/title LOUD", "look away", "/title day")
+SAID = ("hello", "/title night", "/title LOUD", "look away", "/title day", "/undo", "/retry", "/help")
 
 
 def furnish(home: Path) -> None:
@@ -54,6 +54,10 @@ def test_the_same_commands_are_refused_with_the_same_words(theirs: Side, ours: S
     assert ours.answers[1:3] == theirs.answers[1:3] == ["not at night", "no shouting (True)"]
     assert "day" in ours.answers[4]
     assert "day" in theirs.answers[4]
+
+
+def test_a_decider_decides_wherever_its_code_comes_from_and_whatever_its_keys(theirs: Side, ours: Side) -> None:
+    assert ours.answers[5:] == theirs.answers[5:] == ["lends says no", "patient says no", "swaps says no"]
 
 
 def test_an_observer_sees_the_same_commands(theirs: Side, ours: Side) -> None:
