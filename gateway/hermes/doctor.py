@@ -21,7 +21,7 @@ from gateway.hermes.imports import MissingImport, find_missing_imports
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.package_files import describe_package_need
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
-from gateway.hermes.plugin_manifest import join_python_files
+from gateway.hermes.plugin_manifest import REGISTERED_HOOK, join_python_files
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource, list_plugin_folders
 from gateway.hermes.state_file import find_owner
@@ -37,7 +37,6 @@ WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "o
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
-_HOOK_NAME = re.compile(rb"""register_hook\(\s*["'](\w+)["']""")
 
 # Sections of Hermes's config.yaml, and what becomes of them.
 SECTIONS: Mapping[str, tuple[str, str]] = {
@@ -167,7 +166,7 @@ def _format_finding(finding: Finding) -> str:
 def _list_unsupported(folder: HookVersion) -> Iterator[str]:
     """What a plugin registers that is nothing here."""
     source = join_python_files(read_code(folder).files)
-    for name in dict.fromkeys(found.decode() for found in _HOOK_NAME.findall(source)):
+    for name in dict.fromkeys(found.decode() for found in REGISTERED_HOOK.findall(source)):
         if name not in HERMES_HOOKS:
             yield f"its hook {name} never fires here: {describe_unsupported(name)}"
     for word in dict.fromkeys(found.decode() for found in _REGISTERS.findall(source)):

@@ -45,7 +45,7 @@ _HARMLESS_VALUE = re.compile(r"\d{1,6}|true|false|yes|no|on|off", re.IGNORECASE)
 class LoadResult(NamedTuple):
     """What came of it. `error`: why it does not start, and what helps; `remarks`: what of it is without effect here.
 
-    `is_idle`: it does nothing but change what is not here.
+    `is_idle`: it does nothing but change or register what is not here.
     """
 
     error: str = ""
@@ -113,7 +113,8 @@ async def _try_load(version: HookVersion, services: HookServices) -> LoadResult:
         loaded = wire.loaded if isinstance(wire, WorkerHandle) else None
         await wire.stop(STOP_TIMEOUT)
         remarks, patches = (loaded.offers.remarks, loaded.patches) if loaded else ((), ())
-        idle = () if version.manifest is None or version.manifest.acts else version.manifest.patches or patches
+        manifest = version.source.complete(version.manifest, wire) if version.manifest else None
+        idle = manifest and not manifest.acts and (manifest.patches or patches or remarks)
         patched = (f"without effect: {describe_patches((patch,))}" for patch in patches)
         told = tuple(map(services.redact, (*remarks, *patched)))
         return LoadResult("", told, bool(idle), _had_network(log))

@@ -34,6 +34,7 @@ PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "to
 
 _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values)\b")
+REGISTERED_HOOK = re.compile(rb"""register_hook\(\s*["'](\w+)["']""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
 _BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 
@@ -109,6 +110,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),
+        callbacks=tuple(dict.fromkeys(name.decode() for name in REGISTERED_HOOK.findall(text))),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
     )
 

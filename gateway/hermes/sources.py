@@ -166,7 +166,10 @@ class PluginSource(FolderSource):
         return await services.fork_server.start(spec, serve, log, START_TIMEOUT)
 
     def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
-        """What it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool."""
+        """What it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool.
+
+        `callbacks`: hooks that it may register when it has long been running.
+        """
         return {
             "name": manifest.name,
             "version": manifest.version,
@@ -176,6 +179,7 @@ class PluginSource(FolderSource):
             "source": "user",
             "kind": "standalone",
             "guards": bool(manifest.guards),
+            "callbacks": manifest.callbacks,
         }
 
     def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that are packages

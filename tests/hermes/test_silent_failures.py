@@ -31,7 +31,7 @@ def furnish(gateway: GatewayProcess, *plugins: str) -> None:
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
         gateway.script(*SCRIPT)
-        furnish(gateway, "adapter-wrap")
+        furnish(gateway, "adapter-wrap", "between", "late-guard")
         gateway.start()
         gateway.until(lambda: not [one for one in list_hooks(gateway).values() if one["state"] == "starting"])
         yield gateway
@@ -98,6 +98,20 @@ def test_what_only_patches_is_without_effect(gateway: GatewayProcess, name: str,
     listed = gateway.cli("hooks", "list").stdout
     assert f"without effect: {found['reason']}" in listed
     assert f"{name} is without effect: it patches" in gateway.cli("status").stdout
+
+
+def test_what_only_registers_what_is_not_offered_is_without_effect(gateway: GatewayProcess) -> None:
+    found = list_hooks(gateway)["between"]
+    assert (found["state"], found["reason"]) == ("without effect", "ctx.register_middleware is not offered here")
+    assert "between is without effect: ctx.register_middleware" in gateway.cli("status").stdout
+
+
+def test_a_guard_that_is_registered_while_the_plugin_runs_is_asked(gateway: GatewayProcess) -> None:
+    gateway.say("hello", "late")
+    gateway.say("keep plain", "late")
+    assert last_result(gateway, "late") == "nothing is kept here"
+    log = gateway.home.hook_logs / "plugin:late-guard.log"
+    gateway.until(lambda: "the hook post_tool_call is registered too late and is not called" in log.read_text())
 
 
 def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayProcess) -> None:

@@ -121,7 +121,12 @@ class Plugin:
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
         self._approvals: set[str] = set()  # what people have approved for good
         self._is_guard = bool(ctx.manifest.guards)
-        if "pre_tool_call" in ctx.registered.hooks:
+        for name in getattr(ctx.manifest, "callbacks", ()):  # their place is kept, for those that come later
+            ctx.registered.hooks.setdefault(name, [])
+        self._served = frozenset(ctx.registered.hooks)
+        self._loop = asyncio.get_running_loop()
+        ctx.on_hook = self._check_late_hook
+        if "pre_tool_call" in self._served:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
 
     @cached_property
@@ -146,7 +151,7 @@ class Plugin:
         """All of one name: each is called whatever became of the one before; a guard's first failure is the answer."""
 
         async def call(event: Event) -> Any:
-            arguments = row.build_arguments(event)
+            arguments = row.build_arguments(event) if callbacks else None
             if arguments is None:
                 return None
             told = arguments.get("args")
@@ -207,6 +212,12 @@ class Plugin:
 
     def _make_mark(self, row: HermesHook) -> HookMark:
         return HookMark(row.events, row.order, on_error="deny" if self._is_guard and row.guards else "skip")
+
+    def _check_late_hook(self, name: str) -> None:
+        """The gateway was told what to ask; what its source does not name is not among that."""
+        if name in HERMES_HOOKS and name not in self._served:
+            text = f"the hook {name} is registered too late and is not called: do that in register(ctx)"
+            self._loop.call_soon_threadsafe(self._report_failures, [RuntimeError(text)])
 
     def _report_failures(self, failures: Sequence[Exception]) -> None:
         for error in failures:

@@ -81,6 +81,7 @@ class PluginContext:
         self.state = PluginState(requests, STATE_PREFIX)
         self.llm = PluginLlm(lambda params: requests.ask("llm", params))
         self.registered = Registrations()
+        self.on_hook: Callable[[str], object] = lambda _: None  # is told of what is registered when all is set up
         self.session_key: ContextVar[str] = ContextVar("session_key", default="")
         self._config = PluginState(requests, CONFIG_PREFIX)
         self._options = options
@@ -92,6 +93,7 @@ class PluginContext:
         self.registered.hooks.setdefault(hook_name, []).append(callback)
         if hook_name not in HERMES_HOOKS:
             self.registered.remarks.append(f"the hook {hook_name} never fires here: {describe_unsupported(hook_name)}")
+        self.on_hook(hook_name)
 
     def register_command(
         self, name: str, handler: Callable[..., Any], description: str = "", args_hint: str = ""
@@ -194,7 +196,7 @@ class PluginContext:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.registered.remarks.append(f"ctx.{name} is not offered here; the rest of the plugin works")
+        self.registered.remarks.append(f"ctx.{name} is not offered here")
         return lambda *_args, **_more: None
 
 

@@ -26,7 +26,7 @@ from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
-from gateway.hooks.folders.manifest import Manifest, describe_patches
+from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -345,7 +345,7 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
 
 def _state(hook: FolderHook) -> HookState:
     state = hook.process.state
-    if state in ("loaded", "registered") and hook.idle_patches:
+    if state in ("loaded", "registered") and hook.idle_reason:
         return "without effect"
     tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
     return "tripped" if tripped else state
@@ -354,7 +354,7 @@ def _state(hook: FolderHook) -> HookState:
 def _reason(hook: FolderHook) -> str:
     breaker, error, state = hook.calls.breaker, hook.calls.record.last_error, _state(hook)
     if state == "without effect":
-        return describe_patches(hook.idle_patches)
+        return hook.idle_reason
     if error is None or state != "tripped":
         return hook.process.reason or hook.calls.undecided
     said = hook.explain(error.message, hook.current) if hook.current else error.message

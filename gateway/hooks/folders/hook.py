@@ -153,13 +153,14 @@ class FolderHook:
         return self.current is not None and self.current.manifest is not None and self.current.source.needs_start
 
     @property
-    def idle_patches(self) -> tuple[str, ...]:
-        """What it changes of a program that is not here, where it does nothing else."""
-        manifest = self.current.manifest if self.current else None
+    def idle_reason(self) -> str:
+        """Why it does nothing, where all that it changes or registers is of a program that is not here."""
+        manifest, targets = self.current.manifest if self.current else None, self.process.targets
         if manifest is None or manifest.acts:
-            return ()
-        seen = self.process.targets.patches if self.process.targets else ()
-        return manifest.patches or seen
+            return ""
+        if patches := manifest.patches or (targets.patches if targets else ()):
+            return describe_patches(patches)
+        return "; ".join(targets.offers.remarks) if targets else ""
 
     def explain(self, said: str, version: HookVersion) -> str:
         """What it said of a failure, with what helps."""
@@ -172,10 +173,10 @@ class FolderHook:
         if manifest is None or targets is None:
             return []
         named, place = EventSelector(manifest.subscriptions), f"{self.called}/{manifest.entry}: warning:"
-        late = () if manifest.patches else self.idle_patches  # what its source did not show
+        late = "" if manifest.patches else self.idle_reason  # what its source did not show
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
-            *([f"{place} without effect: {describe_patches(late)}"] if late else []),
+            *([f"{place} without effect: {late}"] if late else []),
         ] + [
             f"{place} a function is marked with @on({name!r}), which HOOK.yaml does not name, "
             "so it is not called; add it to `intercepts` or `events`"

@@ -22,7 +22,7 @@ MAX_TRACES = 20
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
 # · pending: not trusted yet · disabled · refused: not safe to use
-# · without effect: it runs, and only changes what is not here
+# · without effect: it runs, and only changes or registers what is not here
 HookState = Literal[
     "registered",
     "starting",
