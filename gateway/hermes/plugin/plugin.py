@@ -23,7 +23,7 @@ from gateway.hermes.plugin.arguments import build_ids, remember_event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.message_shape import build_message_event
 from gateway.hermes.plugin.plugin_context import PluginContext, Registrations
-from gateway.hermes.plugin.results import apply_edited_args
+from gateway.hermes.plugin.results import apply_args
 from gateway.hermes.shim.gateway_runner import GatewayRunner
 from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
@@ -166,7 +166,7 @@ class Plugin:
             if row.apply_results is None:
                 return None
             if row.guards and arguments["args"] != told:
-                apply_edited_args(event, arguments["args"])
+                apply_args(event, arguments["args"])
             known = len(self._approvals)
             result = row.apply_results(event, answers, self._approvals)
             if len(self._approvals) > known:

@@ -20,7 +20,7 @@ BLOCK_TEXT = "A plugin did not allow this call."
 APPROVED_KEY = "approved by plugins"  # in the session's bag
 
 
-def apply_edited_args(event: Event, args: dict[str, Any]) -> None:
+def apply_args(event: Event, args: dict[str, Any]) -> None:
     """What a callback has changed in the very arguments that it was given: Hermes runs the tool with those."""
     event["args"] = HERMES_TOOLS.resolve_args(str(event.get("tool")), args)
 
