@@ -65,8 +65,8 @@ async def can_make_up(store, options, last, attempts):
         await store.set("last", {**last, "attempts": attempts, "told": True})
     if attempts >= options["attempts"]:
         log.warning("BOOT.md is given up until the next start: look at what it asks for")
-        await note(store, time.time(), "given up", "it is carried out again at the next start")
         await store.set("last", last)
+        await note(store, time.time(), "given up", "it is carried out again at the next start")
         return False
     since = time.time() - last["began"]
     if 0 <= since < options["min_interval"]:
