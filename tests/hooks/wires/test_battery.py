@@ -32,7 +32,7 @@ def handle(event, context):
     return {"fine": True} if event == "ok" else do(context)
 """
 DECIDES = CallMeta(decides=True)
-LATE = 0.15  # seconds that the gateway's loop may be later than it is at rest
+LATE = 0.05  # seconds that the gateway's loop may be later than it is at rest
 SLOW = 3.0  # seconds for a healthy hook's answer and for the end of a process, on a busy machine
 WAITED = Path("/proc/thread-self/schedstat")
 
