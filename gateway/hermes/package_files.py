@@ -46,9 +46,9 @@ class PackageFiles:
         self._folder = folder
         for path in sorted(folder.glob("requirements*.txt")):
             if not _WORKSHOP_FILE.search(path.stem.removeprefix("requirements")):
-                self._add(path.name, _read_requirement_lines(_read(path)))
-        self._add("pyproject.toml", _read_project(_read(folder / "pyproject.toml")))
-        self._add("setup.cfg", _read_setup(_read(folder / "setup.cfg")))
+                self._add(path.name, _read_requirement_lines(read_text(path)))
+        self._add("pyproject.toml", _read_project(read_text(folder / "pyproject.toml")))
+        self._add("setup.cfg", _read_setup(read_text(folder / "setup.cfg")))
         self.wanted = list(dict.fromkeys(self.wanted))
 
     def _add(self, file: str, lines: Iterable[tuple[int, str]]) -> None:
@@ -69,8 +69,8 @@ class PackageFiles:
                 self.wanted.append(f"{requirement.name}{extras}{requirement.specifier}")
 
 
-def _read(path: Path) -> str:
-    """Its text; nothing where there is none."""
+def read_text(path: Path) -> str:
+    """Its text, as far as such files go; nothing where there is none."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from gateway.config.home import Home
+from gateway.hermes.package_files import read_text
 from gateway.hermes.plugin_manifest import PLUGIN_RIGHTS
 from gateway.hermes.sources import PluginSource, make_hermes_config
 from gateway.hooks.folders.folder_source import find_code_files
@@ -26,7 +27,6 @@ from gateway.yaml_source import Finding, SourceLocation
 
 GROUP = "hermes_agent.plugins"
 ENTRY_POINTS_FILE, METADATA_FILE = "entry_points.txt", "METADATA"
-MAX_BYTES = 200_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _SUMMARY = re.compile(r"^Summary: (.{1,500})$", re.MULTILINE)
 
@@ -61,21 +61,13 @@ def find_plugin_packages(places: Iterable[Path]) -> dict[str, PluginPackage]:
 def _read_place(place: Path, _changed: int) -> tuple[PluginPackage, ...]:
     """What was installed there, as long as nothing is added or taken away."""
     infos = sorted(entry.name for entry in os.scandir(place) if entry.name.endswith(".dist-info"))
-    texts = ((place / info, _read(place / info / ENTRY_POINTS_FILE)) for info in infos)
+    texts = ((place / info, read_text(place / info / ENTRY_POINTS_FILE)) for info in infos)
     return tuple(
         PluginPackage(name, value, info)
         for info, text in texts
         if GROUP in text
         for name, value in _parse_entry_points(text)
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _parse_entry_points(text: str) -> Iterator[tuple[str, str]]:
@@ -129,7 +121,7 @@ class PluginPackageSource(PluginSource):
         if version.state == "refused":
             return version
         package, (_, entry) = self._locate(version)
-        summary = _SUMMARY.search(_read(package.info / METADATA_FILE))
+        summary = _SUMMARY.search(read_text(package.info / METADATA_FILE))
         manifest = Manifest(
             folder=package.name,
             name=package.name,
