@@ -4,15 +4,21 @@ Where a kernel lacks a call, the effect is left out: nothing here raises for tha
 """
 
 import ctypes
+import errno
 import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PROC = Path("/proc")
+
+# What a call is given: a number, bytes that it reads, or what it reads or fills.
+Argument: TypeAlias = "int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None"
 
 _library = ctypes.CDLL(None, use_errno=True)
 _prctl_call = getattr(_library, "prctl", None)
@@ -21,6 +27,29 @@ _prctl_call = getattr(_library, "prctl", None)
 def _prctl(option: int, value: int) -> None:
     if _prctl_call is not None:
         _prctl_call(option, value, 0, 0, 0)
+
+
+def call_kernel(name: str, *arguments: Argument) -> int:
+    """What this function of the C library answers; OSError where it refuses, or is not there."""
+    function = getattr(_library, name, None)
+    if function is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
+    found: int = function(*(_as_argument(one) for one in arguments))
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+    return found
+
+
+def _as_argument(value: Argument) -> object:
+    if isinstance(value, ctypes.Structure):
+        return ctypes.byref(value)
+    return ctypes.c_long(value) if isinstance(value, int) else value
+
+
+def refuse_new_rights() -> None:
+    """Nothing that this process starts has more rights than it, whatever bits its file bears."""
+    call_kernel("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def adopt_orphans() -> None:

@@ -1,0 +1,130 @@
+"""What a process may still reach: files, network, sockets. Once in a sandbox it stays there, with all that it starts.
+
+Theory of operation
+
+Two means of the kernel, which need no rights. Landlock holds what has a path or a TCP port (`landlock.py`); a filter of
+system calls holds what Landlock leaves open (`seccomp.py`). Either binds the calling thread alone, and what it starts
+from then on: so a process is restricted right after its fork, before it has a second thread. What is open by then stays
+open. Where a kernel has less, less is held, and `find_support` says what is missing.
+
+What is not held: `stat`, `chmod`, `chown` and `utime` of what lies elsewhere, and `chdir` to it, for they ask for no
+right of a path. The rights of the user decide there, as they did before.
+
+Root inside a sandbox is less than root: whatever would lead around it (modules of the kernel, raw devices, other
+processes' memory) is laid down.
+"""
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.worker import kernel, landlock, seccomp
+
+# Every program opens one of these, and none of them holds anything.
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/alternatives")
+CERTIFICATES = ("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf")
+# What the resolver, and those who ask for a user's name or the time of day, read.
+RESOLVER = (
+    "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
+    "/etc/protocols", "/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone",
+    "/run/systemd/resolve/stub-resolv.conf", "/run/systemd/resolve/resolv.conf",
+)  # fmt: skip
+# The capabilities that lead out of a sandbox, by the kernel's numbers.
+LEADING_OUT = (
+    2,  # to read whatever there is, by a file's handle
+    12,  # to set up the network
+    16, 17,  # to load modules, to reach the hardware
+    19, 21, 22,  # to trace, to administer, to restart
+    25, 27,  # to set the clock, to make devices
+    32, 33, 34,  # to change the kernel's own rules, to read its log
+    38, 39, 40,  # to watch, to load programs into the kernel, to restore processes
+)  # fmt: skip
+CAPABILITIES_VERSION = 0x20080522
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """What may be reached from inside; paths are absolute, and those that are not there are passed over.
+
+    `read` is to read and to run, `write` is all that can be done to files. `net` is no network, all of it, or
+    connections to these TCP ports alone. `sockets` are those that have a path or an abstract name: whoever reaches them
+    may be served by a process outside.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    net: bool | tuple[int, ...] = False
+    sockets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSupport:
+    """What this machine's kernel can hold: Landlock's version (0: it has none), and whether it filters system calls."""
+
+    landlock: int
+    has_filter: bool
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """For people: what is not held here, and what would."""
+        found = []
+        if self.landlock < landlock.FILES:
+            found.append("files are not held: this kernel has no Landlock (Linux 5.13, `landlock` in `lsm=`)")
+        else:
+            for version, what in landlock.LATER.items():
+                if self.landlock < version:
+                    found.append(f"{what}: this kernel's Landlock is of version {self.landlock}, not {version}")
+        if not self.has_filter:
+            found.append("network and sockets are not held: this kernel has no filter of system calls for this machine")
+        return tuple(found)
+
+
+def find_support() -> SandboxSupport:
+    return SandboxSupport(landlock.find_version(), seccomp.can_filter())
+
+
+def restrict(sandbox: Sandbox) -> None:
+    """From now on this thread, and all that it starts, reaches only that. OSError where the kernel fails at it."""
+    support = find_support()
+    kernel.refuse_new_rights()
+    if os.geteuid() == 0:
+        _lay_down_capabilities()
+    if support.landlock:
+        landlock.restrict(sandbox.read, sandbox.write, DEVICES, sandbox.net, support.landlock)
+    if support.has_filter:
+        seccomp.restrict(sandbox.net, sandbox.sockets)
+
+
+def find_needed_paths() -> tuple[str, ...]:
+    """What any program reads: interpreter, libraries, certificates, and the resolver's files."""
+    return tuple(dict.fromkeys((*PROGRAMS, *CERTIFICATES, *RESOLVER, *_find_interpreter())))
+
+
+def _find_interpreter() -> Iterator[str]:
+    """The environment that runs here, the Python it was made from, and our own files, all of which may lie anywhere."""
+    yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    yield from (sys.executable, os.path.realpath(sys.executable))
+    yield from (entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages"))
+    yield str(Path(__file__).resolve().parents[1])
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def _lay_down_capabilities() -> None:
+    """Root's own, of this thread; what it starts gets none of them back, since it may gain no new rights."""
+    with suppress(OSError):
+        header, data = _CapabilityHeader(CAPABILITIES_VERSION, 0), ctypes.create_string_buffer(24)
+        kernel.call_kernel("capget", header, data)
+        sets = list(struct.unpack("=6I", data.raw))  # effective, permitted, inheritable; the first 32, then the others
+        for number in LEADING_OUT:
+            for kind in range(3):
+                sets[number // 32 * 3 + kind] &= ~(1 << number % 32)
+        kernel.call_kernel("capset", header, struct.pack("=6I", *sets))

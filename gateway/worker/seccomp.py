@@ -1,0 +1,130 @@
+"""A filter of system calls, for what Landlock leaves open.
+
+That is UDP, MPTCP, a first packet of TCP that connects, sockets with a path, and io_uring, which asks no filter.
+Landlock holds paths and TCP ports, and does not ask which calls make sockets.
+
+The filter is a small program that the kernel runs before each call: it sees the call's number and its arguments as
+numbers, never what they point to. It answers whether the call is made, or with which error it fails. A call of
+another machine's kind (32 bits, x32) has other numbers, so none of these is made.
+"""
+
+import ctypes
+import errno
+import platform
+import socket
+import struct
+import sys
+from typing import NamedTuple
+
+from gateway.worker import kernel
+
+PR_SET_SECCOMP, WITH_FILTER = 22, 2
+
+# The filter's own instructions.
+LOAD_WORD, MASK, RETURN = 0x20, 0x54, 0x06
+IF_EQUAL, IF_ANY_BIT = 0x15, 0x45
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+NUMBER_AT, MACHINE_AT, FIRST_ARGUMENT_AT = 0, 4, 16  # where the call's facts stand, in bytes
+X32 = 0x40000000  # marks the calls of a kind of x86_64 programs that nobody uses
+
+KIND_OF_SOCKET = 0xF  # the bits of a socket's type that say so; the others are flags
+FAST_OPEN = 0x20000000  # the flag of a message that connects by itself
+NETLINK = 16  # how a program asks the kernel for the machine's own addresses
+TCP = 6
+
+
+class Machine(NamedTuple):
+    """A kind of processor: its mark, and the numbers of its system calls."""
+
+    mark: int
+    socket: int
+    pair: int
+    listen: int
+    sends: tuple[tuple[int, int], ...]  # each with the place of its flags among its arguments
+
+
+MACHINES = {
+    "x86_64": Machine(0xC000003E, 41, 53, 50, ((44, 3), (46, 2), (307, 3))),
+    "aarch64": Machine(0xC00000B7, 198, 199, 201, ((206, 3), (211, 2), (269, 3))),
+}
+IO_URING = 425
+
+Program = list[tuple[int, int, int, int]]  # code, how far to go on if so, how far if not, value
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def can_filter() -> bool:
+    """Whether this kernel filters, on a machine whose numbers are known here."""
+    if platform.machine() not in MACHINES or sys.byteorder != "little":
+        return False
+    try:
+        kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, None, 0, 0)
+    except OSError as error:
+        return error.errno == errno.EFAULT  # it would have read a filter there
+    return False
+
+
+def restrict(net: bool | tuple[int, ...], sockets: bool) -> None:
+    """OSError when the kernel refuses. The thread must have laid down new rights before."""
+    program = build_filter(MACHINES[platform.machine()], net, sockets)
+    instructions = b"".join(struct.pack("=HBBI", *one) for one in program)
+    kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, _FilterProgram(len(program), instructions), 0, 0)
+
+
+def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool) -> Program:
+    own = _refuse(errno.EPERM)
+    program = [(LOAD_WORD, 0, 0, MACHINE_AT), (IF_EQUAL, 1, 0, machine.mark), own, (LOAD_WORD, 0, 0, NUMBER_AT)]
+    if machine is MACHINES["x86_64"]:
+        program += [(IF_ANY_BIT, 0, 1, X32), own]
+    program += _when(IO_URING, [own])
+    program += _when(machine.socket, _check_socket(net, sockets))
+    if not sockets:
+        program += _when(machine.pair, _check_pair())
+    if net is not True:
+        program += _when(machine.listen, [_refuse()])  # it takes a port by itself, unasked
+        for number, place in machine.sends:
+            program += _when(number, [_load(place), (IF_ANY_BIT, 0, 1, FAST_OPEN), _refuse(), _allow()])
+    return [*program, _allow()]
+
+
+def _check_socket(net: bool | tuple[int, ...], sockets: bool) -> Program:
+    """Which kinds of sockets can be made: family, type and protocol decide."""
+    families: list[int] = [socket.AF_UNIX] if sockets else []
+    if net is True:
+        families += [socket.AF_INET, socket.AF_INET6, NETLINK]
+    program = [_load(0)]
+    for family in families:
+        program += [(IF_EQUAL, 0, 1, family), _allow()]
+    if net and net is not True:
+        kind: Program = [_load(1), (MASK, 0, 0, KIND_OF_SOCKET), (IF_EQUAL, 0, 4, socket.SOCK_STREAM), _load(2)]
+        plain: Program = [(IF_EQUAL, 1, 0, 0), (IF_EQUAL, 0, 1, TCP), _allow()]
+        program += [(IF_EQUAL, 1, 0, socket.AF_INET), (IF_EQUAL, 0, len(kind + plain), socket.AF_INET6), *kind, *plain]
+    return [*program, _refuse()]
+
+
+def _check_pair() -> Program:
+    """A pair that takes single messages could send them to any path; a stream is tied to its other end."""
+    kind: Program = [_load(1), (MASK, 0, 0, KIND_OF_SOCKET)]
+    for one in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        kind += [(IF_EQUAL, 0, 1, one), _allow()]
+    return [*kind, _refuse()]
+
+
+def _when(number: int, checks: Program) -> Program:
+    """What is asked of this call; each way through it ends in an answer."""
+    return [(IF_EQUAL, 0, len(checks), number), *checks]
+
+
+def _load(argument: int) -> tuple[int, int, int, int]:
+    return LOAD_WORD, 0, 0, FIRST_ARGUMENT_AT + 8 * argument
+
+
+def _allow() -> tuple[int, int, int, int]:
+    return RETURN, 0, 0, ALLOW
+
+
+def _refuse(number: int = errno.EACCES) -> tuple[int, int, int, int]:
+    return RETURN, 0, 0, REFUSE | number
