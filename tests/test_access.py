@@ -32,7 +32,7 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
 
 
 @pytest.mark.parametrize(
-    ("given", "scope"),
+    ("given", "role"),
     [
         (message("terminal", "owner"), "owner"),
         (message("net", "owner"), None),
@@ -41,21 +41,21 @@ def message(platform: str, user: str, chat: str = "c", chat_type: ChatType = "dm
         (message("net", "3"), None),
         (message("net", "3", name="2"), None),
         (message("net", ""), None),
-        (message("net", "3", "room", "group"), "user"),
+        (message("net", "3", "room", "group"), "guest"),
         (message("net", "3", "room", "dm"), None),
         (message("net", "3", "other", "group"), None),
         (message("net", "4", "other", "group"), "user"),
         (message("net", "4"), None),
-        (message("open", "9"), "user"),
+        (message("open", "9"), "guest"),
         (message("open", ""), None),
     ],
 )
-def test_only_whom_a_rule_names_may_speak(given: Message, scope: str | None) -> None:
-    assert control(RULES).scope(given) == scope
+def test_only_whom_a_rule_names_may_speak(given: Message, role: str | None) -> None:
+    assert control(RULES).find_role(given) == role
 
 
 def test_with_no_rules_nobody_may_speak() -> None:
-    assert control(AccessRules("ignore", 30)).scope(message("net", "1")) is None
+    assert control(AccessRules("ignore", 30)).find_role(message("net", "1")) is None
 
 
 def test_a_person_may_send_so_many_messages_a_minute_and_owners_as_many_as_they_like() -> None:
@@ -92,7 +92,7 @@ def test_people_who_have_been_silent_for_a_minute_are_forgotten() -> None:
 def test_a_role_lets_speak_in_groups_alone() -> None:
     access = control(AccessRules("ignore", 30, roles={"net": frozenset({"7"})}))
     in_group = Message("1", Address("net", "9", "group"), "ann", "hi", extra={"roles": ["5", "7"]})
-    assert access.scope(in_group) == "user"
-    assert access.scope(replace(in_group, address=Address("net", "9", "dm"))) is None
-    assert access.scope(replace(in_group, address=Address("other", "9", "group"))) is None
-    assert access.scope(replace(in_group, extra={"roles": ["5"]})) is None
+    assert access.find_role(in_group) == "user"
+    assert access.find_role(replace(in_group, address=Address("net", "9", "dm"))) is None
+    assert access.find_role(replace(in_group, address=Address("other", "9", "group"))) is None
+    assert access.find_role(replace(in_group, extra={"roles": ["5"]})) is None

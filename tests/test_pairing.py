@@ -40,18 +40,18 @@ async def pairings(engine: MemoryEngine, clock: SetClock) -> Pairings:
 async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairings) -> None:
     access = AccessControl(AccessRules("pair", 30), pairings)
     code = await access.invite(asked())
-    assert access.scope(asked()) is None
+    assert access.find_role(asked()) is None
     guest = await pairings.approve(f" {code.lower()} ")
     assert (guest.platform, guest.user_id, guest.chat_id) == ("net", "3", "chat3")
-    assert access.scope(asked()) == "user"
+    assert access.find_role(asked()) == "user"
 
 
 async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(pairings: Pairings) -> None:
     access = AccessControl(AccessRules("pair", 30), pairings)
     await pairings.approve(await access.invite(asked()))
     for elsewhere in (asked(chat_type="group"), asked(chat_type="thread"), asked(platform="other"), asked("4")):
-        assert access.scope(elsewhere) is None
-    assert access.scope(asked("4", name="Cy")) is None
+        assert access.find_role(elsewhere) is None
+    assert access.find_role(asked("4", name="Cy")) is None
 
 
 async def test_a_code_counts_once(pairings: Pairings) -> None:

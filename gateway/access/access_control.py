@@ -4,15 +4,14 @@ The check is made in memory, before anything of a stranger's is journalled, and 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from gateway.access.message_rate import MessageRate
 from gateway.access.pairing import Pairings
 from gateway.messages import Message
-
-AccessLevel: TypeAlias = Literal["owner", "admin", "user"]
+from gateway.roles import Role
 
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 
@@ -41,12 +40,12 @@ class AccessControl:
         self.pairings = pairings
         self.message_rate = MessageRate(clock)
 
-    def is_too_fast(self, message: Message, level: AccessLevel) -> bool:
+    def is_too_fast(self, message: Message, role: Role) -> bool:
         """Returns True when this person has used up the messages of the last minute; each call counts as one.
 
         Owners may write as much as they like.
         """
-        if level == "owner":
+        if role == "owner":
             return False
         return not self.message_rate.take(message, self.rules.rate)
 
@@ -54,34 +53,32 @@ class AccessControl:
         """A pairing code for a stranger; empty where there is none."""
         return "" if self.rules.strangers == "ignore" else await self.pairings.invite(message)
 
-    def scope(self, message: Message) -> AccessLevel | None:
-        """Returns the rights of a message's sender; None: a stranger.
+    def find_role(self, message: Message) -> Role | None:
+        """Returns the role of a message's sender, the highest of those that they have; None: a stranger."""
+        return next(self._list_roles(message), None)
 
-        A group that is allowed lets its members speak as users; it never makes anybody an admin.
-        """
+    def _list_roles(self, message: Message) -> Iterator[Role]:
+        """What each rule makes of them, the highest first. A group that is allowed lets its members speak, no more."""
         if message.kind == "internal":
-            return "owner"  # the gateway made it itself, for a hook that its owner placed
+            yield "owner"  # the gateway made it itself, for a hook that its owner placed
         platform, user = message.address.platform, message.user_id
-        if user in self.rules.owners.get(platform, ()):
-            return "owner"
-        if user and user in self.rules.admins.get(platform, ()):
-            return "admin"
-        if user and user in self.rules.users.get(platform, ()):
-            return "user"
-        in_group = message.address.chat_type != "dm"
-        if not in_group and user and self.pairings.has(platform, user):
-            return "user"
-        if in_group and user and user in self.rules.group_users.get(platform, ()):
-            return "user"
-        if in_group and message.address.chat_id in self.rules.chats.get(platform, ()):
-            return "user"
-        if in_group and user and not self.rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
-            return "user"
-        return "user" if user and platform in self.rules.everybody else None
-
-
-def is_admin(level: AccessLevel) -> bool:
-    return level in ("admin", "owner")
+        if not user:
+            return
+        rules, in_group = self.rules, message.address.chat_type != "dm"
+        if user in rules.owners.get(platform, ()):
+            yield "owner"
+        if user in rules.admins.get(platform, ()):
+            yield "admin"
+        if user in rules.users.get(platform, ()):
+            yield "user"
+        if not in_group and self.pairings.has(platform, user):
+            yield "user"
+        if in_group and user in rules.group_users.get(platform, ()):
+            yield "user"
+        if in_group and not rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
+            yield "user"
+        if platform in rules.everybody or (in_group and message.address.chat_id in rules.chats.get(platform, ())):
+            yield "guest"
 
 
 def roles_of(message: Message) -> tuple[str, ...]:

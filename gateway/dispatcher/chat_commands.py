@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 
 from gateway import records
-from gateway.access import AccessLevel, is_admin
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.context import DispatcherContext
@@ -20,6 +19,7 @@ from gateway.events import Deny
 from gateway.hooks.scope import HookScope
 from gateway.lanes import Lanes
 from gateway.messages import Message
+from gateway.roles import Role, is_admin
 from gateway.sessions import Session, transitions
 
 MOST_LISTED = 20
@@ -39,7 +39,7 @@ class CommandCall:
 
     typed: ParsedCommand
     message: Message
-    level: AccessLevel
+    role: Role
     session: Session
     context: DispatcherContext
     lanes: Lanes
@@ -49,18 +49,18 @@ class CommandCall:
         return self.typed.args
 
 
-def find_command(context: DispatcherContext, word: str, level: AccessLevel) -> Command | None:
-    """Returns the command of this name or alias; None where there is none, or not for somebody of this level."""
-    return _check_rights(context, context.commands.get(word), level)
+def find_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
+    """Returns the command of this name or alias; None where there is none, or not for somebody of this role."""
+    return _check_rights(context, context.commands.get(word), role)
 
 
-async def wait_for_command(context: DispatcherContext, word: str, level: AccessLevel) -> Command | None:
+async def wait_for_command(context: DispatcherContext, word: str, role: Role) -> Command | None:
     """As `find_command`, and where there is none, once those that are being started have come."""
-    return _check_rights(context, await context.commands.find(word), level)
+    return _check_rights(context, await context.commands.find(word), role)
 
 
-def _check_rights(context: DispatcherContext, command: Command | None, level: AccessLevel) -> Command | None:
-    if command is None or is_admin(level) or command.rights == "everyone":
+def _check_rights(context: DispatcherContext, command: Command | None, role: Role) -> Command | None:
+    if command is None or is_admin(role) or command.rights == "everyone":
         return command
     listed = context.access.rules.user_commands
     is_allowed = command.rights == "user" if listed is None else command.name in listed
@@ -87,7 +87,7 @@ async def run_command(call: CommandCall, command: Command, view: HookScope) -> C
         return CommandResult(str(event["result"]))
     if (event["command"], event["args"]) != (command.name, call.args):
         typed = parse_command(f"/{event['command']} {event['args']}")
-        other = find_command(call.context, typed.word, call.level) if typed else None
+        other = find_command(call.context, typed.word, call.role) if typed else None
         if typed is None or other is None:
             return CommandResult(f"/{command.name} became /{event['command']}, which cannot be run here.")
         call, command = dataclasses.replace(call, typed=typed), other
@@ -170,7 +170,7 @@ async def branch_session(call: CommandCall) -> CommandResult:
 
 
 async def show_help(call: CommandCall) -> CommandResult:
-    return CommandResult(call.context.commands.help(admin=is_admin(call.level)))
+    return CommandResult(call.context.commands.help(admin=is_admin(call.role)))
 
 
 async def say_hello(_call: CommandCall) -> CommandResult:
@@ -187,7 +187,7 @@ async def show_status(call: CommandCall) -> CommandResult:
 
 async def show_person(call: CommandCall) -> CommandResult:
     at = call.message.address
-    return CommandResult(f"{at.platform} user {call.message.user_id}, {call.level}; session {call.session.key}")
+    return CommandResult(f"{at.platform} user {call.message.user_id}, {call.role}; session {call.session.key}")
 
 
 async def stop_turn(call: CommandCall) -> CommandResult:

@@ -14,7 +14,7 @@ from typing import Any
 import anyio.abc
 
 from gateway import records
-from gateway.access import INTERNAL, AccessLevel
+from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
@@ -38,6 +38,7 @@ from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Button, Message, Reply, cause_of
 from gateway.outbox import Stream
+from gateway.roles import Role
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
@@ -64,8 +65,8 @@ class Dispatcher:
 
     async def _work(self, turn: LaneTurn) -> LaneResult:
         message = message_events.join_messages(turn.messages)
-        level = self._context.access.scope(message)
-        if level is None:
+        role = self._context.access.find_role(message)
+        if role is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         if message.sent_at and time.time() - message.sent_at > self._context.too_old and not turn.resumed:
             return make_text_result(turn, message, TOO_OLD, status="expired")
@@ -75,30 +76,30 @@ class Dispatcher:
             )
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
-        fields = message_events.build_turn_fields(turn, message, level, agent.name)
+        fields = message_events.build_turn_fields(turn, message, role, agent.name)
         answers = {asked: answer if answer is not None else False for asked, answer in turn.open.answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.begins_session:
             self._emit_session_switch(turn.session, view)
         try:
-            result = await self._answer(turn, level, view)
+            result = await self._answer(turn, role, view)
         except Pause as pause:
             result = make_question_result(turn, message, pause.questions)
         return dataclasses.replace(result, bag=bag) if bag != dict(turn.session.bag) else result
 
-    async def _answer(self, turn: LaneTurn, level: AccessLevel, view: HookScope) -> LaneResult:
+    async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
         hooked = await message_events.run_received_hooks(turn, view)
         if not hooked.left:
             return LaneResult(replies=hooked.replies, status=hooked.status)
         message = message_events.join_messages(hooked.left)
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
-            call = CommandCall(typed, message, level, turn.session, self._context, self.lanes)
+            call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))
         return hooked.prepend_to(await self._run_agent(turn, turn.session, message, view))
 
     async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
         message, session, word = call.message, call.session, call.typed.word
-        command = await wait_for_command(self._context, word, call.level)
+        command = await wait_for_command(self._context, word, call.role)
         if command is None:
             unknown = describe_unknown_command(self._context, word)
             return make_text_result(turn, message, unknown, status="command")

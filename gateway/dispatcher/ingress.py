@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from gateway import records
-from gateway.access import AccessLevel, is_admin
 from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.chat_commands import CommandCall, find_command, run_command
@@ -21,6 +20,7 @@ from gateway.engine import NewRecord
 from gateway.events import Deny, End
 from gateway.lanes import Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply
+from gateway.roles import Role, is_admin
 from gateway.sessions import Session, session_key_of
 
 log = logging.getLogger(__name__)
@@ -56,16 +56,16 @@ class Ingress:
             Conflict: a record of `extra` came too late; nothing was written.
             EngineError: the journal takes nothing now; the network must keep the message.
         """
-        level = self._context.access.scope(message)
-        if level is None:
+        role = self._context.access.find_role(message)
+        if role is None:
             return await self._turn_away(message)
         if asked and asked != message.user_id:
-            if not is_admin(level):
+            if not is_admin(role):
                 return Receipt("", settled=NOT_YOURS, decision="forbidden")
             theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.keys)
             message = dataclasses.replace(message, session=theirs)
         key = session_key_of(message, self._context.keys)
-        if self._context.access.is_too_fast(message, level):
+        if self._context.access.is_too_fast(message, role):
             return await self._slow_down(key, message)
         if message.kind == "reaction":
             self._emit_reactions(message)
@@ -73,15 +73,15 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
-        return await self._accept(key, message, level, *extra, bot=bot)
+        return await self._accept(key, message, role, *extra, bot=bot)
 
-    async def _accept(self, key: str, message: Message, level: AccessLevel, *extra: NewRecord, bot: str) -> Receipt:
+    async def _accept(self, key: str, message: Message, role: Role, *extra: NewRecord, bot: str) -> Receipt:
         """Settle what must act at once; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
         typed = parse_command(message.text)
-        command = find_command(self._context, typed.word, level) if typed else None
+        command = find_command(self._context, typed.word, role) if typed else None
         if session.is_waiting and (command is None or command.answers):
-            may_answer = await self._may_answer(session, message, level)
+            may_answer = await self._may_answer(session, message, role)
             if command is None and may_answer:
                 return await self._take_answer(session, message, *extra, bot=bot)
             if command and not may_answer:
@@ -89,7 +89,7 @@ class Ingress:
                     await self._say(key, message, NOT_YOURS)
                 return Receipt(key, settled=NOT_YOURS, decision="forbidden")
         if typed and command and command.urgent:
-            call = CommandCall(typed, message, level, session, self._context, self._lanes)
+            call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)
         seq = await self._lanes.accept(message, key, *extra, bot=bot)
         return Receipt(key, seq or 0)
@@ -97,7 +97,7 @@ class Ingress:
     async def _settle(self, call: CommandCall, command: Command) -> Receipt:
         """An urgent command, here and now."""
         view = self._context.registry.scope(
-            build_place_fields(call.message, call.level, call.session) | {"turn_id": "", "agent": ""},
+            build_place_fields(call.message, call.role, call.session) | {"turn_id": "", "agent": ""},
             session_bag=dict(call.session.bag),
             answers=None,
         )
@@ -108,9 +108,9 @@ class Ingress:
         await self._say(call.session.key, call.message, ran.text)
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
-    async def _may_answer(self, session: Session, message: Message, level: AccessLevel) -> bool:
+    async def _may_answer(self, session: Session, message: Message, role: Role) -> bool:
         """Returns True for whoever started the turn, and for admins."""
-        if is_admin(level):
+        if is_admin(role):
             return True
         waiting = await self._context.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
         asked = records.decode(waiting[0].data) if waiting else None

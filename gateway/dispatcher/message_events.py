@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from gateway import records
-from gateway.access import AccessLevel
 from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
@@ -18,27 +17,29 @@ from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
+from gateway.roles import Role, scope_of
 from gateway.sessions import Session
 from gateway.steps import TurnStatus
 
 REFUSED = "This was refused."
 
 
-def build_turn_fields(turn: LaneTurn, message: Message, level: AccessLevel, agent: str) -> dict[str, Any]:
+def build_turn_fields(turn: LaneTurn, message: Message, role: Role, agent: str) -> dict[str, Any]:
     """The fields that every event of a turn carries."""
-    fields = build_place_fields(message, level, turn.session)
+    fields = build_place_fields(message, role, turn.session)
     fields |= {"turn_id": turn.turn_id, "agent": agent}
     return fields | ({"resumed": True} if turn.resumed else {})
 
 
-def build_place_fields(message: Message, level: AccessLevel, session: Session) -> dict[str, Any]:
+def build_place_fields(message: Message, role: Role, session: Session) -> dict[str, Any]:
     """The fields that say who speaks, where, in which session."""
     at = message.address
     return {
         "platform": at.platform,
         "user_id": message.user_id,
         "user_name": message.user_name,
-        "scope": level,
+        "scope": scope_of(role),
+        "role": role,
         "chat_id": at.chat_id,
         "chat_name": str(message.extra.get("chat_name") or ""),
         "thread_id": at.thread_id,

@@ -29,6 +29,7 @@ _VALUES_BY_FIELD: Mapping[str, Any] = MappingProxyType(
         "user_id": "123456789",
         "user_name": "Ann",
         "scope": "owner",
+        "role": "owner",
         "chat_id": "123456789",
         "chat_type": "dm",
         "session_id": "20260101_120000_abc123",

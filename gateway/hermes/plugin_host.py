@@ -86,7 +86,7 @@ class Plugins:
 
     def _runner(self, hook: str, command: str) -> RunCommand:
         async def run(call: CommandCall) -> CommandResult:
-            asked = build_place_fields(call.message, call.level, call.session) | {"args": call.args}
+            asked = build_place_fields(call.message, call.role, call.session) | {"args": call.args}
             try:
                 said = await self._offering.use(hook, f"command:{command}", asked, COMMAND_TIMEOUT)
             except HookError as error:

@@ -2,17 +2,22 @@
 
     when={"platform": "telegram", "chat_type": ["dm", "group"]}     # all of the fields; a list means any of its values
 
-The field `scope` is what the person may do, and follows its own rule, since who may do more may also do less:
-all < user < owner < admin. `group:x` is met by those who hold it, by owners and admins; any other word by its holder
-alone. A scope that nobody holds is met by nobody.
+The field `scope` asks what the person may do, and follows its own rule, since who may do more may also do less:
+all < user < operator < admin < owner. Guests are met wherever users are: what guards against users guards against them
+too. `group:x` is met by those who hold it, by owners and admins; any other word by its holder alone. A scope that
+nobody holds is met by nobody.
+
+The field `role` is asked for as any other, so that `guest` means guests alone; only `user` means guests too.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
+from gateway.roles import ROLES, rank_of
+
 Filter: TypeAlias = Callable[[Mapping[str, Any]], bool]
 
-_RANKS = {"all": 0, "user": 1, "owner": 2, "admin": 3}
+_RANKS = {"all": 0} | {role: rank_of(role) for role in ROLES} | {"guest": rank_of("user")}
 _ABSENT = object()
 
 
@@ -23,10 +28,11 @@ def compile_filter(when: Mapping[str, Any] | None) -> Filter | None:
     if not when:
         return None
     tests = [(field, _values(value)) for field, value in when.items() if field != "scope"]
+    tests = [(field, [*values, "guest"] if field == "role" and "user" in values else values) for field, values in tests]
     scopes = _values(when["scope"]) if "scope" in when else None
 
     def applies(fields: Mapping[str, Any]) -> bool:
-        if scopes is not None and not has_scope(fields.get("scope"), scopes):
+        if scopes is not None and not has_scope(fields.get("role") or fields.get("scope"), scopes):
             return False
         return all(fields.get(field, _ABSENT) in values for field, values in tests)
 
@@ -43,7 +49,7 @@ def has_scope(held: Any, wanted: Collection[str]) -> bool:
 def _has_one_scope(holds: set[str], rank: int, scope: str) -> bool:
     if scope in _RANKS:
         return rank >= _RANKS[scope]
-    return scope in holds or (scope.startswith("group:") and rank >= _RANKS["owner"])
+    return scope in holds or (scope.startswith("group:") and rank >= _RANKS["admin"])
 
 
 def _values(value: Any) -> list[Any]:

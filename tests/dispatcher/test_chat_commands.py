@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from gateway.access import AccessLevel
 from gateway.dispatcher.chat_commands import find_command
+from gateway.roles import Role
 from tests.dispatcher.room import Chat, chat
 
 
-def found(room: Chat, word: str, level: AccessLevel) -> str | None:
-    command = find_command(room.house, word, level)
+def found(room: Chat, word: str, role: Role) -> str | None:
+    command = find_command(room.house, word, role)
     return command.name if command else None
 
 
@@ -16,7 +16,7 @@ async def test_users_have_all_commands_but_those_of_admins() -> None:
     async with chat() as room:
         assert [found(room, word, "user") for word in ("undo", "reset", "help")] == ["undo", "new", "help"]
         assert found(room, "restart", "user") is None
-        assert [found(room, "restart", level) for level in ("admin", "owner")] == ["restart", "restart"]
+        assert [found(room, "restart", role) for role in ("admin", "owner")] == ["restart", "restart"]
         assert found(room, "nonsense", "owner") is None
 
 

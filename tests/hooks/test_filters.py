@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.hooks.filters import compile_filter, has_scope
+from gateway.roles import ROLES, scope_of
 
 
 @pytest.mark.parametrize(
@@ -49,25 +50,29 @@ def test_a_filter_is_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("wanted", "held_by"),
     [
-        (["all"], ["nobody", "all", "user", "owner", "admin", "group:x", "group:y", "payer"]),
-        ([], ["nobody", "all", "user", "owner", "admin", "group:x", "group:y", "payer"]),
-        (["user"], ["user", "owner", "admin"]),
-        (["owner"], ["owner", "admin"]),
-        (["admin"], ["admin"]),
-        (["group:x"], ["owner", "admin", "group:x"]),
+        (["all"], ["nobody", "all", "guest", "user", "operator", "admin", "owner", "group:x", "group:y", "payer"]),
+        ([], ["nobody", "all", "guest", "user", "operator", "admin", "owner", "group:x", "group:y", "payer"]),
+        (["guest"], ["guest", "user", "operator", "admin", "owner"]),
+        (["user"], ["guest", "user", "operator", "admin", "owner"]),
+        (["operator"], ["operator", "admin", "owner"]),
+        (["admin"], ["admin", "owner"]),
+        (["owner"], ["owner"]),
+        (["group:x"], ["admin", "owner", "group:x"]),
         (["payer"], ["payer"]),
         (["unheard of"], []),
-        (["admin", "payer"], ["admin", "payer"]),
-        (["user", "group:y"], ["user", "owner", "admin", "group:y"]),
+        (["admin", "payer"], ["admin", "owner", "payer"]),
+        (["user", "group:y"], ["guest", "user", "operator", "admin", "owner", "group:y"]),
     ],
 )
 def test_who_may_more_may_less_too_and_an_unknown_scope_is_met_by_its_holder_alone(wanted, held_by) -> None:
     everyone = {
         "nobody": None,
         "all": "all",
+        "guest": "guest",
         "user": "user",
-        "owner": "owner",
+        "operator": "operator",
         "admin": "admin",
+        "owner": "owner",
         "group:x": "group:x",
         "group:y": ["group:y"],
         "payer": ["payer"],
@@ -76,15 +81,35 @@ def test_who_may_more_may_less_too_and_an_unknown_scope_is_met_by_its_holder_alo
 
 
 def test_a_scope_in_a_filter_follows_that_rule() -> None:
-    matches = compile_filter({"scope": "owner", "platform": "slack"})
+    matches = compile_filter({"scope": "admin", "platform": "slack"})
     assert matches is not None
-    assert matches({"scope": "admin", "platform": "slack"})
+    assert matches({"scope": "owner", "platform": "slack"})
     assert not matches({"scope": "user", "platform": "slack"})
     assert not matches({"platform": "slack"})
-    assert not matches({"scope": "admin", "platform": "web"})
+    assert not matches({"scope": "owner", "platform": "web"})
 
 
-@given(st.sets(st.sampled_from(["all", "user", "owner", "admin", "group:x", "payer"])), st.lists(st.text(max_size=3)))
+@pytest.mark.parametrize(
+    ("when", "met"),
+    [
+        ({"scope": "user"}, ["guest", "user", "operator", "admin", "owner"]),
+        ({"scope": "operator"}, ["operator", "admin", "owner"]),
+        ({"role": "user"}, ["guest", "user"]),
+        ({"role": "guest"}, ["guest"]),
+        ({"role": ["operator", "admin"]}, ["operator", "admin"]),
+    ],
+)
+def test_a_filter_that_says_user_meets_guests_too(when, met) -> None:
+    matches = compile_filter(when)
+    assert matches is not None
+    events = [{"role": role, "scope": scope_of(role)} for role in reversed(ROLES)]
+    assert [event["role"] for event in events if matches(event)] == met
+
+
+@given(
+    st.sets(st.sampled_from(["all", "guest", "user", "owner", "admin", "group:x", "payer"])),
+    st.lists(st.text(max_size=3)),
+)
 def test_to_hold_more_never_allows_less(held, wanted) -> None:
     if has_scope(held, wanted):
         assert has_scope(held | {"admin"}, wanted)
