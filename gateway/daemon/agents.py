@@ -16,7 +16,7 @@ from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
-from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool
+from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.web import WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
@@ -47,12 +47,14 @@ class Agents:
         environ: Mapping[str, str],
         registry: HookRegistry,
         list_hooks: ListHooks,
+        run_command: RunCommand,
         sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._settings = settings
         self._home = home
         self._registry = registry
         self._sources = sources
+        self._run_command = run_command
         self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.own_folder / "memory")
@@ -143,7 +145,8 @@ class Agents:
         found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit)))
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            found.append(make_shell_tool(ShellOptions(settings, self._home.path(settings.roots[0]), env)))
+            folder = self._home.path(settings.roots[0])
+            found.append(make_shell_tool(ShellOptions(settings, folder, env, self._run_command)))
         return tuple(found)
 
     def _list_protected(self) -> list[Path]:

@@ -94,6 +94,7 @@ class Gateway:
         self.trouble = ""
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks = tasks
+        self._run_command = fork_server.run
         settings = configuration.settings
 
         self.sessions = SessionRepository(engine)
@@ -177,8 +178,8 @@ class Gateway:
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
-        describe_hooks = partial(hooks.describe_hooks, self.folder_hooks)
-        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, tools)
+        describe_hooks, run = partial(hooks.describe_hooks, self.folder_hooks), self._run_command
+        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, run, tools)
 
     def _build_dispatcher_context(self) -> DispatcherContext:
         sessions = self.settings.sessions

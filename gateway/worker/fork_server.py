@@ -15,8 +15,9 @@ begin when a module that it was asked to preload started one. It waits in `poll`
 Who reaps whom. A worker is a child of this process, in a process group of its own. It is a subreaper: what its handler
 starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead, its group is killed,
 and what had detached itself comes to this process, which is a subreaper too: whatever child has no number in
-`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A worker's pid is signalled
-only while the worker is not reaped: until then the kernel gives the number to nobody else.
+`WorkerProcesses` is such an orphan, and it is killed with everything that descends from it. A command
+that is no hook has a keeper (`command.py`), which counts as a worker here. A worker's pid is signalled only while the
+worker is not reaped: until then the kernel gives the number to nobody else.
 
 When the daemon dies. The kernel closes its end of the socket, and `poll` says so at once; in case a copy of that end
 survives somewhere, the kernel also sends SIGTERM to this process (`die_with_parent`), which then sees that it has
@@ -37,13 +38,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.worker import kernel, worker
+from gateway.worker import command, kernel, worker
 from gateway.worker.calls import HandlerCalls
 from gateway.worker.capabilities import GatewayRequests
+from gateway.worker.command import CommandDescriptors
 from gateway.worker.confine import (
     DUMP_SIGNAL,
     FORK_SERVER_SIGNALS,
@@ -98,13 +100,15 @@ def _sample_handler(_event: str, _context: object) -> None:
     """As most hooks answer: with nothing."""
 
 
+Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors)
+
 RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
 STOPPING_POLL_MS = 50  # ms between two looks at what is still there
 MAX_DESCRIPTORS = 24
 
 
 class ForkRequests:
-    """Lines of JSON from the daemon, with descriptors beside those that ask for a worker."""
+    """Lines of JSON from the daemon, with descriptors beside those that ask for a process."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -123,9 +127,9 @@ class ForkRequests:
         *lines, self._text = (self._text + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def take_descriptors(self) -> WorkerDescriptors:
-        """The descriptors that came with the oldest request for a worker."""
-        return WorkerDescriptors(*(self._descriptors.popleft() for _ in WorkerDescriptors._fields))
+    def take_descriptors(self, kind: type[Ends]) -> Ends:
+        """The descriptors that came with the oldest request for a process."""
+        return kind(*(self._descriptors.popleft() for _ in kind._fields))
 
 
 class WorkerProcesses:
@@ -198,7 +202,9 @@ class ForkServer:
         for request in requests or ():
             number = request["worker"]
             if request["verb"] == "start":
-                self._start(number, self._requests.take_descriptors())
+                self._start(number, self._requests.take_descriptors(WorkerDescriptors))
+            elif request["verb"] == "run":
+                self._start(number, self._requests.take_descriptors(CommandDescriptors))
             elif number in self._workers.pids:
                 self._carry_out(request, self._workers.pids[number])
 
@@ -206,6 +212,8 @@ class ForkServer:
         match request["verb"]:
             case "kill":
                 kernel.kill_with_group(pid)
+            case "end":
+                kernel.send_signal(pid, signal.SIGTERM)
             case "dump":
                 kernel.send_signal(pid, DUMP_SIGNAL)
             case "free":
@@ -214,7 +222,7 @@ class ForkServer:
                 since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
                 kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
 
-    def _start(self, number: int, ends: WorkerDescriptors) -> None:
+    def _start(self, number: int, ends: WorkerDescriptors | CommandDescriptors) -> None:
         try:
             pid = self._fork(ends) if self._settings.fork else self._spawn(ends)
         except OSError as error:
@@ -228,21 +236,24 @@ class ForkServer:
             for end in ends:
                 os.close(end)
 
-    def _fork(self, ends: WorkerDescriptors) -> int:
-        me, limit = os.getpid(), self._limit.now()
+    def _fork(self, ends: WorkerDescriptors | CommandDescriptors) -> int:
+        me, limit = os.getpid(), self._limit.now() if isinstance(ends, WorkerDescriptors) else None
         pid = os.fork()
         if pid == 0:
             try:
                 signal.set_wakeup_fd(-1)
                 self._control.detach()
+                if isinstance(ends, CommandDescriptors):
+                    command.run_command(ends, me)
                 worker.run_worker(ends, me, limit, self._add_modules)
             finally:
                 os._exit(CANNOT_BEGIN)
         return pid
 
-    def _spawn(self, ends: WorkerDescriptors) -> int:
+    def _spawn(self, ends: WorkerDescriptors | CommandDescriptors) -> int:
+        role = "command" if isinstance(ends, CommandDescriptors) else "worker"
         settings = {"path": sys.path, "ends": ends, "fork_server": os.getpid(), "limit": self._limit.now()}
-        program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), "worker", json.dumps(settings)]
+        program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), role, json.dumps(settings)]
         for end in ends:
             os.set_inheritable(end, True)
         return os.posix_spawn(sys.executable, program, {}, setpgroup=0)

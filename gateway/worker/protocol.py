@@ -62,6 +62,14 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.handler).parent
 
 
+class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that is no hook, and is run once: what the agent's shell is asked to do."""
+
+    program: tuple[str, ...]  # its file, which is not looked for, and its arguments
+    folder: str
+    env: dict[str, str]  # all of it: nothing else is there
+
+
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a hook may know of a call beside the event's fields."""
 

@@ -1,25 +1,22 @@
 """A shell for the agent: asked for, bounded in time and output, and ended with all that it started."""
 
-import os
 import re
-import signal
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import anyio
-from anyio.abc import Process
 from msgspec import Meta
 
 from gateway.agent.tools import Tool, tool_from
 from gateway.config.settings import ToolSettings
+from gateway.worker.protocol import CommandSpec
 
 PLAIN_COMMAND = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
-KILL_GRACE = 2.0
-DRAIN_SECONDS = 0.2
+
+RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitable[int]]
+"""Runs a program, gives what it prints to the function, and returns its exit code when nothing is left of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +29,7 @@ class ShellOptions:
     settings: ToolSettings
     folder: Path
     env: Mapping[str, str]
+    run: RunCommand
 
     def needs_approval(self, command: str) -> bool:
         """Must a person agree first? Not for a plain command whose program is allowed."""
@@ -56,76 +54,18 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
 
 async def run_command(shell: ShellOptions, command: str) -> str:
-    """The output of a command and how it ended; at its limit it is ended, and so is what it leaves behind."""
-    process = await anyio.open_process(
-        ["/bin/sh", "-c", command],
-        cwd=shell.folder,
-        env=dict(shell.env),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    """The output of a command and how it ended; when it is over, or at its limit, so is all that it started."""
+    spec = CommandSpec(program=("/bin/sh", "-c", command), folder=str(shell.folder), env=dict(shell.env))
     output = _OutputBuffer(shell.settings.output_limit)
-    try:
-        with anyio.move_on_after(shell.settings.shell_timeout) as limit:
-            await _read_output(process, output)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await _stop_process_group(process)
+    status = 0
+    with anyio.move_on_after(shell.settings.shell_timeout) as limit:
+        status = await shell.run(spec, output.add)
     text = output.text()
     if limit.cancelled_caught:
         return f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip()
-    if process.returncode:
-        return f"{text}\n[exit code {process.returncode}]".lstrip()
+    if status:
+        return f"{text}\n[exit code {status}]".lstrip()
     return text or "[no output]"
-
-
-async def _read_output(process: Process, output: "_OutputBuffer") -> None:
-    """Read until the command is over, and not until all that it left running in the background is."""
-    is_read = anyio.Event()
-
-    async def read() -> None:
-        assert process.stdout
-        async for piece in process.stdout:
-            output.add(piece)
-        is_read.set()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(read)
-        await process.wait()
-        with anyio.move_on_after(DRAIN_SECONDS):
-            await is_read.wait()
-        group.cancel_scope.cancel()
-
-
-async def _stop_process_group(process: Process) -> None:
-    """End the whole process group: politely, then not."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, sign)
-        with anyio.move_on_after(KILL_GRACE):
-            await process.wait()
-            while _is_group_alive(process.pid):  # noqa: ASYNC110 - what others forked tells nobody when it ends
-                await anyio.sleep(0.01)
-            break
-    await process.aclose()
-
-
-def _is_group_alive(group: int) -> bool:
-    """Does a process of this group still run? Zombies (which stay in a container without init) do not count."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    states = [stat.rpartition(")")[2].split() for stat in _read_process_stats()]
-    return not states or any(words[2] == str(group) and words[0] not in "ZX" for words in states if len(words) > 2)
-
-
-def _read_process_stats() -> Iterator[str]:
-    """`/proc/<pid>/stat` of every process; nothing where there is no such thing."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            yield path.read_text(errors="replace")
 
 
 class _OutputBuffer:

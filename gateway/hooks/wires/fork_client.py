@@ -28,26 +28,43 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import anyio
 import msgspec
 
 from gateway.backoff import Attempts, Backoff
+from gateway.errors import AgentError
+from gateway.hooks.wires.command_process import CommandProcess
 from gateway.hooks.wires.output import HookOutput
-from gateway.hooks.wires.process_handle import ProcessHandle
+from gateway.hooks.wires.process_handle import write_memory_file
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
-from gateway.worker.kernel import kill_group
-from gateway.worker.protocol import ForkServerSettings, WorkerSpec
+from gateway.worker.protocol import CommandSpec, ForkServerSettings, WorkerSpec
 
 ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
 CHUNK = 1 << 16
+READY_TIMEOUT = 10.0  # seconds for a worker, or another fork server in the place of one that ended
 KILL_TIMEOUT = 6.0  # seconds for a fork server to kill a worker, on the busiest machine
 END_TIMEOUT = 5.0  # seconds for a fork server to end all its workers and itself
 STEADY_AFTER = 10.0  # seconds after which a fork server has not failed at its start
 RESTARTS = Backoff(0.05, 5.0)  # seconds before another try, when one failed at its start
+
+
+class ServedProcess(Protocol):
+    """A process that the fork server has made, from outside."""
+
+    pid: int
+    is_stopping: bool
+
+    def kill(self, reason: str) -> None: ...
+
+    def end(self, how: int | str) -> None:
+        """Nothing of it is left; `how`: its exit code, minus the signal that ended it, or words."""
+
+    def lose(self, why: str) -> None:
+        """The fork server is gone."""
 
 
 class ForkServerProcess:
@@ -56,7 +73,7 @@ class ForkServerProcess:
     def __init__(self, settings: ForkServerSettings, ended: Callable[[], None]) -> None:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
-        self._workers: dict[int, ProcessHandle] = {}
+        self._workers: dict[int, ServedProcess] = {}
         self.numbers = itertools.count(1)
         self._text = b""
         self.begun = self._loop.time()
@@ -67,12 +84,13 @@ class ForkServerProcess:
         self.pid = self._process.pid
         self._loop.add_reader(self._socket, self._read)
 
-    def add_worker(self, number: int, process: ProcessHandle, descriptors: Sequence[int]) -> None:
+    def add(self, verb: str, number: int, process: ServedProcess, descriptors: Sequence[int]) -> None:
+        """`verb`: `start` makes a worker, `run` the keeper of a command."""
         if not self.is_open:  # it ended while the worker's wire was made
             process.end(ENDED)
             return
         self._workers[number] = process
-        self._send({"verb": "start", "worker": number}, descriptors)
+        self._send({"verb": verb, "worker": number}, descriptors)
 
     def control(self, number: int, verb: str, since: float = 0) -> None:
         """What comes too late is without effect."""
@@ -147,9 +165,7 @@ class ForkServerProcess:
         self._socket.close()
         workers, self._workers = self._workers, {}
         for process in workers.values():
-            if process.pid:
-                kill_group(process.pid)  # a worker dies with the fork server, what it started does not
-            process.end(why)
+            process.lose(why)
         self._ended()
 
 
@@ -183,15 +199,15 @@ class ForkServerClient:
     def pid(self) -> int:
         return self._server.pid
 
-    async def start(self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = 10.0) -> WorkerHandle:
+    async def start(
+        self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = READY_TIMEOUT
+    ) -> WorkerHandle:
         """A worker whose handler has been imported.
 
         Raises:
             HookFailed: with the reason; nothing of the worker is left then.
         """
-        with anyio.move_on_after(timeout):
-            await self._up.wait()
-        if not self._up.is_set():
+        if not await self._is_up(timeout):
             raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
         server, number, output = self._server, next(self._server.numbers), HookOutput(log)
         worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
@@ -200,7 +216,7 @@ class ForkServerClient:
         output.attach(reads)
         try:
             await worker.connect(ours)
-            server.add_worker(number, worker.process, (theirs.fileno(), writes, worker.process.stacks.descriptor))
+            server.add("start", number, worker.process, (theirs.fileno(), writes, worker.process.stacks.descriptor))
         except BaseException:
             worker.process.end("its start was given up")
             raise
@@ -214,6 +230,38 @@ class ForkServerClient:
                 raise
             raise HookFailed(str(failed), kind="orphaned") from failed
         return worker
+
+    async def run(self, command: CommandSpec, output: Callable[[bytes], None]) -> int:
+        """Run a command, and hand on what it prints. Returns its exit code, or minus the signal that ended it.
+
+        When it is over nothing is left of what it started; nor when whoever waits is cancelled.
+
+        Raises:
+            AgentError: it could not be run, or was not let come to its end.
+        """
+        if not await self._is_up(READY_TIMEOUT):
+            raise AgentError(self._server.trouble or "there is no fork server")
+        server, number = self._server, next(self._server.numbers)
+        reads, writes = os.pipe()
+        process = CommandProcess(partial(server.control, number), output, reads)
+        spec = write_memory_file("command", msgspec.json.encode(command))
+        try:
+            server.add("run", number, process, (spec, writes))
+        except BaseException:
+            process.end("its start was given up")
+            raise
+        finally:
+            os.close(spec)
+            os.close(writes)
+        how = await process.wait()
+        if isinstance(how, str):
+            raise AgentError(f"the command could not come to its end: {how}")
+        return how
+
+    async def _is_up(self, timeout: float) -> bool:
+        with anyio.move_on_after(timeout):
+            await self._up.wait()
+        return self._up.is_set()
 
     def _replace(self) -> None:
         if not self._is_closing:

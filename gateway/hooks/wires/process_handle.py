@@ -11,6 +11,7 @@ from typing import Protocol
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 from gateway.worker.error_report import is_program_file
+from gateway.worker.kernel import kill_group
 from gateway.worker.protocol import EXIT_REASONS
 
 MAX_DUMP_BYTES = 64 << 10
@@ -30,7 +31,7 @@ class StackDumpFile:
     """A file in memory that a worker's interpreter writes its stacks to, by itself, even in the midst of C code."""
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("hook-stacks") if hasattr(os, "memfd_create") else _open_unnamed_file()
+        self.descriptor = write_memory_file("hook-stacks")
         self._seen = 0
 
     def read(self) -> str:
@@ -60,9 +61,15 @@ def _without_our_frames(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def _open_unnamed_file() -> int:
-    descriptor, name = tempfile.mkstemp()
-    Path(name).unlink()
+def write_memory_file(purpose: str, content: bytes = b"") -> int:
+    """The descriptor of a file without a name; in memory, where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create(purpose)
+    else:
+        descriptor, name = tempfile.mkstemp()
+        Path(name).unlink()
+    while content:
+        content = content[os.write(descriptor, content) :]
     return descriptor
 
 
@@ -128,6 +135,12 @@ class ProcessHandle:
     def failure(self) -> HookFailed:
         """What every call gets after the end."""
         return HookFailed(self.gone.reason, kind="died", traceback=self._traceback)
+
+    def lose(self, why: str) -> None:
+        """The fork server has died: a worker dies with it, what the worker started does not."""
+        if self.pid:
+            kill_group(self.pid)
+        self.end(why)
 
     def end(self, how: int | str) -> None:
         """`how`: its exit code, minus the signal that ended it, or words."""

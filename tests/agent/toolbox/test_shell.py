@@ -1,22 +1,45 @@
 """The agent's shell: bounded in time, in output and in what it leaves behind, and asked for."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from contextlib import nullcontext
+from functools import partial
 
 import anyio
 import pytest
 
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 from gateway.config.settings import ToolSettings
+from gateway.errors import AgentError
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.worker.process_tree import find_descendants, list_processes
+from gateway.worker.protocol import ForkServerSettings
+from tests.spine import until
+
+pytestmark = pytest.mark.process
 
 
-def shell_options(folder, **settings):
-    return ShellOptions(ToolSettings(**settings), folder, {"PATH": os.environ["PATH"]})
+@pytest.fixture(scope="module")
+async def fork_server():
+    async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+        yield fork_server
 
 
 @pytest.fixture
-def shell(tmp_path):
-    return shell_options(tmp_path, shell_allow=("ls", "git"))
+def options(fork_server, tmp_path):
+    return partial(make_options, fork_server, tmp_path)
+
+
+def make_options(fork_server, folder, **settings):
+    return ShellOptions(ToolSettings(**settings), folder, {"PATH": os.environ["PATH"]}, fork_server.run)
+
+
+@pytest.fixture
+def shell(options):
+    return options(shell_allow=("ls", "git"))
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(shell):
@@ -34,8 +57,8 @@ async def test_it_has_no_input_to_wait_for(shell):
     assert await run_command(shell, "cat") == "[no output]"
 
 
-async def test_at_its_limit_everything_that_it_started_is_ended(tmp_path):
-    shell = shell_options(tmp_path, shell_timeout=0.2)
+async def test_at_its_limit_everything_that_it_started_is_ended(options):
+    shell = options(shell_timeout=0.2)
     began = time.monotonic()
     text = await run_command(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
     assert text == "begun\n[ended: it still ran after 0.2 seconds]"
@@ -55,8 +78,86 @@ async def test_a_stopped_turn_ends_it(shell):
     assert "sleep 79.25" not in await run_command(shell, "ps -eo args | grep '[s]leep 79.25' || true")
 
 
-async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(tmp_path):
-    shell = shell_options(tmp_path, output_limit=1000)
+# The five ways by which a process gets away from who started it.
+DOUBLE_FORK = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        {}"
+LEAVING = {
+    "in the background": "sleep 80.25 &",
+    "a session of its own": "setsid sleep 80.25 & sleep 0.1",
+    "a subshell's session": "(setsid sleep 80.25 &); sleep 0.1",
+    "a double fork": DOUBLE_FORK.format("os.execvp('sleep', ['sleep', '80.25'])"),
+    "a fresh environment": DOUBLE_FORK.format("os.execve('/bin/sleep', ['sleep', '80.25'], {})"),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+@pytest.mark.parametrize("end", ["by itself", "at its limit", "stopped", "the server killed"])
+async def test_nothing_that_a_command_started_outlives_it(fork_server, options, tmp_path, way, end):
+    command, last = LEAVING[way], "" if end == "by itself" else "\nsleep 80.25"
+    if "fork" in command:
+        (tmp_path / "leave.py").write_text(command)
+        command = f"{sys.executable} leave.py; sleep 0.1"
+    shell = options(shell_timeout=1 if end == "at its limit" else 60)
+    before, lost = find_sleepers(), pytest.raises(AgentError, match="the fork server ended")
+    with anyio.move_on_after(1 if end == "stopped" else 60), anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            if end == "the server killed":
+                tasks.start_soon(kill_server, fork_server, before)
+            with lost if end == "the server killed" else nullcontext():
+                await run_command(shell, command + last)
+    if end == "the server killed":
+        await until(lambda: find_sleepers() == before)
+    assert find_sleepers() == before
+
+
+def find_sleepers(what="sleep 80.25"):
+    found = subprocess.run(["/bin/ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in found.splitlines() if line.split(None, 1)[1] == what}
+
+
+async def kill_server(fork_server, before):
+    await until(lambda: len(find_sleepers() - before) >= 2)
+    os.kill(fork_server.pid, signal.SIGKILL)
+
+
+async def test_a_command_that_kills_its_keeper_leaves_nothing_either(fork_server, shell):
+    assert await run_command(shell, "setsid sleep 81.25 & kill -9 $PPID; sleep 81.25") == "[exit code -9]"
+    await until(lambda: not find_descendants({fork_server.pid}))
+
+
+DAEMON = """
+import os, sys, anyio
+from pathlib import Path
+from gateway.agent.toolbox.shell import run_command
+from gateway.hooks.wires.fork_client import ForkServerClient
+from tests.agent.toolbox.test_shell import make_options
+from gateway.worker.protocol import ForkServerSettings
+async def main():
+    async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+        print(fork_server.pid, flush=True)
+        await run_command(make_options(fork_server, Path(sys.argv[1])), "(setsid sleep 82.25 &); sleep 82.25")
+anyio.run(main)
+"""
+
+
+def test_when_the_daemon_is_killed_nothing_of_its_commands_is_left(tmp_path):
+    daemon = subprocess.Popen([sys.executable, "-c", DAEMON, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert daemon.stdout
+    fork_server = int(daemon.stdout.readline())
+    anyio.run(until, lambda: len(find_sleepers("sleep 82.25")) >= 2)
+    family = {fork_server, *(one.pid for one in find_descendants({fork_server}))}
+    daemon.kill()
+    daemon.wait()
+    daemon.stdout.close()
+    anyio.run(until, lambda: not family & {one.pid for one in list_processes()})
+
+
+async def test_a_program_finds_signals_descriptors_and_input_as_from_a_terminal(shell):
+    text = await run_command(shell, "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; yes | head -1")
+    assert text.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16, "0", "1", "2", "3", "y"]
+
+
+async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(options):
+    shell = options(output_limit=1000)
     text = await run_command(shell, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\nxxx")
     assert text.endswith("xxx\nlast")
@@ -98,8 +199,8 @@ async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):
     assert (tmp_path / "made").exists()
 
 
-async def test_a_shell_that_is_allowed_everything_does_not_ask(stage, tmp_path):
+async def test_a_shell_that_is_allowed_everything_does_not_ask(stage, options):
     call = {"tool_calls": [{"name": "shell", "args": {"command": "echo hi"}}]}
-    tool = make_shell_tool(shell_options(tmp_path, shell="allow"))
+    tool = make_shell_tool(options(shell="allow"))
     result = await stage.play(stage.agent(call, "ok", tools=[tool]))
     assert result.entries[2].content == "hi"

@@ -1,0 +1,141 @@
+"""One command's keeper: a small process that starts a program, and ends when all that this has started has ended.
+
+Theory of operation
+
+The keeper is forked from the fork server, and adopts orphans: whatever the program starts and detaches (`&`, `setsid`,
+a double fork, a fresh environment) is at last the keeper's child, and known by that alone. When the program itself is
+over, or the keeper is told to end by SIGTERM, what is left is asked to end, and killed a moment later. The keeper then
+ends as the program did: with its exit code, or by the signal that ended it.
+
+Should the keeper be killed, its children come to the fork server, which kills all that it does not know. When the fork
+server dies, the kernel sends the keeper SIGTERM; it sees that it has another parent, and kills at once.
+"""
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, NoReturn
+
+import msgspec
+
+from gateway.worker import kernel
+from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+from gateway.worker.protocol import CANNOT_BEGIN, OOM_SCORE, CommandSpec
+
+GRACE = 2.0  # seconds between the request to end and the end
+AGAIN = 0.1  # seconds between two looks at who is still there after that
+MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
+NOT_FOUND = 127  # the exit code by which a shell says so
+PROGRAM_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
+
+
+class CommandDescriptors(NamedTuple):
+    """A command's ends: of the file that says what it is, and of the pipe for all that it prints."""
+
+    spec: int
+    output: int
+
+
+def run_command(ends: CommandDescriptors, fork_server: int) -> NoReturn:
+    """In a fresh process: keep this command, to the end."""
+    keeper = _Keeper(fork_server)
+    signal.signal(signal.SIGALRM, lambda *_: keeper.kill())
+    signal.signal(signal.SIGTERM, lambda *_: keeper.end())
+    os.setpgid(0, 0)
+    kernel.adopt_orphans()
+    kernel.die_with_parent(signal.SIGTERM)
+    status = keeper.run(_read_spec(ends))
+    if status < 0:
+        _end_by(-status)
+    os._exit(status)
+
+
+def _read_spec(ends: CommandDescriptors) -> CommandSpec:
+    """What is to be done. Afterwards nothing of the fork server can be reached, and the pipe gets what is printed."""
+    with os.fdopen(os.dup(ends.spec), "rb") as file:
+        file.seek(0)
+        spec = msgspec.json.decode(file.read(), type=CommandSpec)
+    output, nothing = os.dup(ends.output), os.open(os.devnull, os.O_RDWR)
+    for descriptor, place in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(descriptor, place)
+    os.closerange(3, MOST_DESCRIPTORS)
+    return spec
+
+
+class _Keeper:
+    def __init__(self, fork_server: int) -> None:
+        self._fork_server = fork_server
+        self._is_ending = False
+
+    def run(self, spec: CommandSpec) -> int:
+        """The program's exit code, or minus the signal that ended it."""
+        program = _fork(lambda: _become(spec))
+        for place in (1, 2):
+            os.dup2(0, place)  # the pipe is the program's alone: its end says that all has been printed
+        if os.getppid() != self._fork_server:
+            self.kill()
+        ended = self._wait(program)
+        if find_children(os.getpid()):
+            self.end()
+        with suppress(ChildProcessError):
+            while True:
+                os.wait()
+        return ended
+
+    def _wait(self, program: int) -> int:
+        while True:
+            pid, status = os.wait()
+            if pid == program:
+                return os.waitstatus_to_exitcode(status)
+
+    def end(self) -> None:
+        if os.getppid() != self._fork_server:
+            self.kill()
+        elif not self._is_ending:
+            self._is_ending = True
+            for one in find_descendants({os.getpid()}):
+                kernel.send_signal(one.pid, signal.SIGTERM)
+            signal.setitimer(signal.ITIMER_REAL, GRACE, AGAIN)
+
+    def kill(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+        kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()})])
+
+
+def _fork(child: Callable[[], NoReturn]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child()
+        finally:
+            os._exit(CANNOT_BEGIN)
+    return pid
+
+
+def _become(spec: CommandSpec) -> NoReturn:
+    """Be the program, in a session of its own."""
+    os.setsid()
+    kernel.die_with_parent(signal.SIGKILL)
+    kernel.write_proc_file("oom_score_adj", OOM_SCORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in PROGRAM_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.chdir(spec.folder)
+        os.execve(spec.program[0], spec.program, spec.env)  # noqa: S606 - the shell is among those programs
+    except (OSError, ValueError) as error:
+        os.write(2, f"{spec.program[0]} cannot be started: {error}\n".encode())
+    os._exit(NOT_FOUND)
+
+
+def _end_by(number: int) -> None:
+    with suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def main(start: dict[str, Any], _add_modules: object) -> NoReturn:
+    """Where nothing is forked: a fresh interpreter."""
+    run_command(CommandDescriptors(*start["ends"]), start["fork_server"])
