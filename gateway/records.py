@@ -19,6 +19,7 @@ import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineTooNew
+from gateway.events import AskedCall
 from gateway.messages import Address, Message, Reply
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
@@ -82,10 +83,14 @@ class ClaimReleased(OpenTurnRecord, tag="released", frozen=True, kw_only=True):
 
 
 class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
-    """The turn waits for a person: questions by name. Its claim is given up until the answers are there."""
+    """The turn waits for a person: questions by name. Its claim is given up until the answers are there.
+
+    `calls`, by the question's name: those that an approval lets run; a question without any is none.
+    """
 
     questions: dict[str, str]
     until: float
+    calls: dict[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
 
 
 class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True):

@@ -30,6 +30,8 @@ WRITTEN = {
     b'{"kind":"said","v":1,"at":0.0,"turn_id":"t","reply_id":"r"}': records.InterimReply,
     b'{"kind":"released","v":1,"at":0.0,"turn_id":"t"}': records.ClaimReleased,
     b'{"kind":"asked","v":1,"at":0.0,"turn_id":"t","questions":{"q":"sure?"},"until":9.0}': records.QuestionsAsked,
+    b'{"kind":"asked","v":1,"at":0.0,"turn_id":"t","questions":{"q":"sure?"},"until":9.0,"calls":{"q":[{"call_id":"c",'
+    b'"tool":"look","args":{"a":1},"digest":"d","changed_by":["h"]}]}}': records.QuestionsAsked,
     b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': (
         records.QuestionAnswered
     ),

@@ -8,7 +8,7 @@ from anyio import CancelScope
 
 from gateway.agent.skills import Skill
 from gateway.agent.tools import ChatPort
-from gateway.events import Event, Question
+from gateway.events import AskedCall, Event, Question
 from gateway.steps import Step, TurnStatus
 from gateway.transcript import Entry, Usage
 
@@ -42,9 +42,10 @@ class Ports:
     record: awaited after each answer of the model, before each tool and after it; raising ends the turn at once.
     delta: text of the reply as it leaves the interceptors. discard: what was streamed of the present answer is void,
         since the model is asked again.
-    steps, answers, asked, resumed: what is known of an earlier run of the same turn: its records, the person's answers
-        by question id or name, the prompts of those questions, and whether there was such a run at all. The answers are
-        those that the hooks' scope reads; an interceptor of a question may change them.
+    steps, answers, asked, calls, resumed: what is known of an earlier run of the same turn: its records, the person's
+        answers by question id or name, the prompts of those questions and the calls that they were about, and whether
+        there was such a run at all. The answers are those that the hooks' scope reads; an interceptor of a question may
+        change them.
     stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
     approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
     turn, session, facts: the bags and the common fields that tools see.
@@ -63,6 +64,7 @@ class Ports:
     steps: Sequence[Step] = ()
     answers: MutableMapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
+    calls: MutableMapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
     resumed: bool = False
     stop: CancelScope = field(default_factory=CancelScope)
     approvals: MutableMapping[str, str] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_t
 from gateway.agent.turn_state import Fields, TurnState
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Pause, Question, Retry, is_yes
+from gateway.events.asked_calls import make_asked_call
 from gateway.steps import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
 
@@ -190,7 +191,8 @@ def _make_ask(call: ToolCallRun, can_last: bool = False) -> AskPerson:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in call.state.ports.answers:
             return call.state.ports.answers[key]  # None: nobody answered in time
-        raise Pause((Question(key, prompt, call.name, key, can_last),))
+        calls = (make_asked_call(call.asked.id, call.name, call.args),)
+        raise Pause((Question(key, prompt, call.name, key, can_last, calls),))
 
     return ask
 

@@ -81,6 +81,7 @@ async def _run_rounds(
         except StepNotRecorded as refusal:
             raise refusal.error from None
         except Pause as pause:
+            ports.calls.update({question.id: question.calls for question in pause.questions if question.is_approval})
             questions = await _prepare_questions(state, pause.questions)
         if questions:
             return TurnResult("", (), state.usage, "paused", questions=questions, stop="paused")

@@ -132,6 +132,7 @@ class Dispatcher:
                 steps=turn.open.steps,
                 answers=dict(turn.open.answers),
                 asked=turn.open.asked,
+                calls=dict(turn.open.calls),
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,
@@ -197,7 +198,8 @@ def make_question_result(turn: LaneTurn, message: Message, questions: tuple[Ques
         for question in {question.id: question for question in questions}.values()
     )
     wait = 0.0 if message.address.platform == INTERNAL else ANSWER_WAIT  # where nobody can answer, it is no at once
-    return LaneResult(replies=replies, questions=prompts, wait=wait)
+    calls = {question.id: question.calls for question in questions if question.is_approval}
+    return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait)
 
 
 def make_answer_buttons(mark: str, can_last: bool) -> tuple[Button, ...]:

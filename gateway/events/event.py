@@ -64,12 +64,27 @@ class Retry(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A tool's call that a question is about, as it would run now.
+
+    `digest` stands for tool and arguments: a yes is one to this call, and to no other that bears the same id.
+    `changed_by` names the hooks that made something else of the model's call.
+    """
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    digest: str
+    changed_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a hook wants to know from the person.
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
     asks the same question, and an answer for one tool call never counts for another. With `can_last` a yes may hold for
-    longer than once: for the session, or always.
+    longer than once: for the session, or always. `calls` are those that a yes lets run.
     """
 
     name: str
@@ -77,6 +92,12 @@ class Question:
     hook: str
     id: str
     can_last: bool = False
+    calls: tuple[AskedCall, ...] = ()
+
+    @property
+    def is_approval(self) -> bool:
+        """Is it asked whether a tool may run?"""
+        return bool(self.calls)
 
 
 class Pause(BaseException):

@@ -5,10 +5,12 @@ from time import time
 from typing import Any
 
 from gateway.events import Bags, Event, Pause
+from gateway.events.asked_calls import APPROVAL_EVENTS
+from gateway.hooks.call_watcher import CallWatcher
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.mailbox import enqueue_event
-from gateway.hooks.subscriptions import Subscriptions
+from gateway.hooks.subscriptions import EventPlan, Subscriptions
 
 # Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
 OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
@@ -29,16 +31,17 @@ class NoAnswers(Mapping[str, Any]):
 
 class HookScope:
     """The registry seen from one turn. `limit` is how long the interceptors of an event may take; who has cancelled the
-    turn makes it short.
+    turn makes it short. `changed_by` says by call id which hooks changed a tool's call.
     """
 
-    __slots__ = ("_counts", "_deadlines", "_subscriptions", "bags", "fields", "limit")
+    __slots__ = ("_counts", "_deadlines", "_subscriptions", "bags", "changed_by", "fields", "limit")
 
     def __init__(
         self, subscriptions: Subscriptions, deadlines: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags
     ) -> None:
         self.fields = fields
         self.bags = bags
+        self.changed_by: dict[str, tuple[str, ...]] = {}
         self.limit = limit
         self._subscriptions = subscriptions
         self._deadlines = deadlines
@@ -67,12 +70,23 @@ class HookScope:
         try:
             if not plan.calls:
                 return await notify_observers(plan, name, fields, self.bags, self._deadlines)
+            if name in APPROVAL_EVENTS:
+                return await self._run_watched(plan, name, fields)
             return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
             if operation:
                 self._counts[operation] -= 1
             raise
+
+    async def _run_watched(self, plan: EventPlan, name: str, fields: dict[str, Any]) -> Event:
+        watcher = CallWatcher(plan, name, fields, self.changed_by)
+        try:
+            return await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit)
+        except Pause as pause:
+            raise watcher.bind(pause) from None
+        finally:
+            watcher.look()
 
     def _identify(self, name: str, fields: dict[str, Any]) -> str | None:
         turn = fields.get("turn_id")

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import anyio
 
 from gateway import records
+from gateway.events import AskedCall
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session
 from gateway.steps import TurnStatus
@@ -20,8 +21,9 @@ class LaneResult:
     """How a turn (or a command) ended, all of it written in one append: the end, the replies, the events owed.
 
     With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
-    again; entries are not kept then, `replies` carry the prompts. `changes` are records of the session's own that come
-    before the end: a new session, a setting, an undo. `bag` replaces the session's when it is not None.
+    again; entries are not kept then, `replies` carry the prompts, and `calls` are those that an approval lets run.
+    `changes` are records of the session's own that come before the end: a new session, a setting, an undo. `bag`
+    replaces the session's when it is not None.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -31,6 +33,7 @@ class LaneResult:
     usage: Usage = field(default_factory=Usage)
     error: str = ""
     questions: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
     wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
     events: tuple[records.EmittedEvent, ...] = ()

@@ -88,7 +88,9 @@ class TurnClaim:
         extra = [*self._outbound(result.replies), *map(records.make_event_put, result.events)]
         if result.questions:
             until = self._context.clock() + result.wait
-            asked = records.QuestionsAsked(turn_id=self.job.turn_id, questions=dict(result.questions), until=until)
+            asked = records.QuestionsAsked(
+                turn_id=self.job.turn_id, questions=dict(result.questions), until=until, calls=dict(result.calls)
+            )
             await self._write(asked, extra=extra)
         else:
             await self._write(*result.changes, self._end(result), extra=extra)

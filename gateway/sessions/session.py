@@ -15,9 +15,10 @@ from msgspec.structs import asdict, replace
 
 from gateway import records
 from gateway.engine.interface import Record
+from gateway.events import AskedCall
 from gateway.transcript import Entry, Usage
 
-STATE_VERSION = 1  # of a session that is written down; counted up when its fields or their meaning change
+STATE_VERSION = 2  # of a session that is written down; counted up when its fields or their meaning change
 PREVIOUS_KEPT = 200
 ENTRY_WEIGHT = 200  # what an entry takes beside its text, roughly
 
@@ -26,7 +27,8 @@ class OpenTurn(msgspec.Struct, frozen=True):
     """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
 
     It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
-    sequence of its last claim and `first` of its first one. `questions` are those still open, `asked` all there were.
+    sequence of its last claim and `first` of its first one. `questions` are those still open, `asked` all there were,
+    and `calls` the tools' calls that approvals among them are bound to.
     """
 
     turn_id: str
@@ -39,6 +41,7 @@ class OpenTurn(msgspec.Struct, frozen=True):
     said: tuple[str, ...] = ()
     questions: Mapping[str, str] = msgspec.field(default_factory=dict)
     asked: Mapping[str, str] = msgspec.field(default_factory=dict)
+    calls: Mapping[str, tuple[AskedCall, ...]] = msgspec.field(default_factory=dict)
     answers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     until: float = 0.0
 
@@ -150,8 +153,9 @@ def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Sessi
 
 def _wait_for_answers(turn: OpenTurn, kept: records.QuestionsAsked) -> OpenTurn:
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
-    asked = {**turn.asked, **kept.questions}
-    return replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, answers=answers, until=kept.until)
+    asked, calls = {**turn.asked, **kept.questions}, {**turn.calls, **kept.calls}
+    waiting = replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, calls=calls)
+    return replace(waiting, answers=answers, until=kept.until)
 
 
 def _apply_answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:

@@ -177,6 +177,17 @@ async def test_a_tool_that_needs_approval_runs_only_on_a_clear_yes(stage, guarde
     assert (result.reply, len(ran)) == ("ok", runs)
 
 
+async def test_a_question_of_a_tool_is_an_approval_of_that_very_call(stage, guarded):
+    digests = []
+    for args in ({"command": "ls"}, {"command": "ls"}, {"command": "ls "}):
+        call = {"tool_calls": [{"name": "shell", "args": args, "id": "c1"}]}
+        (question,) = (await stage.play(stage.agent(call, tools=[guarded]))).questions
+        (about,) = question.calls
+        assert (question.is_approval, about.call_id, about.tool, about.args) == (True, "c1", "shell", args)
+        digests.append(about.digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
 async def test_hooks_tell_a_refusal_by_the_type_of_its_error(stage, guarded):
     agent = stage.agent({"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}, "ok", tools=[guarded])
     (question,) = (await stage.play(agent)).questions

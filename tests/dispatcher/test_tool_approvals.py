@@ -64,6 +64,17 @@ async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_p
         assert (await room.hear(count + 4)).startswith("May I run run: ls")
 
 
+async def test_what_is_asked_about_is_kept_with_the_question() -> None:
+    async with chat(TURN, tools=(run,)) as room:
+        await room.write("list")
+        await asked(room)
+        turn = (await room.house.sessions.open(KEY)).turn
+        assert turn
+        ((about,),) = turn.calls.values()
+        assert (about.tool, about.args, len(about.digest)) == ("run", {"command": "ls"}, 64)
+        assert list(turn.calls) == list(turn.questions)
+
+
 async def test_what_nobody_allowed_is_not_run() -> None:
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")

@@ -37,6 +37,31 @@ async def test_all_hooks_run_and_all_their_questions_leave_together(hooks) -> No
     assert seen == ["between"]
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "about"),
+    [
+        ("tool:before", {"tool": "x", "call_id": "c1", "args": {"a": 1}}, [("c1", "x", {"a": 2})]),
+        (
+            "tools:before",
+            {"calls": [{"id": "c1", "name": "x", "args": {"a": 1}}, {"id": "c2", "name": "y", "args": {}}]},
+            [("c1", "x", {"a": 1}), ("c2", "y", {})],
+        ),
+        ("tool:after", {"tool": "x", "call_id": "c1", "args": {"a": 1}}, []),
+        ("agent:start", {"message": "hi"}, []),
+    ],
+)
+async def test_a_question_before_a_tool_is_an_approval_of_the_call_as_all_hooks_left_it(
+    hooks, name, fields, about
+) -> None:
+    hooks.on(name, lambda event: event.ask("May I?"))
+    hooks.on("tool:before", lambda event: event["args"].update(a=2))
+    with pytest.raises(Pause) as pause:
+        await turn(hooks).run(name, **fields)
+    (question,) = pause.value.questions
+    assert question.is_approval is bool(about)
+    assert [(call.call_id, call.tool, call.args) for call in question.calls] == about
+
+
 @pytest.mark.row("STR-52")
 @pytest.mark.row("STR-69")
 @pytest.mark.parametrize(("answer", "denied"), [(True, False), (False, True)])
