@@ -31,6 +31,12 @@ environment of the process, systemd's credentials, `.env`, `config.yaml`, the de
 `config.yaml`; where one is wanted under another name than the usual one, `${VARIABLE}` stands for its value.
 [The command line](cli.md#is-the-configuration-right) shows how mistakes and origins are told.
 
+What is secret is known by its value, and taken out of logs (those of hooks too), errors, tables and `--json`: every
+setting of the kind `secret` and every credential, whatever it looks like; and what stands in `.env`, or is given to a
+hook or a tool server by name (`env:`), unless it plainly is none: under 8 characters, digits alone, a path, an address
+without a user, a locale, a time zone, a level, or the value of a setting that is no secret. Nothing under 6 characters
+is taken out.
+
 Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
 A mistake is found when the file is read, with its line, its column and what would be right; a running gateway
 goes on with the configuration that it has. SIGHUP makes it read everything again: what answers and who may speak

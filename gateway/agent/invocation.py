@@ -94,7 +94,7 @@ class Invocation(Operation[TurnResult]):
         if result.after_event is not None:
             reply = str(result.after_event.get("response_full") or "")
         if result.error is not None:
-            status, error = "failed", str(result.error) or type(result.error).__name__
+            status, error = "failed", state.ports.redact(str(result.error)) or type(result.error).__name__
         elif status == "failed" and ending.stop == "failed":  # a hook took the error away
             status = "ok"
         if reply != ending.reply:

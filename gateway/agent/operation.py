@@ -32,7 +32,7 @@ Silence is cheap. For an event that nobody wants no fields are built, and nothin
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -245,7 +245,7 @@ async def _run_between_events(operation: Operation[Any]) -> OperationResult:
         raise
     # Not within the try: an error or a pause of these hooks has no event of its own, and goes straight to the caller.
     if operation.after and wants(operation.after):
-        shown = error_as_fields(result.error)
+        shown = error_as_fields(result.error, state.ports.redact)
         fields = {"error": shown, **operation.after_fields(result)}
         result.after_event, result.after_outcome = await state.fire(operation.after, fields)
         result.error = error_from_fields(result.after_event.get("error"), result.error, shown)
@@ -262,11 +262,11 @@ async def _fire_before(operation: Operation[Any], result: OperationResult) -> Fi
     return result.before_event
 
 
-def error_as_fields(error: BaseException | None) -> dict[str, Any] | None:
-    """The error as a plain dict: `type`, `message`, and `kind` where it has one."""
+def error_as_fields(error: BaseException | None, redact: Callable[[str], str] = str) -> dict[str, Any] | None:
+    """The error as a plain dict: `type`, `message`, and `kind` where it has one. No secret is in it."""
     if error is None:
         return None
-    fields: dict[str, Any] = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+    fields: dict[str, Any] = {"type": type(error).__name__, "message": redact(str(error)) or type(error).__name__}
     if isinstance(error, ModelError):
         fields["kind"] = error.kind
     elif isinstance(error, ArgumentError):

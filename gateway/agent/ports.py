@@ -52,6 +52,7 @@ class Ports:
     on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
         went with it.
     chat: the conversation, where there is one that tools may speak in.
+    redact: takes secrets out of an error before anybody is told of it.
     """
 
     run: EventRunner
@@ -73,6 +74,7 @@ class Ports:
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
+    redact: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     with open_logs(home, configuration, environ) as kept:
 
         def read_again() -> Configuration:
-            fresh = read()
+            fresh = replace(read(), redactor=kept.redactor)  # one for the process, which forgets nothing
             kept.redactor.learn(fresh.secrets)
             kept.set_level(fresh.settings.logs.level)
             for finding in fresh.warnings:
@@ -58,7 +59,7 @@ def open_logs(home: Home, configuration: Configuration, environ: Mapping[str, st
     wanted = configuration.settings.logs
     look = choose_formatter(sys.stderr, wanted.format, environ, colours=has_colours(sys.stderr))
     sinks = (StreamSink(sys.stderr, look), FileSink(home.log, wanted.size, wanted.keep))
-    return LogPipeline(configuration.make_redactor(), sinks, wanted.level, configuration.schema.noisy_loggers)
+    return LogPipeline(configuration.redactor, sinks, wanted.level, configuration.schema.noisy_loggers)
 
 
 async def print_banner(gateway: Gateway) -> None:

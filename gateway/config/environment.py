@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from dotenv.parser import parse_stream
 
@@ -20,11 +20,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
+Layer: TypeAlias = Literal["process", "credential", "file"]
+
+
 class SourcedValue(NamedTuple):
     """A variable's value and where it was set."""
 
     text: str
     place: SourceLocation
+    layer: Layer = "process"
 
 
 class Environment(NamedTuple):
@@ -67,7 +71,8 @@ def _read_credentials(directory: Path, findings: list[Finding]) -> Iterator[tupl
                 with path.open("rb") as file:
                     text = file.read(CREDENTIAL_LIMIT + 1).decode().rstrip("\r\n")
                 if text and len(text) <= CREDENTIAL_LIMIT:
-                    yield path.name.upper(), SourcedValue(text, SourceLocation(f"the credential {path.name}"))
+                    place = SourceLocation(f"the credential {path.name}")
+                    yield path.name.upper(), SourcedValue(text, place, "credential")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         what = f"the credentials cannot be read: {reason}"
@@ -89,7 +94,7 @@ def _read_env_file(
             value = expand_references(binding.value, known)
             known.setdefault(binding.key, value)
             if value:
-                yield binding.key, SourcedValue(value, place)
+                yield binding.key, SourcedValue(value, place, "file")
 
 
 def _read_env_text(path: Path, findings: list[Finding]) -> str:

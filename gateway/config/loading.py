@@ -5,22 +5,18 @@ All sources become one tree, so that a value is checked and found fault with in 
 wrong is collected; `load_configuration` refuses to go on with an error, `read_configuration` tells all.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
-
-import msgspec
 
 from gateway.config.checks import check_settings
 from gateway.config.environment import Environment, read_environment
-from gateway.config.fields import Secret
 from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
 from gateway.config.permissions import check_home
 from gateway.config.schema import SettingsSchema
+from gateway.config.secrets import list_secrets
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.logs.redaction import Redactor
@@ -30,7 +26,6 @@ FILE_LIMIT = 1_000_000
 MOST_ERRORS_SHOWN = 20
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
-_SECRET_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +33,17 @@ class Configuration:
     """The settings, and what else the sources said.
 
     schema: which settings there are. environ: all variables that hooks may ask for, from the process, the credentials
-    and `.env`. secrets: every value that must never be shown. origins: by a setting's whole name, where it was set.
+    and `.env`. secrets: every value that must never be shown; redactor: takes them, and all that looks like one of a
+    network's, out of a text. origins: by a setting's whole name, where it was set.
     """
 
     schema: SettingsSchema = field(repr=False)
     settings: Settings
     environ: Mapping[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
+    redactor: Redactor = field(repr=False, compare=False)
     origins: Mapping[str, SourceLocation] = field(repr=False)
     warnings: tuple[Finding, ...] = ()
-
-    def make_redactor(self) -> Redactor:
-        """What takes the secrets of this configuration, and all that looks like one of a network's, out of a text."""
-        return Redactor(self.secrets, self.schema.token_shapes)
 
 
 def load_configuration(
@@ -87,10 +80,10 @@ def read_configuration(
         findings += check_settings(settings, tree, schema)
     if settings is None or has_errors(findings):
         return None, findings
-    secrets = frozenset(_list_secrets(settings, outside))
-    places = MappingProxyType(dict(list_origins(tree)))
-    configuration = Configuration(schema, settings, MappingProxyType(outside.environ), secrets, places, tuple(findings))
-    return configuration, findings
+    secrets = frozenset(list_secrets(settings, outside, schema))
+    redactor = Redactor(secrets, schema.token_shapes)
+    places, environ = MappingProxyType(dict(list_origins(tree))), MappingProxyType(outside.environ)
+    return Configuration(schema, settings, environ, secrets, redactor, places, tuple(findings)), findings
 
 
 def has_errors(findings: "tuple[Finding, ...] | list[Finding]") -> bool:
@@ -128,23 +121,3 @@ def _bind_settings(
         settings, wrong = bind(tree, schema.settings)
     findings += wrong
     return settings, tree
-
-
-def _list_secrets(settings: Settings, outside: Environment) -> Iterator[str]:
-    yield from _reveal_all(settings)
-    for name, value in outside.values.items():
-        if _SECRET_NAME.search(name.upper()) and not value.text.isdigit() and not value.text.startswith("/"):
-            yield value.text
-
-
-def _reveal_all(value: Any, name: str = "TOKEN") -> Iterator[str]:
-    """Every secret in the settings. In a mapping (an MCP server's environment) the key says whether it is one."""
-    match value:
-        case Secret() if value and _SECRET_NAME.search(name.upper()):
-            yield value.reveal()
-        case msgspec.Struct():
-            for field_name in value.__struct_fields__:
-                yield from _reveal_all(getattr(value, field_name))
-        case dict():
-            for key, below in value.items():
-                yield from _reveal_all(below, str(key))

@@ -39,11 +39,12 @@ class ControlRequest(msgspec.Struct):
 
 
 class ControlServer:
-    """Serves a table of verbs on a Unix socket."""
+    """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with."""
 
-    def __init__(self, path: Path, verbs: Mapping[str, Verb]) -> None:
+    def __init__(self, path: Path, verbs: Mapping[str, Verb], redact: Callable[[str], str] = str) -> None:
         self.path = path
         self.verbs = verbs
+        self._redact = redact
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
@@ -102,7 +103,7 @@ class ControlServer:
             result = await verb(request.params, partial(caller.notify, request.id))
             await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
-            await caller.fail(request.id, int(error.exit), str(error))
+            await caller.fail(request.id, int(error.exit), self._redact(str(error)))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise
         except Exception:  # a fault in one verb is answered and logged; the daemon goes on

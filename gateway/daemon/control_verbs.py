@@ -1,11 +1,12 @@
 """What the running gateway answers on its control socket."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.control_socket.server import Notify, Verb, as_verb
 from gateway.daemon.gateway import Gateway
@@ -15,18 +16,26 @@ from gateway.daemon.session_verbs import SESSION_VERBS
 from gateway.daemon.status import build_status
 from gateway.events.catalogue import get_event_spec
 
+AnswerVerb: TypeAlias = Callable[[Gateway, dict[str, Any]], Awaitable[Any]]
+
 MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 
 
 def build_verbs(gateway: Gateway) -> Mapping[str, Verb]:
     """By name, each a function of its parameters and of how to notify its caller."""
-    answers = {"status": _status, "stop": _stop, **HOOK_VERBS, **SESSION_VERBS, **PLATFORM_VERBS}
+    shown = {"status": _status, "stop": _stop, **HOOK_VERBS, **PLATFORM_VERBS}
     return {
-        **{name: as_verb(partial(answer, gateway)) for name, answer in answers.items()},
+        **{name: as_verb(partial(_answer_without_secrets, gateway, answer)) for name, answer in shown.items()},
+        **{name: as_verb(partial(answer, gateway)) for name, answer in SESSION_VERBS.items()},  # people's own texts
         "events.tail": partial(tail_events, gateway),
         "events.replay": partial(replay_events, gateway),
         "chat.say": gateway.terminal.say,
     }
+
+
+async def _answer_without_secrets(gateway: Gateway, answer: AnswerVerb, params: dict[str, Any]) -> Any:
+    said = msgspec.to_builtins(await answer(gateway, params), enc_hook=str)
+    return gateway.configuration.redactor.clean_all(said)
 
 
 async def _status(gateway: Gateway, _params: dict[str, Any]) -> Any:

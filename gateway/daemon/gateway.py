@@ -114,7 +114,7 @@ class Gateway:
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_servers = McpServers(mcp_specs_from(settings, home))
         self.agents = self._build_agents(configuration)
-        reply_hooks = ReplyHooks(registry, lambda: self.agents.workspace)
+        reply_hooks = ReplyHooks(registry, lambda: self.agents.workspace, configuration.redactor.clean)
         self.outbox = Outbox(engine, callbacks=reply_hooks)
 
         self.context = self._build_dispatcher_context()
@@ -206,6 +206,7 @@ class Gateway:
             keys=sessions,
             on_skill=self.skill_hooks.changed,
             too_old=sessions.too_old or math.inf,
+            redact=self.configuration.redactor.clean,
         )
 
     def _build_lanes(self, run_turn: RunTurn) -> Lanes:
@@ -225,13 +226,17 @@ async def open_gateway(
     async with (
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
         HookRegistry() as registry,
-        ForkServerClient(ForkServerSettings(processes=configuration.settings.hooks.processes)) as fork_server,
+        ForkServerClient(
+            ForkServerSettings(processes=configuration.settings.hooks.processes), configuration.redactor.clean
+        ) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
         async with gateway.serving_hooks():
-            for part in build_parts(gateway, ControlServer(home.socket, build_verbs(gateway))):
+            for part in build_parts(
+                gateway, ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean)
+            ):
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             for platform in gateway.platforms:

@@ -8,6 +8,7 @@ from pathlib import Path
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
+from gateway.config.secrets import list_public_variables
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
@@ -42,7 +43,8 @@ def build_hook_environment(
         state=home.hook_state,
         platforms=platforms,
         packages=[place for place in sys.path if place],
-        redactor=configuration.make_redactor(),
+        redactor=configuration.redactor,
+        public=list_public_variables(configuration.schema),
         file_writer=file_writer,
     )
 

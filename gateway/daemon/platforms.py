@@ -25,7 +25,7 @@ class PlatformPart:
     def __init__(self, name: str, settings: PlatformSettings, context: AdapterContext) -> None:
         self.name = name
         self.part = Part(name, self._serve)
-        self.presence = Presence(name, context.parts.registry, self.part.up)
+        self.presence = Presence(name, context.parts.registry, self.part.up, context.parts.redact)
         self.home_channel = settings.home_channel
         self._settings = settings
         self._context = context

@@ -81,6 +81,7 @@ class DispatcherContext:
     run_id: str  # of this process: the next one has another
     on_skill: OnSkillChange
     too_old: float  # seconds after which a message that waited is not answered any more
+    redact: Callable[[str], str] = str  # takes secrets out of an error
 
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None) -> Address:
         """Returns the place of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.

@@ -141,6 +141,7 @@ class Dispatcher:
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,
+                redact=self._context.redact,
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
         await approvals.keep(known, allowed)

@@ -156,9 +156,10 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them."""
 
-    def __init__(self, registry: HookRegistry, get_workspace: GetWorkspace) -> None:
+    def __init__(self, registry: HookRegistry, get_workspace: GetWorkspace, redact: Callable[[str], str] = str) -> None:
         self._registry = registry
         self._get_workspace = get_workspace
+        self._redact = redact
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """Returns the reply as its interceptors leave it.
@@ -182,7 +183,7 @@ class ReplyHooks(DeliveryCallbacks):
         self._tell("message:sent", delivery, message_ids=ids)
 
     def failed(self, delivery: DeliveryReport) -> None:
-        self._tell("message:failed", delivery, error=delivery.error)
+        self._tell("message:failed", delivery, error=self._redact(delivery.error))
 
     def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:
         emit: Callable[..., None] = self._registry.emit

@@ -63,12 +63,12 @@ async def try_loads(home: Home, configuration: Configuration, sources: Sequence[
         logs=home.hook_logs,
         state=home.hook_state,
         packages=[place for place in sys.path if place],
-        redactor=configuration.make_redactor(),
+        redactor=configuration.redactor,
     )
     results: dict[str, LoadResult] = {}
     async with (
         HookRegistry() as registry,
-        ForkServerClient(ForkServerSettings(processes=settings.processes)) as fork_server,
+        ForkServerClient(ForkServerSettings(processes=settings.processes), configuration.redactor.clean) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         services = HookServices(settings, around, registry, fork_server, _answer_request, tasks)

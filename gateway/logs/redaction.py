@@ -6,7 +6,7 @@ It stands beside `text`, which the command line imports for its help: that need 
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 REPLACEMENT = "[secret]"
@@ -47,25 +47,44 @@ class Redactor:
     """Takes secrets out of text. What it has learned it never forgets: an old token may still be somewhere."""
 
     def __init__(self, secrets: Iterable[str] = (), shapes: Iterable[TokenShape] = ()) -> None:
-        self._shapes = [(shape.signs, re.compile(shape.pattern)) for shape in (*shapes, *_SHAPES)]
+        self._shapes = [*shapes, *_SHAPES]
         self._known: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern: re.Pattern[str] | None = None  # made when it is first needed: most commands clean nothing
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
+        known = set(self._known)
         for secret in secrets:
             if len(secret) >= MIN_SECRET_LENGTH:
-                self._known |= {secret, quote(secret, safe="", errors="replace"), json.dumps(secret)[1:-1]}
-        longest_first = sorted(self._known, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+                known |= {secret, quote(secret, safe="", errors="replace"), json.dumps(secret)[1:-1]}
+        if known != self._known:  # the log's thread may be reading the set that there is: it is left as it is
+            self._known, self._pattern = known, None
 
     def clean(self, text: str) -> str:
-        if self._pattern:
-            text = self._pattern.sub(REPLACEMENT, text)
-        for signs, shape in self._shapes:
+        if self._known:
+            text = (self._pattern or self._compile()).sub(REPLACEMENT, text)
+        for signs, pattern in self._shapes:
             if any(sign in text for sign in signs):
-                text = shape.sub(_replace_match, text)
+                text = re.sub(pattern, _replace_match, text)
         return text
+
+    def clean_all(self, data: Any) -> Any:
+        """Builtin data with every text in it cleaned; keys, numbers and booleans stay as they are."""
+        match data:
+            case str():
+                return self.clean(data)
+            case dict():
+                return {key: self.clean_all(value) for key, value in data.items()}
+            case list() | tuple():
+                return [self.clean_all(value) for value in data]
+        return data
+
+    def _compile(self) -> re.Pattern[str]:
+        known = self._known
+        pattern = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
+        if known is self._known:
+            self._pattern = pattern
+        return pattern
 
 
 def _replace_match(found: re.Match[str]) -> str:

@@ -58,11 +58,18 @@ class PresenceFacts(msgspec.Struct, frozen=True):
 class Presence:
     """How a network fares, as it has proved itself: a process that runs proves nothing."""
 
-    def __init__(self, platform: str, registry: HookRegistry, on_up: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        platform: str,
+        registry: HookRegistry,
+        on_up: Callable[[str], None],
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self.platform = platform
         self.facts = PresenceFacts()
         self._registry = registry
         self._on_up = on_up
+        self._redact = redact  # takes secrets out of an error
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
@@ -74,6 +81,7 @@ class Presence:
 
     def down(self, reason: str) -> None:
         """It does not work; told once, however often it is tried in vain."""
+        reason = self._redact(reason)
         is_news = self.facts.up or reason != self.facts.detail
         self.facts = replace(self.facts, up=False, detail=reason)
         if is_news:

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_findings
-from gateway.cli.output import format_ago, show_fields, show_json, show_table
+from gateway.cli.output import escape_text, format_ago, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.cron import parse_timetable
 from gateway.logs.text import to_one_line
@@ -26,11 +26,11 @@ def run(args: argparse.Namespace, home: Home) -> None:
         lines = value if isinstance(value, list) else [value]
         print(f"\nkept as {key}:", *(to_one_line(str(line)) for line in lines), sep="\n  ")
     if error := hook["last_error"]:
-        print(f"\nlast error, {format_ago(error['at'])} at {error['event']}: {error['message']}")
-        print(error.get("traceback", ""))
+        print(f"\nlast error, {format_ago(error['at'])} at {error['event']}: {escape_text(error['message'])}")
+        print(escape_text(error.get("traceback", "")))
     where = hook["hangs"].strip()
     if where and where not in (error or {}).get("traceback", ""):
-        print(f"\nwhere it hung last:\n{where}")
+        print(f"\nwhere it hung last:\n{escape_text(where)}")
     if traces := hook["traces"]:
         print()
         rows = (

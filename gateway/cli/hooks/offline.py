@@ -48,7 +48,7 @@ async def _run_trials(
     settings, around = configuration.settings.hooks, build_hook_environment(home, configuration, ())
     async with (
         HookRegistry() as registry,
-        ForkServerClient(ForkServerSettings(processes=settings.processes)) as fork_server,
+        ForkServerClient(ForkServerSettings(processes=settings.processes), around.redactor.clean) as fork_server,
         anyio.create_task_group() as tasks,
     ):
         services = HookServices(settings, around, registry, fork_server, _refuse_grant, tasks)

@@ -209,7 +209,7 @@ class FolderHooks:
             raise HookError(f"{name} is {hook.process.state}: {hook.process.reason}")
         sample, verb = make_event(event, fields), verb_of(hook.current.manifest, event)
         call = partial(hook.calls.decide, sample) if verb == "intercept" else partial(hook.calls.deliver, event, sample)
-        return await try_call(verb, sample, call)
+        return await try_call(verb, sample, call, self._services.redact)
 
     async def test(self, name: str, event: str = "", fields: Mapping[str, Any] | None = None) -> Sequence[HookTrial]:
         """Run it in a process of its own against samples of all that it subscribes to, or this one event.

@@ -288,6 +288,7 @@ def program_spec_of(
         command=manifest.command,
         folder=folder,
         log=log,
+        redact=services.redact,
         env=services.environment.environ_of(manifest, version.source.is_placed),
         options=version.options,
         is_guard=manifest.on_error == "deny",

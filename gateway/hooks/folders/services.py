@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from anyio.abc import TaskGroup
 
+from gateway.config.secrets import is_public_value
 from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.errors import HookError
 from gateway.events import Event
@@ -57,8 +58,8 @@ class HookEnvironment:
     `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
     are offered to handlers by name; `packages` is where the interpreter of the workers looks. `retries` are the seconds
     between the deliveries of what a durable hook failed at. `redactor` takes secrets out of what hooks say of their
-    failures: a hook may be given some, and an error of its own may hold one. `is_offline`: they reach no network, where
-    the kernel can forbid it.
+    failures and print: a hook may be given some, and an error of its own may hold one. `public` are variables that are
+    known to hold no secret. `is_offline`: they reach no network, where the kernel can forbid it.
     """
 
     environ: Mapping[str, str]
@@ -70,11 +71,15 @@ class HookEnvironment:
     packages: Sequence[str] = ()
     retries: tuple[float, ...] = (1.0, 5.0, 30.0, 300.0)
     redactor: Redactor = field(default_factory=Redactor)
+    public: Collection[str] = ()
     is_offline: bool = False
     file_writer: FileWriter | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
-        """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand."""
+        """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.
+
+        What a hook is given by name is a secret from then on, unless it plainly is none.
+        """
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES}
         if manifest.starts_programs:
             wanted |= _DESKTOP_VARIABLES
@@ -85,6 +90,8 @@ class HookEnvironment:
             for name, value in self.environ.items()
             if name in wanted or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
         }
+        private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES, *_DESKTOP_VARIABLES}
+        self.redactor.learn(seen[name] for name in private & seen.keys() if not is_public_value(seen[name]))
         return {name: value for name, value in seen.items() if name not in unwanted} | {"HERMES_HOME": str(self.home)}
 
     def log_of(self, name: str) -> Path:

@@ -79,13 +79,20 @@ async def run_trials(
         wire = await version.source.open_wire(version, services, serve, log)
         try:
             names = [name] if name else list_matching_events(manifest.subscriptions)
-            return [await _run_trial(wire, version, make_event(each, fields), log, asked) for each in names]
+            return [
+                await _run_trial(wire, version, make_event(each, fields), log, asked, services.redact) for each in names
+            ]
         finally:
             await wire.stop(TRIAL_STOP_TIMEOUT)
 
 
 async def _run_trial(
-    wire: Wire, version: HookVersion, event: Event, log: Path, asked: list[dict[str, Any]]
+    wire: Wire,
+    version: HookVersion,
+    event: Event,
+    log: Path,
+    asked: list[dict[str, Any]],
+    redact: Callable[[str], str],
 ) -> HookTrial:
     manifest = version.manifest
     assert manifest
@@ -100,13 +107,15 @@ async def _run_trial(
         return answer
 
     asked.clear()
-    trial = await try_call(verb, event, call)
+    trial = await try_call(verb, event, call, redact)
     await anyio.sleep(OUTPUT_DELAY)
     output = _read_log(log)[printed:].decode("utf-8", "replace")
     return msgspec.structs.replace(trial, output=output, asked=tuple(asked))
 
 
-async def try_call(verb: str, event: Event, call: Callable[[], Awaitable[Any]]) -> HookTrial:
+async def try_call(
+    verb: str, event: Event, call: Callable[[], Awaitable[Any]], redact: Callable[[str], str]
+) -> HookTrial:
     """What comes of this event when `call` gives it to the hook."""
     before, begun = dict(event), time.perf_counter()
     result, error, traceback = None, "", ""
@@ -124,8 +133,8 @@ async def try_call(verb: str, event: Event, call: Callable[[], Awaitable[Any]]) 
         seconds=time.perf_counter() - begun,
         result=outcome_to_dict(result) if isinstance(result, (*OUTCOMES, Pause)) else result,
         changed={field: value for field, value in event.items() if before.get(field, ...) != value},
-        error=error,
-        traceback=traceback,
+        error=redact(error),
+        traceback=redact(traceback),
     )
 
 

@@ -172,8 +172,9 @@ class ForkServerProcess:
 class ForkServerClient:
     """`async with ForkServerClient() as server: await server.start(...)`; at its end no process of a hook is left."""
 
-    def __init__(self, settings: ForkServerSettings) -> None:
+    def __init__(self, settings: ForkServerSettings, redact: Callable[[str], str] = str) -> None:
         self._settings = settings
+        self._redact = redact  # takes secrets out of what workers print
         self._stack = AsyncExitStack()
         self._up = anyio.Event()
         self._attempts = Attempts(RESTARTS, STEADY_AFTER)
@@ -209,7 +210,7 @@ class ForkServerClient:
         """
         if not await self._is_up(timeout):
             raise HookFailed(self._server.trouble or "there is no fork server", kind="orphaned")
-        server, number, output = self._server, next(self._server.numbers), HookOutput(log)
+        server, number, output = self._server, next(self._server.numbers), HookOutput(log, self._redact)
         worker = WorkerHandle(spec, partial(server.control, number), output, serve, self._tasks)
         ours, theirs = socket.socketpair()
         reads, writes = os.pipe()

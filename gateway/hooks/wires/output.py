@@ -7,6 +7,7 @@ how much, and the printer's own writes wait. Two files of bounded size are kept.
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +20,11 @@ MAX_FILE_BYTES = 4 << 20  # bytes in a file; then it becomes the older one of th
 
 
 class HookOutput:
-    def __init__(self, path: Path) -> None:
+    """The log of one hook. `redact` takes secrets out of each line."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         self._path = path
+        self._redact = redact
         self._loop = asyncio.get_running_loop()
         self._file: int | None = None
         self._pipe: int | None = None
@@ -105,6 +109,8 @@ class HookOutput:
         if not lines:
             return
         stamp = time.strftime("%Y-%m-%d %H:%M:%S ").encode()
+        text = b"\n".join(lines).decode("utf-8", "surrogateescape")
+        lines = self._redact(text).encode("utf-8", "surrogateescape").split(b"\n")
         with suppress(OSError):  # a full disk costs the hook its log, and nobody else anything
             os.write(self._open(), b"".join(stamp + line + b"\n" for line in lines))
 

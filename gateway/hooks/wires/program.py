@@ -39,6 +39,7 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     folder: Path
     log: Path
+    redact: Callable[[str], str] = str  # takes secrets out of what it prints
     env: Mapping[str, str] = {}  # all of it: nothing else is there
     options: Mapping[str, Any] = {}
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
@@ -134,7 +135,7 @@ class LastingProgram:
         self._spec = spec
         self._peer = Peer(serve, tasks, self._noticed, self.kill)
         self._pipes = LastingProgramPipes(self._peer, partial(self.kill, "it closed its stdout"), self._ended)
-        self._output = HookOutput(spec.log)
+        self._output = HookOutput(spec.log, spec.redact)
         self._calls = ActiveCalls(self._peer, self, self._late, lambda _: None)
         self._why = ""
         self.gone = Disconnection()
@@ -278,7 +279,7 @@ class OneshotProgram:
         self._dialect: ProgramDialect = dialect or OwnDialect(spec.is_guard)
         self._running: set[ProgramRun] = set()
         self._idle = anyio.Event()
-        self._output = HookOutput(spec.log)
+        self._output = HookOutput(spec.log, spec.redact)
         self.gone = Disconnection()
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:

@@ -1,0 +1,103 @@
+"""Which values are secret. They are known by value: a name says little, and in an error only the value stands.
+
+Secret are the settings of the secret type and systemd's credentials, whatever they look like; and what stands in `.env`
+or is given to somebody by name (`env:`), unless it plainly is none: see `is_public_value`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import inspect
+
+from gateway.config.environment import Environment, SourcedValue
+from gateway.config.fields import Secret
+from gateway.config.providers import PROVIDERS
+from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
+from gateway.config.settings import Settings
+
+MIN_LENGTH = 8  # of what nobody declared to be a secret
+_NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")
+_LOCALE = re.compile(r"(C|POSIX|[a-z]{2,3}_[A-Z]{2})(\.[A-Za-z0-9-]+)?(@[a-z]+)?\Z")
+_TIME_ZONE = re.compile(r"[A-Z][A-Za-z]+(/[A-Z][A-Za-z_+-]*[0-9]{0,2}){1,2}\Z")
+_WORDS = frozenset({"critical", "disabled", "production", "development", "localhost", "application/json"})
+
+
+def list_secrets(settings: Settings, outside: Environment, schema: SettingsSchema) -> Iterator[str]:
+    """Every value that must never be shown, each perhaps more than once."""
+    yield from _list_settings(settings)
+    public = list_public_variables(schema)
+    for name, value in outside.values.items():
+        if name not in public and _is_secret_variable(name, value):
+            yield value.text
+
+
+def list_public_variables(schema: SettingsSchema) -> frozenset[str]:
+    """The variables of settings that are no secrets: a name of a model, an id of a person, an address."""
+    named = (*schema.own_variables, *schema.hermes_variables)
+    secret = _secret_paths(schema)
+    addresses = {offer.url_variable for offer in PROVIDERS.values()}
+    return frozenset(
+        {one.variable for one in named if one.path not in secret} | {*schema.allow_all_variables} | addresses
+    )
+
+
+def is_public_value(text: str) -> bool:
+    """Whether this plainly is no secret: too short, digits alone, a path, an address without a user, a common word."""
+    if len(text) < MIN_LENGTH or text.isdecimal() or text.startswith(("/", "~/", "./", "../")):
+        return True
+    if "://" in text:
+        return _has_no_user(text)
+    return text.lower() in _WORDS or bool(_LOCALE.match(text) or _TIME_ZONE.match(text))
+
+
+def _has_no_user(text: str) -> bool:
+    try:
+        return "@" not in urlsplit(text).netloc
+    except ValueError:
+        return False
+
+
+def _is_secret_variable(name: str, value: SourcedValue) -> bool:
+    match value.layer:
+        case "credential":
+            return True
+        case "file":
+            return not is_public_value(value.text) or _is_secret_by_name(name, value.text)
+    return _is_secret_by_name(name, value.text)
+
+
+def _is_secret_by_name(name: str, text: str) -> bool:
+    return bool(_NAME.search(name.upper())) and not text.isdecimal() and not text.startswith("/")
+
+
+def _list_settings(value: Any, name: str = "") -> Iterator[str]:
+    """Every secret in the settings. What stands in a mapping (a tool server's environment) is given by name."""
+    match value:
+        case Secret() if value and (
+            not name or not is_public_value(value.reveal()) or _is_secret_by_name(name, value.reveal())
+        ):
+            yield value.reveal()
+        case msgspec.Struct():
+            for field_name in value.__struct_fields__:
+                yield from _list_settings(getattr(value, field_name))
+        case dict():
+            for key, below in value.items():
+                yield from _list_settings(below, str(key))
+
+
+def _secret_paths(schema: SettingsSchema) -> frozenset[KeyPath]:
+    root = inspect.type_info(schema.settings)
+    assert isinstance(root, inspect.StructType)
+    return frozenset(_walk_secrets(root, ()))
+
+
+def _walk_secrets(struct: inspect.StructType, path: KeyPath) -> Iterator[KeyPath]:
+    for field in struct.fields:
+        here, kind = (*path, field.encode_name), unwrap_type(field.type)
+        if isinstance(kind, inspect.StructType):
+            yield from _walk_secrets(kind, here)
+        elif isinstance(kind, inspect.CustomType) and kind.cls is Secret:
+            yield here
