@@ -14,9 +14,7 @@ import pytest
 
 from tests.agent.endpoint import Endpoint, serving
 
-ROOT = Path(__file__).parents[3]
-AIMOCK = "@copilotkit/aimock"
-VERSION = "1.43.0"
+HERE = Path(__file__).parent  # package.json names the server, package-lock.json its hash
 
 FIXTURES = [
     {
@@ -47,13 +45,12 @@ FIXTURES = [
 
 def aimock() -> Path:
     """The server, fetched by npm the first time; without npm its tests are skipped, which CI does not allow."""
-    program = ROOT / "node_modules" / AIMOCK / "dist" / "cli.js"
+    program = HERE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
     if not program.exists() and shutil.which("npm"):
-        flags = ["--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"]
-        command = ["npm", "install", "--prefix", str(ROOT), *flags, f"{AIMOCK}@{VERSION}"]
+        command = ["npm", "ci", "--prefix", str(HERE), "--no-audit", "--no-fund", "--ignore-scripts"]
         subprocess.run(command, capture_output=True, timeout=120)
     if not program.exists() or not shutil.which("node"):
-        reason = f"the model server {AIMOCK} needs Node.js: apt install npm"
+        reason = "the model server aimock needs Node.js: apt install npm"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
