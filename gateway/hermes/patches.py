@@ -140,7 +140,7 @@ class HermesNames:
         return ""
 
     def _of_call(self, call: ast.Call) -> str:
-        name, arguments = _called(call), call.args
+        name, arguments = call_name_of(call), call.args
         first = arguments[0] if arguments else None
         text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
         if name in _IMPORTS or (name == "get" and ast.unparse(call.func) == "sys.modules.get"):
@@ -163,7 +163,7 @@ class HermesNames:
                 yield base
         if not isinstance(node, ast.Call):
             return
-        name, first = _called(node), node.args[0] if node.args else None
+        name, first = call_name_of(node), node.args[0] if node.args else None
         if name in ("setattr", "delattr") and (base := self.of(first)):
             attribute = node.args[1] if len(node.args) > 1 else None
             yield f"{base}.{attribute.value!s}" if isinstance(attribute, ast.Constant) else base
@@ -198,7 +198,7 @@ class HermesNames:
                     self._names.setdefault(one.id, origin)
 
     def _bind_arguments(self, call: ast.Call) -> None:
-        for function in self.source.functions.get(_called(call), ()):
+        for function in self.source.functions.get(call_name_of(call), ()):
             names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
             skipped = 1 if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute) else 0
             given = [*zip(names[skipped:], call.args, strict=False)]
@@ -229,7 +229,7 @@ def _targets(node: ast.AST) -> Iterator[ast.AST]:
             yield target
 
 
-def _called(call: ast.Call) -> str:
+def call_name_of(call: ast.Call) -> str:
     """The last word of what is called."""
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
@@ -259,7 +259,7 @@ def _acts(names: HermesNames, entry: str, starts_only: bool) -> bool:
 
 def _own_functions_of(call: ast.Call, source: HandlerSource) -> list[Function] | None:
     """What of the folder this calls; None when that is nothing of it."""
-    called = _called(call)
+    called = call_name_of(call)
     return source.functions.get("__init__", []) if called in source.classes else source.functions.get(called)
 
 
@@ -275,11 +275,11 @@ def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
     if entry == HANDLER_FILE:
         return source.find_functions("handle")
     calls = [node for node in source.nodes if isinstance(node, ast.Call)]
-    if any(_called(call) in ("register_command", "register_tool") for call in calls):
+    if any(call_name_of(call) in ("register_command", "register_tool") for call in calls):
         return None
     roots: list[Function] = []
     for call in calls:
-        if _called(call) in ("register_hook", "subscribe"):
+        if call_name_of(call) in ("register_hook", "subscribe"):
             for callback in (*call.args[1:], *(one.value for one in call.keywords)):
                 match callback:
                     case ast.Lambda():
@@ -292,7 +292,7 @@ def _find_roots(source: HandlerSource, entry: str) -> list[Function] | None:
 
 
 def _is_harmless(call: ast.Call, names: HermesNames, starts_only: bool) -> bool:
-    name, origin = _called(call), names.of(call.func)
+    name, origin = call_name_of(call), names.of(call.func)
     if any(names.patched_by(call)):
         return True
     if name in _WRITING:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
+from gateway.hermes.imports import select_imports
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.state_follower import STATE_FILE
@@ -29,6 +31,8 @@ from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
 GUARDED_EVENT = "tool:before"
+GUARD = HERMES_HOOKS["pre_tool_call"]
+_GUARD_WORD = re.compile(rf"\b{GUARD.name}\b".encode())
 SUPPORTED_KINDS = ("standalone", "")
 PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm", "session")
 
@@ -36,7 +40,6 @@ _LITERAL_NAME = re.compile(rb"""["']([A-Z][A-Z0-9_]{1,199})["']""")
 _READS_ENVIRON = re.compile(rb"\b(environ|getenv|environs|decouple|dotenv_values)\b")
 REGISTERED_HOOK = re.compile(rb"""register_hook\(\s*["'](\w+)["']""")
 _COMMAND_NAME = re.compile(rb"""register_command\(\s*(?:name\s*=\s*)?["']/?([\w-]+)["']""")
-_BLOCKS = re.compile(rb"""["'](?:block|approve|deny)["']""")
 
 
 def read_plugin_manifest(folder: Path) -> ParsedManifest:
@@ -56,6 +59,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         description=get_text(root, "description"),
         version=get_text(root, "version"),
         requires=ManifestRequires(python=_words_of(root.get("pip_dependencies"))),
+        declared_hooks=(*_words_of(root.get("provides_hooks")), *_words_of(root.get("hooks"))),
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
         hermes=True,
@@ -98,7 +102,9 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     found = tuple(name for name in env if name not in manifest.env)
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
-    is_guard = _BLOCKS.search(text) and any(row.guards for row in rows)
+    is_guard = is_plugin_guard(manifest, sources)
+    if is_guard and GUARD not in rows:
+        rows.append(GUARD)
     patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
         manifest,
@@ -113,6 +119,13 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         callbacks=tuple(dict.fromkeys(name.decode() for name in REGISTERED_HOOK.findall(text))),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
     )
+
+
+def is_plugin_guard(manifest: Manifest, sources: Mapping[str, bytes]) -> bool:
+    """Whether it has a `pre_tool_call`, unless all of that can be seen only to look on."""
+    code = select_imports(manifest.folder, manifest.entry, sources)
+    speaks = _GUARD_WORD.search(join_python_files(code)) is not None
+    return (speaks or GUARD.name in manifest.declared_hooks) and can_guard(code, GUARD.name)
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:

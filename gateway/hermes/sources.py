@@ -52,7 +52,7 @@ from gateway.hooks.folders.folder_source import (
     program_spec_of,
     worker_spec_of,
 )
-from gateway.hooks.folders.manifest import Manifest, ParsedManifest, describe_patches, label_of
+from gateway.hooks.folders.manifest import Guard, Manifest, ParsedManifest, describe_patches, label_of
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -125,6 +125,10 @@ class PluginSource(FolderSource):
 
     def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
         return infer_plugin_manifest(manifest, files)
+
+    def infer_guard(self, version: HookVersion, files: Mapping[str, bytes]) -> Guard | None:
+        bare = Manifest(folder=version.bare_name, name=version.bare_name, entry=PLUGIN_ENTRY_FILE, hermes=True)
+        return infer_plugin_manifest(bare, files).guard
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
         return (*_check_source(manifest, files), *check_tool_guards(manifest.folder, files))

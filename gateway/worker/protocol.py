@@ -126,6 +126,12 @@ class LoadedHandlers(msgspec.Struct, frozen=True):
     patches: tuple[str, ...] = ()  # what it has changed of modules that stand for another program's
 
 
+class WorkerRemark(msgspec.Struct, frozen=True):
+    """`$remark`: what its owner should know of it, which only shows while it runs."""
+
+    text: str
+
+
 def has_too_many_values(line: bytes | bytearray) -> bool:
     """Tells by the punctuation, without decoding, and stops counting at the limit."""
     values = 0

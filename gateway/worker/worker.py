@@ -125,9 +125,15 @@ class Worker:
         raise CallTimedOut
 
     def _report(self, what: str, error: BaseException) -> None:
+        self._tell(what, partial(describe_error, error, self._spec.folder))
+
+    def _remark(self, text: str) -> None:
+        self._tell("$remark", lambda: {"text": text})
+
+    def _tell(self, what: str, make_params: Callable[[], dict[str, Any]]) -> None:
         try:
             with self._link.signal_guard as guard:
-                self._link.send({"jsonrpc": "2.0", "method": what, "params": describe_error(error, self._spec.folder)})
+                self._link.send({"jsonrpc": "2.0", "method": what, "params": make_params()})
                 guard.afterwards = None  # here no handler holds the loop
         except BaseException:  # noqa: BLE001 - nothing can be told any more
             os._exit(LOOP_BROKEN)
@@ -152,7 +158,7 @@ class Worker:
             return load_handler(spec.label or spec.name, file)
         loader = importlib.import_module(PLUGIN_LOADER)
         report = partial(self._report, "$trouble")
-        handlers: Handlers = loader.load_plugin(file, spec.plugin, spec.options, self._requests, report)
+        handlers: Handlers = loader.load_plugin(file, spec.plugin, spec.options, self._requests, report, self._remark)
         return handlers
 
     def _read(self) -> None:

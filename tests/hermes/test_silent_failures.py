@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,32 @@ def test_a_decider_that_fails_lets_the_command_go_on_and_needs_attention(gateway
     assert "hooks.crashes.on_error: deny" in said
 
 
+def test_what_it_did_not_decide_is_told_until_somebody_has_seen_it(gateway: GatewayProcess) -> None:
+    gateway.say("/status")
+    gateway.say("/status")
+    assert list_hooks(gateway)["stumbles"]["traces"][-1].get("outcome", "ok") == "ok"
+    told = "did not decide once, last "
+    (said,) = [one for one in gateway.call("status")["attention"] if "stumbles" in one]
+    assert told in said
+    assert "ConnectionError: nobody is at home" in said
+    assert told in gateway.cli("hooks", "list").stdout
+    assert told in gateway.cli("hooks", "info", "stumbles").stdout
+    gateway.cli("hooks", "reset", "stumbles")
+    assert not list_hooks(gateway)["stumbles"]["reason"]
+    assert not any("stumbles" in one for one in gateway.call("status")["attention"])
+
+
+def test_what_an_earlier_version_did_not_decide_is_over(gateway: GatewayProcess) -> None:
+    handler = gateway.home.hooks / "stumbles" / "handler.py"
+    for text in ("# edited\n", "# mended\n"):
+        before = list_hooks(gateway)["stumbles"]["digest"]
+        handler.write_text(handler.read_text() + text)
+        gateway.until(lambda before=before: list_hooks(gateway)["stumbles"]["digest"] not in ("", before))  # type: ignore[misc]
+        assert not list_hooks(gateway)["stumbles"]["reason"]
+        gateway.say("/status")
+        assert "did not decide once" in list_hooks(gateway)["stumbles"]["reason"]
+
+
 def test_deciders_together_have_five_seconds(gateway: GatewayProcess) -> None:
     assert "terminal user owner" in gateway.say("/whoami")["reply"]
     found = list_hooks(gateway)["dawdles"]
@@ -111,7 +138,10 @@ def test_a_guard_that_is_registered_while_the_plugin_runs_is_asked(gateway: Gate
     gateway.say("keep plain", "late")
     assert last_result(gateway, "late") == "nothing is kept here"
     log = gateway.home.hook_logs / "plugin:late-guard.log"
-    gateway.until(lambda: "the hook post_tool_call is registered too late and is not called" in log.read_text())
+    told = "the hook post_tool_call is registered too late and is not called"
+    gateway.until(lambda: told in log.read_text())
+    for said in (("hooks", "list"), ("hooks", "info", "late-guard"), ("status",)):
+        assert told in gateway.cli(*said).stdout
 
 
 def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayProcess) -> None:
@@ -142,14 +172,44 @@ def test_deny_in_our_configuration_makes_a_decider_a_guard(tmp_path: Path) -> No
         assert "hermes-gateway hooks disable night-watch" in said
 
 
-def test_a_broken_guard_says_why_and_what_helps_in_its_refusal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["needs-more", "rule-book"])
+def test_a_broken_guard_says_why_and_what_helps_in_its_refusal(tmp_path: Path, name: str) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT)
+        furnish(gateway, name)
+        gateway.start()
+        gateway.until(lambda: list_hooks(gateway)[name]["state"] == "broken")
+        gateway.say("keep plain")
+        said = last_result(gateway)
+        assert f"{name} guards this and cannot answer" in said
+        assert "No module named 'frobnicate_policies'" in said
+        assert f"hermes-gateway hooks info plugin:{name}" in said
+        told = f"tool:before is denied meanwhile, unless config.yaml says hooks.{name}.on_error: skip"
+        assert told in list_hooks(gateway)[name]["reason"]
+        gateway.configure(gateway.home.config.read_text() + f"hooks: {{{name}: {{on_error: skip}}}}\n")
+        assert gateway.process
+        gateway.process.send_signal(signal.SIGHUP)
+        gateway.until(lambda: f"hooks.{name}.on_error" not in list_hooks(gateway)[name]["reason"])
+        gateway.say("keep plain")
+        assert last_result(gateway) == "Remembered: plain"
+
+
+def test_a_guard_whose_manifest_cannot_be_read_denies_too(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.script(*SCRIPT)
         furnish(gateway, "needs-more")
+        (gateway.home.plugins / "needs-more" / "plugin.yaml").write_text("name: [needs-more\n")
         gateway.start()
         gateway.until(lambda: list_hooks(gateway)["needs-more"]["state"] == "broken")
         gateway.say("keep plain")
-        said = last_result(gateway)
-        assert "needs-more guards this and cannot answer" in said
-        assert "No module named 'frobnicate_policies'" in said
-        assert "hermes-gateway hooks info plugin:needs-more" in said
+        assert "needs-more guards this and cannot answer" in last_result(gateway)
+
+
+def test_who_can_be_seen_only_to_look_on_disturbs_nobody(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(*SCRIPT)
+        furnish(gateway, "onlooker")
+        gateway.start()
+        gateway.until(lambda: list_hooks(gateway)["onlooker"]["state"] == "broken")
+        gateway.say("keep plain")
+        assert last_result(gateway) == "Remembered: plain"

@@ -74,8 +74,12 @@ def load_plugin(
     options: Mapping[str, Any],
     requests: GatewayRequests,
     report: ReportError,
+    remark: Callable[[str], object],
 ) -> Handlers:
-    """Raises whatever the plugin's code raises, and TypeError when it has no `register`."""
+    """`remark` is told what it does in vain while it runs.
+
+    Raises whatever the plugin's code raises, and TypeError when it has no `register`.
+    """
     value = str(manifest.get("entry_point", ""))
     module = _load_entry_point(value) if value else _run_module(file, str(manifest["key"]))
     register = getattr(module, "register", module)
@@ -86,7 +90,7 @@ def load_plugin(
         raise TypeError(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
-    return Plugin(ctx, report).handlers()
+    return Plugin(ctx, report, remark).handlers()
 
 
 def _load_entry_point(value: str) -> Any:
@@ -115,9 +119,10 @@ def _run_module(file: Path, key: str) -> ModuleType:
 class Plugin:
     """What a plugin has registered, as functions that the worker calls."""
 
-    def __init__(self, ctx: PluginContext, report: ReportError) -> None:
+    def __init__(self, ctx: PluginContext, report: ReportError, remark: Callable[[str], object]) -> None:
         self._ctx = ctx
         self._report = report
+        self._remark = remark
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
         self._approvals: set[str] = set()  # what people have approved for good
         self._is_guard = bool(ctx.manifest.guards)
@@ -218,6 +223,7 @@ class Plugin:
         if name in HERMES_HOOKS and name not in self._served:
             text = f"the hook {name} is registered too late and is not called: do that in register(ctx)"
             self._loop.call_soon_threadsafe(self._report_failures, [RuntimeError(text)])
+            self._loop.call_soon_threadsafe(self._remark, text)
 
     def _report_failures(self, failures: Sequence[Exception]) -> None:
         for error in failures:

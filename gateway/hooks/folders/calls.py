@@ -12,7 +12,7 @@ from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
-from gateway.hooks.folders.stats import Breaker, HookStats, describe_outcome
+from gateway.hooks.folders.stats import Breaker, DecisionFailures, HookStats, describe_outcome
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.registry import INTERCEPT_LIMIT
 from gateway.hooks.wires.wire import HookFailed
@@ -24,7 +24,10 @@ log = logging.getLogger("gateway.hooks")
 
 def describe_help(name: str) -> str:
     """What helps when this hook denies because it fails."""
-    return f"hermes-gateway hooks info {name} shows more, and hermes-gateway hooks disable {name} goes on without it"
+    return (
+        f"hermes-gateway hooks info {name} shows more, and hermes-gateway hooks disable {name} goes on without it; "
+        f"with hooks.{name}.on_error: skip in config.yaml its failures stop nothing"
+    )
 
 
 class HookCalls:
@@ -33,18 +36,22 @@ class HookCalls:
     def __init__(self, name: str, services: HookServices, process: HookProcess, rights: HookRights) -> None:
         self.record = HookStats(services.redact)
         self.breaker = Breaker(time.monotonic)
-        self.undecided = ""  # what went on without it, and why, until it decides again
+        self.undecided = DecisionFailures()
         self._name = name
         self._services = services
         self._process = process
         self._rights = rights
         self._intercepted = EventSelector(())
+        self._digest = ""  # of the version that is called
         self._version: HookVersion
         self._manifest: Manifest  # both since `use`, which comes before the first call
 
     def use(self, version: HookVersion) -> None:
         """From now on this version is called."""
         assert version.manifest
+        if self._digest and version.digest != self._digest:
+            self.undecided.forget()
+        self._digest = version.digest or self._digest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
 
@@ -55,19 +62,20 @@ class HookCalls:
             return None
         if not self.breaker.admits():
             self.record.skipped += 1
-            if manifest.on_error == "skip" and not manifest.denies(event.name):
-                return None
             last = self.record.last_error
             why = f"; the last time: {last.message}" if last else ""
-            failed = HookFailed(f"it failed too often and is left alone for a while{why}", kind="refused")
-            raise self._refusal(event, failed)
+            refusal = self._refusal(
+                event, HookFailed(f"it failed too often and is left alone for a while{why}", kind="refused")
+            )
+            if manifest.on_error == "skip" and not manifest.denies(event.name):
+                return None
+            raise refusal
         try:
             with self._recorded(event.name) as begun:
                 with self._services.decisions.limit(event, manifest.decide_together) as left:
                     answer = await self._ask(event, min(manifest.decide_timeout, INTERCEPT_LIMIT, left))
                 answer = self._version.source.read_answer(manifest, answer)
                 outcome_from(answer)  # what means nothing is a failure
-                self.undecided = ""
                 self._answered(event.name, begun, describe_outcome(answer))
         except HookFailed as failed:
             raise self._refusal(event, failed) from None
@@ -81,14 +89,15 @@ class HookCalls:
             return await ask_handlers(wire, self._targets(event.name), event, timeout)
 
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
-        """The failure as it is told to whom it refuses something; where it refuses nothing, that is noted."""
-        said = self._services.redact(str(failure)[:MAX_REFUSAL])
+        """The failure as it is told to whom it refuses something; it is remembered, whatever it refuses."""
+        said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
         if self._manifest.denies(event.name):
-            text = f"{said}\n{describe_help(self._name)}"
+            self.undecided.add(f"{event.name} was denied ({said})")
+            text = f"{said}\n{describe_help(called)}"
             return HookFailed(text, kind=failure.kind, traceback=failure.traceback)
         if self._manifest.hermes:
-            remedy = f"hooks.{self._name}.on_error: deny in config.yaml would refuse it"
-            self.undecided = f"{event.name} went on without its decision ({said}); {remedy}"
+            remedy = f"hooks.{called}.on_error: deny in config.yaml would refuse it"
+            self.undecided.add(f"{event.name} went on without its decision ({said}); {remedy}")
         return failure
 
     async def observe(self, name: str, event: Event) -> None:

@@ -177,9 +177,13 @@ class FolderHooks:
                 await self._set.refresh(each)
 
     async def reset(self, name: str) -> None:
-        """Its breaker closes; if it is not up, it is started. HookError: no such hook."""
+        """Its breaker closes, and what it failed to decide is over; if it is not up, it is started.
+
+        Raises HookError: no such hook.
+        """
         hook = self._hook(name)
         hook.calls.breaker.reset()
+        hook.calls.undecided.forget()
         if not hook.is_up and not hook.waits:
             await hook.restart(False)
 
@@ -356,7 +360,9 @@ def _reason(hook: FolderHook) -> str:
     if state == "without effect":
         return hook.idle_reason
     if error is None or state != "tripped":
-        return hook.process.reason or hook.calls.undecided
+        wire = hook.process.wire
+        vain = wire.remarks if isinstance(wire, WorkerHandle) else ()
+        return "; ".join(filter(None, (hook.process.reason, hook.calls.undecided.describe(hook.called), *vain)))
     said = hook.explain(error.message, hook.current) if hook.current else error.message
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {breaker.failures} times in a row and {again}; the last time: {said}"

@@ -24,6 +24,7 @@ from gateway.hooks.folders.manifest import (
     HANDLER_FILE,
     MANIFEST_FILE,
     MAX_NAME,
+    Guard,
     Manifest,
     ParsedManifest,
     find_misnamed_manifest,
@@ -104,7 +105,7 @@ class FolderSource(Source):
         version = self.inspect_manifest(version)
         code = read_code(version, version.manifest.command if version.manifest else ())
         if version.manifest is None:
-            return replace(version, digest=code.digest)
+            return replace(version, digest=code.digest, denied=version.denied or self.infer_guard(version, code.files))
         manifest = self.infer(version.manifest, code.files)
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
@@ -117,6 +118,10 @@ class FolderSource(Source):
     def infer(self, manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:  # noqa: ARG002 - for those who can
         """The manifest with what the source of the hook shows besides."""
         return manifest
+
+    def infer_guard(self, version: HookVersion, files: Mapping[str, bytes]) -> Guard | None:  # noqa: ARG002 - likewise
+        """What a hook whose manifest cannot be read guards, as far as its source shows it."""
+        return None
 
     def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
         """What else there is to say of its source."""

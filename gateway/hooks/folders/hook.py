@@ -34,6 +34,10 @@ _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
 # Nobody wants what happens to be kept for a hook that is one of these.
 _KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
 
+_FAILED = frozenset({"broken", "missing"})
+# What a hook of another program may refuse.
+_REFUSABLE = ("tool:before", "message:received", "command:")
+
 log = logging.getLogger("gateway.hooks")
 
 
@@ -108,6 +112,18 @@ def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnE
         yield others, manifest.on_error
     if guarded := tuple(name for name in manifest.intercepts if name in manifest.guards):
         yield guarded, "deny"
+
+
+def _describe_meanwhile(version: HookVersion) -> str:
+    """What becomes of that which it would decide, as long as it cannot, and the line that says otherwise."""
+    setting = f"hooks.{version.called}.on_error"
+    if version.denied:
+        return f"{', '.join(version.denied.intercepts)} is denied meanwhile, unless config.yaml says {setting}: skip"
+    manifest = version.manifest
+    if manifest is None or not manifest.hermes or manifest.on_error == "deny":
+        return ""
+    names = [name for name in manifest.intercepts if name.startswith(_REFUSABLE)]
+    return f"{', '.join(names)} goes on without it; {setting}: deny in config.yaml would refuse it" if names else ""
 
 
 class FolderHook:
@@ -260,7 +276,8 @@ class FolderHook:
 
     def _fail(self, version: HookVersion, state: HookState, reason: str) -> None:
         self.current = version
-        self.process.enter(state, reason)
+        meanwhile = _describe_meanwhile(version) if state in _FAILED else ""
+        self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
             self.subscription.guard(version.denied, self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}"))
         else:

@@ -134,6 +134,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     decide_together: float | None = None  # seconds that all hooks with this have together to decide about an event
     starts_programs: bool = False  # it lies where its owner put it, and its source starts other programs
     commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
+    declared_hooks: tuple[str, ...] = ()  # of a plugin: what its manifest says that it registers
     callbacks: tuple[str, ...] = ()  # what its source registers by name, perhaps only while it runs
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says

@@ -51,7 +51,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     if version.source.conversations is not None:
         audience["session_id"] = sorted(version.source.conversations)
     if version.manifest is None:
-        return replace(version, denied=_restrict(version.denied, audience) if version.denied else None)
+        is_denied = version.denied and settings.on_error != "skip"
+        return replace(version, denied=_restrict(version.denied, audience) if is_denied and version.denied else None)
     manifest = _restrict(version.manifest, audience)
     if services.settings.env == "strict" and (manifest.hermes or manifest.found):
         env, uses = (

@@ -18,6 +18,7 @@ from gateway.hooks.wires.wire import HookFailed
 
 SAMPLES = 256
 MAX_TRACES = 20
+REMEMBERED = 86_400.0  # seconds for which it is told that something was not decided
 
 # registered: known, starts at its first event · starting · loaded · waiting: it ended and is about to be started again
 # · tripped: left alone for a while · broken: cannot be read or started · missing: something that it needs is not there
@@ -144,6 +145,35 @@ class HookStats:
         """Seconds, of the last calls; None before the first."""
         durations = sorted(self._durations)
         return durations[max(0, ceil(len(durations) * percent / 100) - 1)] if durations else None
+
+
+class DecisionFailures:
+    """What a hook was asked to decide and did not: told until somebody has seen it, or for a day after the last."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self.forget()
+
+    def add(self, what: str) -> None:
+        if self._is_over():
+            self.forget()
+        self._count += 1
+        self._last, self._at = what, self._clock()
+
+    def forget(self) -> None:
+        self._count, self._last, self._at = 0, "", 0.0
+
+    def describe(self, called: str) -> str:
+        """How often, when last and why; nothing where there is nothing to tell. `called`: what commands know it by."""
+        if not self._count or self._is_over():
+            return ""
+        times = "once" if self._count == 1 else f"{self._count} times"
+        at = time.strftime("%a %H:%M", time.localtime(self._at))
+        seen = f"when you have seen it: hermes-gateway hooks reset {called}"
+        return f"did not decide {times}, last {at}: {self._last}; {seen}"
+
+    def _is_over(self) -> bool:
+        return self._clock() - self._at > REMEMBERED
 
 
 @dataclass(slots=True)

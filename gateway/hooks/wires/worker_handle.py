@@ -37,12 +37,13 @@ from gateway.hooks.wires.peer import Peer
 from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
-from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerSpec
+from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 LAST_READS = 32  # of what is still in the socket when its writer is gone
 EXIT_DELAY = 0.05  # seconds that a process which closed its wire has to end by itself
 HANDOVER_TIMEOUT = 1.0  # seconds for a worker without a call to say what it keeps
+MAX_REMARKS, MAX_REMARK = 20, 300  # of what it says while it runs, and of the characters of each
 KILL_TIMEOUT = 5.0  # seconds until a killed process is gone, on the busiest machine
 
 
@@ -84,6 +85,7 @@ class WorkerHandle:
         self._calls = ActiveCalls(self._peer, self.process, self._late, self._over)
         self._transport: asyncio.Transport | None = None
         self._loaded: asyncio.Future[LoadedHandlers] = asyncio.get_running_loop().create_future()
+        self.remarks: dict[str, None] = {}  # what it has said while it ran of what it does in vain, each once
         self.is_worn = False  # it ran out of memory once: another one should take its place
 
     @property
@@ -174,6 +176,10 @@ class WorkerHandle:
         try:
             if message.method == "$ready":
                 _resolve(self._loaded, msgspec.convert(message.params, LoadedHandlers))
+            elif message.method == "$remark":
+                said = msgspec.convert(message.params, WorkerRemark).text[:MAX_REMARK]
+                if len(self.remarks) < MAX_REMARKS:
+                    self.remarks[said] = None
             else:
                 failed = self._failed(msgspec.convert(message.params, RpcErrorObject))
                 if message.method == "$broken":
