@@ -98,7 +98,12 @@ def _emit_step(state: TurnState, calls: tuple[ToolCall, ...], batch: ToolBatch) 
     if not state.ports.wants("agent:step"):
         return
     done = [
-        {"name": call.name, "result": entry.content, "arguments": msgspec.json.encode(call.args).decode()}
+        {
+            "name": call.name,
+            "result": entry.content,
+            "arguments": msgspec.json.encode(call.args).decode(),
+            "error": entry.error,
+        }
         for call, entry in zip(calls, batch.results, strict=True)
     ]
     names = [call.name for call in calls]

@@ -76,7 +76,9 @@ _VALUES_BY_EVENT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "agent:start": {"message": _SAID},
         "agent:end": {"message": _SAID, "response": _ANSWER},
-        "agent:step": {"tools": [{"name": "shell", "result": "a.txt", "arguments": '{"command": "ls"}'}]},
+        "agent:step": {
+            "tools": [{"name": "shell", "result": "a.txt", "arguments": '{"command": "ls"}', "error": False}]
+        },
         "tool:after": {"result": "a.txt"},
         "message:add": {"message": {"role": "user", "content": _SAID}},
         "llm:before": {"tools": [_TOOL]},

@@ -67,7 +67,9 @@ TURN_EVENTS = (
             SESSION,
             EventField("iteration", "integer", "the first is 1"),
             EventField("tool_names", "string[]", "the tools of this step"),
-            EventField("tools", "object[]", "name, result and arguments (as JSON text) of each"),
+            EventField(
+                "tools", "object[]", "name, result, arguments (as JSON text) and error (whether it failed) of each"
+            ),
         ),
     ),
     _in_turn(

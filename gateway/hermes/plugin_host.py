@@ -19,15 +19,17 @@ from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_comma
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, Conflict, HookError, ModelError
 from gateway.events import Pause
+from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
+from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
-from gateway.transcript import Entry, ToolCall, Usage
+from gateway.transcript import Entry, ToolCall, Usage, as_message
 from gateway.worker.protocol import PluginItem
 
 TOOL_TIMEOUT = COMMAND_TIMEOUT = 300.0
@@ -78,9 +80,15 @@ class Plugins:
             facts = {name: value for name, value in context.facts.items() if isinstance(value, str)}
             target, asked = f"tool:{offered.name}", {**facts, "args": args}
             try:
-                return await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
+                given = await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
             except HookError as error:
                 raise AgentError(f"{offered.name} of the plugin {hook.called}: {error}") from None
+            if offered.name not in TOOL_RESULTS or not isinstance(given, str):
+                return given
+            result = read_override(offered.name, given)
+            if result.error:
+                raise AgentError(result.text)
+            return result.text
 
         return Tool(offered.name, offered.description, offered.schema, call)
 
@@ -203,11 +211,14 @@ class PluginGrants:
                 )
             except Conflict:  # somebody has written there meanwhile, and it has begun
                 session = await self._sessions.open(asked.key)
-        said = [{"role": entry.role, "content": entry.content} for entry in session.entries]
+        said = as_openai_messages(map(as_message, session.entries))
         return {"entry": entry_of(session, None, {}), "messages": said, "model": session.model}
 
     async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
-        """As the model would use it: with the same events, checks and refusals; nobody can be asked here."""
+        """As the model would use it: with the same events, checks and refusals; nobody can be asked here.
+
+        What comes of it is told as Hermes's tools tell it.
+        """
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         view = self._registry.scope(facts)
         ports = Ports(run=view.run, emit=view.emit, wants=view.wants)
@@ -215,11 +226,13 @@ class PluginGrants:
         if find_tool(agent.tools, name) is None:
             name, args = HERMES_TOOLS.resolve_call(name, args)
         call = ToolCall(f"{hook}-{uuid4().hex[:12]}", name, args)
+        _, told = HERMES_TOOLS.describe_call(name, args)
         try:
             entry = await run_tool(agent, call, ports)
         except Pause as pause:
-            return _format_error(f"a person would have to be asked: {pause}")
-        return _format_error(entry.content) if entry.error else entry.content
+            return show_result(name, told, f"a person would have to be asked: {pause}", "refused").json
+        ending: Ending = "failed" if entry.error else "done"
+        return show_result(name, told, entry.content, ending).json
 
 
 def _role_of(message: Mapping[str, Any]) -> Any:
@@ -236,7 +249,3 @@ def _content_of(message: Mapping[str, Any]) -> str:
     if not all(isinstance(text, str) for text in texts):
         raise HookError("llm: only texts can be given to the model here, no images")
     return "\n".join(texts)
-
-
-def _format_error(text: str) -> str:
-    return msgspec.json.encode({"error": text}).decode()

@@ -314,8 +314,8 @@ def _apply_changed(db: sqlite3.Connection, conv: str, kept: records.SettingChang
 def _add_turn(db: sqlite3.Connection, session: str, entries: Sequence[Entry], began: float, ended: float) -> None:
     """The person's message has the time at which the turn began; what follows ends with the turn, in order."""
     first = None
-    for place, entry in enumerate(entries):
-        (said,) = as_openai_messages([as_message(entry)])
+    told = as_openai_messages(map(as_message, entries))
+    for place, (entry, said) in enumerate(zip(entries, told, strict=True)):
         calls = said.get("tool_calls")
         stop = ("tool_calls" if calls else "stop") if entry.role == "assistant" else None
         at = min(began, ended) if place == 0 else ended - (len(entries) - 1 - place) * 1e-6
@@ -323,7 +323,7 @@ def _add_turn(db: sqlite3.Connection, session: str, entries: Sequence[Entry], be
             "INSERT INTO messages(session_id, role, content, tool_call_id, tool_calls, tool_name, timestamp,"
             " finish_reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(session, entry.role, entry.content, said.get("tool_call_id"), _to_json(calls)),
+                *(session, entry.role, said["content"], said.get("tool_call_id"), _to_json(calls)),
                 *(said.get("name"), at, stop),
             ),
         )

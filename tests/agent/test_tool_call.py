@@ -336,7 +336,7 @@ async def test_agent_step_tells_what_was_done_as_hermes_does(stage, add):
     await stage.play(stage.agent(calling(("add", {"a": 1})), calling(("add", {"a": 2})), "ok", tools=[add]))
     step = stage.fields("agent:step", 1)
     assert (step["iteration"], step["tool_names"]) == (2, ["add"])
-    assert step["tools"] == [{"name": "add", "result": "3", "arguments": '{"a":2}'}]
+    assert step["tools"] == [{"name": "add", "result": "3", "arguments": '{"a":2}', "error": False}]
 
 
 @pytest.mark.row("WEB-35")

@@ -64,7 +64,7 @@ def main() -> None:
         session_id="one",
         quiet_mode=True,
         skip_context_files=True,
-        skip_memory=True,
+        skip_memory="WITH_MEMORY" not in os.environ,
         max_iterations=4,
     )
     reply = agent.run_conversation("moon")["final_response"]

@@ -9,28 +9,49 @@ Most of them are composed (`_compose`): of groups of arguments, and of values of
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from gateway.events import Event
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
+from gateway.hermes.shim.tool_results import Ending, ShownResult, show_result, split_exit_code
 
 # The arguments at this event; None where the hook does not fire.
 BuildArguments: TypeAlias = Callable[[Event], dict[str, Any] | None]
 
 
-def as_openai_messages(messages: Any) -> list[dict[str, Any]]:
-    """Messages as plugins know them: calls of tools as OpenAI writes them."""
-    return [_as_openai_message(dict(message)) for message in messages or () if isinstance(message, dict)]
+def as_openai_messages(messages: Any, before: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
+    """Messages as plugins know them: calls of tools as OpenAI writes them, and what tools gave as Hermes's give it.
+
+    `before`: what was said before them, in the same form.
+    """
+    told: list[dict[str, Any]] = []
+    calls: dict[str, str] = {}  # the arguments of each
+    for message in before:
+        calls |= _arguments_of(message)
+    for message in messages or ():
+        if isinstance(message, dict):
+            told.append(_as_openai_message(dict(message), calls))
+            calls |= _arguments_of(told[-1])
+    return told
 
 
-def _as_openai_message(message: dict[str, Any]) -> dict[str, Any]:
+def _arguments_of(message: dict[str, Any]) -> dict[str, str]:
+    return {call["id"]: call["function"]["arguments"] for call in message.get("tool_calls") or ()}
+
+
+def _as_openai_message(message: dict[str, Any], calls: Mapping[str, str]) -> dict[str, Any]:
+    if message.get("role") == "tool" and message.get("name"):
+        name, args = str(message["name"]), json.loads(calls.get(str(message.get("call_id")), "{}"))
+        # A transcript says whether a call failed, and no more of how.
+        ending: Ending = "failed" if message.get("error") else "done"
+        message["content"] = show_result(name, args, str(message.get("content") or ""), ending).json
+        message["name"] = HERMES_TOOLS.describe_name(name)
+        message.pop("error", None)
     if "call_id" in message:
         message["tool_call_id"] = message.pop("call_id")
-    if message.get("role") == "tool" and message.get("name"):
-        message["name"] = HERMES_TOOLS.describe_name(message["name"])
     if calls := message.pop("tool_calls", None):
         message["tool_calls"] = [
             {"id": call.get("id"), "type": "function", "function": describe_tool_call(call)} for call in calls
@@ -51,7 +72,6 @@ def as_openai_function(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 FILE_TOOLS = frozenset({"write_file", "edit_file", "patch"})  # tools that change files
-SHELL_TOOLS = frozenset({"shell", "terminal"})
 MAX_NUDGES = 3
 BEGUN_KEY = "begun"
 _END_REASONS = {"new": "new_session", "shutdown": "shutdown"}
@@ -78,7 +98,8 @@ async def remember_event(event: Event) -> None:
             own["history"] = as_openai_messages(event.get("messages"))
             own["messages"] = []
         case "message:add":
-            own.setdefault("messages", []).extend(as_openai_messages([event.get("message")]))
+            said = own.setdefault("messages", [])
+            said += as_openai_messages([event.get("message")], said)
         case "llm:before":
             own["asked_at"] = event.get("time")
             own["asked_with"] = len(event.get("messages") or ()) + bool(event.get("system"))
@@ -123,14 +144,6 @@ def _tool_of(event: Event) -> dict[str, Any]:
     return {"tool_name": name, "args": args}
 
 
-def split_exit_code(text: str) -> tuple[str, int]:
-    """A command's output, and the exit code that our shell tool writes below it."""
-    output, mark, end = text.rpartition("[exit code ")
-    if mark and end.endswith("]") and end[:-1].lstrip("-").isdigit():
-        return output.removesuffix("\n"), int(end[:-1])
-    return text, 0
-
-
 def _request_id_of(event: Event) -> str:
     return f"{event.get('turn_id') or ''}:{event.get('hop', 0)}"
 
@@ -159,15 +172,33 @@ def _error_kind_of(event: Event) -> str | None:
     return _error_of(event).get("kind") or _error_of(event).get("type")
 
 
-def _failure_text_of(event: Event) -> str | None:
-    return _error_of(event).get("message") or event.get("denied")
+def shown_result_of(event: Event) -> ShownResult:
+    """What came of a tool. A hook stops a call by `denied` alone; with an error beside it a person has refused it."""
+    name, (_, args) = (
+        str(event.get("tool") or ""),
+        HERMES_TOOLS.describe_call(str(event.get("tool") or ""), event.get("args")),
+    )
+    left, error, denied = event.get("result"), event.get("error"), event.get("denied")
+    ending: Ending = "done"
+    if error:
+        ending = "refused" if denied else "failed"
+    elif denied and left is None:
+        ending = "blocked"
+    text = _to_text(left) if left is not None else _to_text(_error_of(event).get("message") or denied)
+    return show_result(name, args, text, ending)
 
 
-def _result_of(event: Event) -> str:
-    """A tool's result is a text there, also when it is an error."""
-    if event.get("result") is None and (event.get("error") or event.get("denied")):
-        return json.dumps({"error": _failure_text_of(event)})
-    return _to_text(event.get("result"))
+def _is_blocked(event: Event) -> bool:
+    return bool(event.get("denied") and not event.get("error"))
+
+
+def _result_of(event: Event) -> dict[str, Any]:
+    """What came of a tool, and whether it is an error, which in Hermes the result itself says."""
+    shown = shown_result_of(event)
+    status, kind = ("error", "tool_error") if shown.error else ("ok", None)
+    if _is_blocked(event):
+        status, kind = "blocked", "plugin_block"
+    return {"result": shown.json, "status": status, "error_type": kind, "error_message": shown.error}
 
 
 def _to_text(value: Any) -> str:
@@ -210,19 +241,15 @@ _PARENT = _compose(
 
 build_pre_tool_args = _compose(_TOOL, _MIDDLEWARE)
 
-build_tool_result_args = _compose(
-    _TOOL,
-    result=_result_of,
-    duration_ms=lambda event: int((event.get("duration") or 0) * 1000),
-    status=lambda event: "blocked" if event.get("denied") else "error" if event.get("error") else "ok",
-    error_type=lambda event: "blocked" if event.get("denied") else _error_kind_of(event),
-    error_message=_failure_text_of,
-)
+_RESULT = _compose(_TOOL, _result_of, duration_ms=lambda event: int((event.get("duration") or 0) * 1000))
 
-build_post_tool_args = _compose(build_tool_result_args, _MIDDLEWARE)
+build_tool_result_args = _compose(_RESULT, fires=lambda event: not _is_blocked(event))
 
+build_post_tool_args = _compose(_RESULT, _MIDDLEWARE)
+
+# A plugin's tool in the place of ours has no such output, as in Hermes.
 build_terminal_args = _compose(
-    fires=lambda event: event.get("tool") in SHELL_TOOLS and isinstance(event.get("result"), str),
+    fires=lambda event: event.get("tool") == "shell" and isinstance(event.get("result"), str),
     command=lambda event: (event.get("args") or {}).get("command") or "",
     output=lambda event: split_exit_code(event["result"])[0],
     returncode=lambda event: split_exit_code(event["result"])[1],

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.events import YES_WORDS, Deny, End, Event, Retry
-from gateway.hermes.plugin.arguments import own_bag_of, split_exit_code
+from gateway.hermes.plugin.arguments import own_bag_of, shown_result_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
+from gateway.hermes.shim.tool_results import join_exit_code, split_exit_code
 
 MAX_CONTEXT = 10_000  # characters of one piece of context; what is longer lies in a file, and its beginning stands here
 MAX_SHOWN = 2_000
@@ -58,7 +59,9 @@ def _ask_person(event: Event, approval: dict[str, Any], approved: MutableSet[str
 def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
     """`transform_tool_result`: an empty text counts too."""
     for text in _texts_of(answers):
-        event["result"] = text
+        shown = shown_result_of(event)
+        if (left := shown.read(text)) != shown.text:
+            event["result"] = left
         return
 
 
@@ -66,7 +69,7 @@ def apply_terminal_output(event: Event, answers: Sequence[Any], approved: Mutabl
     """`transform_terminal_output`: how the command ended still stands below it."""
     _, code = split_exit_code(str(event["result"]))
     for text in _texts_of(answers):
-        event["result"] = f"{text}\n[exit code {code}]".lstrip() if code else text
+        event["result"] = join_exit_code(text, code)
         return
 
 

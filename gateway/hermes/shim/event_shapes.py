@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
+from gateway.hermes.shim.tool_results import Ending, show_result
 
 _ROWS = (
     ("gateway:startup", "platforms"),
@@ -42,6 +43,8 @@ def show_fields(event: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _show_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """One tool of a step: its arguments stand there as JSON text."""
+    """One tool of a step: its arguments and its result stand there as JSON texts."""
     name, args = HERMES_TOOLS.describe_call(str(tool.get("name")), json.loads(tool.get("arguments") or "{}"))
-    return {**tool, "name": name, "arguments": json.dumps(args)}
+    ending: Ending = "failed" if tool.get("error") else "done"
+    result = show_result(str(tool.get("name")), args, str(tool.get("result") or ""), ending)
+    return {"name": name, "result": result.json, "arguments": json.dumps(args)}
