@@ -1,7 +1,7 @@
 """From the settings to the agents: who answers whom, with which model and which tools."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
-from gateway.agent.toolbox.web import WebOptions, make_web_tool
+from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
 from gateway.config.home import Home
@@ -34,6 +34,14 @@ DATABASE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # what lies beside a database
 SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
+@dataclass(frozen=True, slots=True)
+class ToolProcesses:
+    """Where tools have done what must not happen in this process: commands, and the reading of foreign pages."""
+
+    run_command: RunCommand
+    parser: PageParser
+
+
 class Agents:
     """The agents and models that the settings name; put together at once, so that what is wrong is said at the start.
 
@@ -47,14 +55,14 @@ class Agents:
         environ: Mapping[str, str],
         registry: HookRegistry,
         list_hooks: ListHooks,
-        run_command: RunCommand,
+        processes: ToolProcesses,
         sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._settings = settings
         self._home = home
         self._registry = registry
         self._sources = sources
-        self._run_command = run_command
+        self._processes = processes
         self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.own_folder / "memory")
@@ -142,11 +150,13 @@ class Agents:
             *make_memory_tools(self._memory),
             *make_chat_tools(),
         ]
-        found.append(make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit)))
+        found.append(
+            make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._processes.parser))
+        )
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
             folder = self._home.path(settings.roots[0])
-            found.append(make_shell_tool(ShellOptions(settings, folder, env, self._run_command)))
+            found.append(make_shell_tool(ShellOptions(settings, folder, env, self._processes.run_command)))
         return tuple(found)
 
     def _list_protected(self) -> list[Path]:

@@ -29,7 +29,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control_socket.server import ControlServer, Verb
 from gateway.daemon import hooks
-from gateway.daemon.agents import Agents
+from gateway.daemon.agents import Agents, ToolProcesses
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.part_settings import (
     access_rules_from,
@@ -56,6 +56,7 @@ from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
+from gateway.parser.parser_process import ParserProcess
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
@@ -111,6 +112,7 @@ class Gateway:
             add_agent_hooks(settings),
             hooks.build_hook_environment(home, configuration, served, self.state_follower),
         )
+        self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_servers = McpServers(mcp_specs_from(settings, home))
         self.agents = self._build_agents(configuration)
@@ -178,8 +180,9 @@ class Gateway:
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
-        describe_hooks, run = partial(hooks.describe_hooks, self.folder_hooks), self._run_command
-        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, run, tools)
+        describe_hooks = partial(hooks.describe_hooks, self.folder_hooks)
+        processes = ToolProcesses(self._run_command, self.parser)
+        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, processes, tools)
 
     def _build_dispatcher_context(self) -> DispatcherContext:
         sessions = self.settings.sessions

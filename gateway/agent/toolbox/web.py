@@ -4,12 +4,10 @@ The name is resolved once, each of its addresses is looked at, and the connectio
 means something else a moment later leads nowhere new. Redirects are followed by hand, each judged like the first.
 """
 
-import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -20,15 +18,6 @@ from gateway.agent.libraries import load_library
 from gateway.agent.tools import Tool, tool_from
 from gateway.errors import AgentError
 
-HIDDEN_TAGS = frozenset({"script", "style", "template", "noscript", "svg", "head", "iframe", "object"})
-BLOCK_TAGS = frozenset(
-    {
-        "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figure", "footer",
-        "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section",
-        "table", "td", "th", "tr", "ul",
-    }
-)  # fmt: skip
-HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 MAX_REDIRECTS = 5
@@ -50,12 +39,20 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return [str(address[4][0]) for address in found]
 
 
+class PageParser(Protocol):
+    """What makes text of a page, out of the way of everybody else."""
+
+    async def read_page(self, body: bytes, kind: str, charset: str, limit: int) -> str:
+        """At most so many characters of the text. Raises AgentError when it cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class WebOptions:
     """Settings of the web tool. `hosts` (`name` or `name:port`) may be reached although they are on this network."""
 
     hosts: frozenset[str]
     output_limit: int
+    parser: PageParser
     timeout: float = 30.0
     largest: int = 2_000_000
     resolve: Resolve = resolve
@@ -127,7 +124,7 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
         if not kind.startswith(TEXT_TYPES) and not kind.endswith(("+json", "+xml")):
             raise AgentError(f"{_shorten_url(url)} is {kind}, which is no text")
         body = await _read_bounded(response, web.largest)
-        text = extract_text(body, kind, response.charset)
+        text = await web.parser.read_page(body, kind, response.charset or "", web.output_limit + 1)
         if response.status >= 400:
             raise AgentError(f"{_shorten_url(url)} answered {response.status}: {text[:500]}")
         cut = f"\n[cut after {web.output_limit} characters]" if len(text) > web.output_limit else ""
@@ -166,56 +163,3 @@ def _family(address: str) -> int:
 def _shorten_url(address: Any) -> str:
     url = str(address)
     return url if len(url) <= 200 else f"{url[:200]}..."
-
-
-def extract_text(body: bytes, kind: str, charset: str | None) -> str:
-    """The text of a document; HTML without its tags."""
-    try:
-        text = body.decode(charset or "utf-8", "replace")
-    except LookupError:
-        text = body.decode("utf-8", "replace")
-    if "html" not in kind:
-        return text.strip()
-    page = _HtmlTextParser()
-    page.feed(text)
-    page.close()
-    return page.text()
-
-
-class _HtmlTextParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._parts: list[str] = []
-        self._title: list[str] = []
-        self._hidden: list[str] = []
-        self._in_title = False
-
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "title":
-            self._in_title = True
-        elif tag in HIDDEN_TAGS:
-            self._hidden.append(tag)
-        elif tag == "body":
-            self._hidden.clear()
-        elif tag in BLOCK_TAGS:
-            self._parts.append("\n" + HEADINGS.get(tag, "- " if tag == "li" else ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "title":
-            self._in_title = False
-        elif tag in self._hidden:
-            del self._hidden[self._hidden.index(tag) :]
-        elif tag in BLOCK_TAGS:
-            self._parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self._title.append(data)
-        elif not self._hidden:
-            self._parts.append(re.sub(r"\s+", " ", data))
-
-    def text(self) -> str:
-        lines = [line.strip() for line in "".join(self._parts).splitlines()]
-        body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-        title = " ".join("".join(self._title).split())
-        return f"{title}\n\n{body}".strip() if title and not body.startswith(title) else body

@@ -1,17 +1,26 @@
 """The web tool reaches the public internet alone, whatever a URL, a name or a redirect says."""
 
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from gateway.agent.toolbox.web import WebOptions, extract_text, fetch_page
+from gateway.agent.toolbox.web import WebOptions, fetch_page
 from gateway.errors import AgentError
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.parser.handler import extract_text
+from gateway.parser.parser_process import ParserProcess
+from gateway.worker.protocol import ForkServerSettings
 
 
-def web_options(hosts=frozenset(), **more):
+@pytest.fixture
+async def web_options(tmp_path):
     """What the daemon fills in from the settings."""
-    return WebOptions(hosts, **({"output_limit": 64_000} | more))
+    async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+        parser = ParserProcess(fork_server, tmp_path / "parser.log")
+
+        yield partial(WebOptions, output_limit=64_000, parser=parser)
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def names(**known):
     return resolve
 
 
-async def test_a_page_comes_as_text(server):
+async def test_a_page_comes_as_text(server, web_options):
     port, answers, asked = server
     answers["/"] = page("<title>T</title><body><h1>Hi</h1><script>evil()</script><p>A &amp; B<ul><li>one<li>two</ul>")
     text = await fetch_page(web_options(frozenset({"127.0.0.1"})), f"http://127.0.0.1:{port}/")
@@ -83,25 +92,25 @@ async def test_a_page_comes_as_text(server):
         "127.0.0.1:{port}",
     ],
 )
-async def test_no_spelling_leads_to_this_machine(server, url):
+async def test_no_spelling_leads_to_this_machine(server, web_options, url):
     port, answers, asked = server
     answers["/"] = page("secret")
     with pytest.raises(AgentError):
-        await fetch_page(web_options(timeout=3), url.format(port=port))
+        await fetch_page(web_options(frozenset(), timeout=3), url.format(port=port))
     assert asked == []
 
 
 @pytest.mark.row("T31")
-async def test_a_name_with_one_inner_address_is_refused(server):
+async def test_a_name_with_one_inner_address_is_refused(server, web_options):
     port, _, asked = server
-    web = web_options(resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
+    web = web_options(frozenset(), resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
     with pytest.raises(AgentError, match="lies on this machine"):
         await fetch_page(web, f"http://mixed.example:{port}/")
     assert asked == []
 
 
 @pytest.mark.row("T31")
-async def test_the_connection_goes_to_the_address_that_was_looked_at(server):
+async def test_the_connection_goes_to_the_address_that_was_looked_at(server, web_options):
     """A name that means something else a moment later (rebinding) is asked once only."""
     port, answers, _ = server
     answers["/"] = page("inner", "text/plain")
@@ -120,7 +129,7 @@ async def test_the_connection_goes_to_the_address_that_was_looked_at(server):
 @pytest.mark.parametrize(
     "location", ["http://localhost:{port}/secret", "//127.0.0.1:{port}/secret", "file:///etc/passwd"]
 )
-async def test_a_redirect_is_judged_like_the_first_page(server, location):
+async def test_a_redirect_is_judged_like_the_first_page(server, web_options, location):
     port, answers, asked = server
     answers["/"] = page("", status="302 Found", location=location.format(port=port))
     answers["/secret"] = page("secret")
@@ -132,7 +141,7 @@ async def test_a_redirect_is_judged_like_the_first_page(server, location):
     assert len(asked) == 1
 
 
-async def test_redirects_are_followed_and_have_an_end(server):
+async def test_redirects_are_followed_and_have_an_end(server, web_options):
     port, answers, _ = server
     web = web_options(frozenset({"127.0.0.1"}))
     answers["/a"] = page("", status="301 Moved", location="/b")
@@ -143,7 +152,7 @@ async def test_redirects_are_followed_and_have_an_end(server):
         await fetch_page(web, f"http://127.0.0.1:{port}/loop")
 
 
-async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server):
+async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server, web_options):
     port, answers, _ = server
     web = web_options(frozenset({"127.0.0.1"}), timeout=0.5, largest=5000, output_limit=100)
     answers["/long"] = page("x" * 100_000, "text/plain")
@@ -156,6 +165,6 @@ async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server):
 
 
 def test_a_page_that_is_badly_written_still_has_its_text():
-    assert extract_text(b"<p>one<p>two</b></p><style>x{}</style>three", "text/html", None) == "one\ntwo\nthree"
+    assert extract_text(b"<p>one<p>two</b></p><style>x{}</style>three", "text/html", "") == "one\ntwo\nthree"
     assert extract_text('{"ä": 1}'.encode("latin-1"), "application/json", "latin-1") == '{"ä": 1}'
     assert extract_text(b"x", "text/plain", "no-such-charset") == "x"

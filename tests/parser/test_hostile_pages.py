@@ -1,0 +1,85 @@
+"""Pages that are written to be hard to read, and a gateway that does not notice."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+QUICK = 1.0  # seconds in which `status` answers, whatever is read meanwhile
+PAGES = {
+    "hidden tags": (b"<svg>" * 60_000 + b"</style>" * 60_000, "text/html"),
+    "comments": (b"<!--" * 200_000, "text/html"),
+    "instructions": (b"<?" * 400_000, "text/html"),
+    "end tags": (b"</a " * 200_000, "text/html"),
+    "sections": (b"<![CDATA[" * 100_000, "text/html"),
+    "charset": (b"a-" * 200_000, "text/html; charset=punycode"),
+}
+
+
+@contextmanager
+def serving_pages() -> Iterator[tuple[int, list[str]]]:
+    """A server on loopback with these pages by number, and who asked for which."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body, kind = list(PAGES.values())[int(self.path[1:])]
+            self.send_response(200)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port, asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def slowest_status(gateway: GatewayProcess, until: threading.Thread) -> float:
+    slowest = 0.0
+    while until.is_alive():
+        began = time.monotonic()
+        assert gateway.call("status")["state"] == "ready"
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.02)
+    return slowest
+
+
+def test_status_answers_within_a_second_while_pages_are_read_that_cannot_be(tmp_path):
+    with serving_pages() as (port, asked), GatewayProcess(tmp_path / "home") as gateway:
+        turns = [
+            {
+                "user": f"read {number}",
+                "answers": [
+                    {"tool_calls": [{"name": "web_fetch", "args": {"url": f"http://127.0.0.1:{port}/{number}"}}]},
+                    {"text": f"done {number}"},
+                ],
+            }
+            for number in range(len(PAGES))
+        ]
+        gateway.script(*turns, settings=f"tools:\n  fetch_hosts: ['127.0.0.1:{port}']\n")
+        gateway.start()
+        said: list[object] = []
+        for number, name in enumerate(PAGES):
+            talk = threading.Thread(target=lambda n=number: said.append(gateway.say(f"read {n}")["reply"]))
+            talk.start()
+            assert slowest_status(gateway, talk) < QUICK, name
+        assert said == [f"done {number}" for number in range(len(PAGES))]
+        assert asked == [f"/{number}" for number in range(len(PAGES))]
