@@ -21,6 +21,7 @@ from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import EngineTooNew
 from gateway.events import AskedCall
 from gateway.messages import Address, Message, Reply
+from gateway.roles import Role
 from gateway.steps import VERSION, OpenTurnRecord, TurnStatus
 from gateway.steps import JournalRecord as JournalRecord
 from gateway.steps import LlmStep as LlmStep
@@ -234,7 +235,7 @@ class CursorRecord(JournalRecord, tag="cursor", frozen=True, kw_only=True):
 
 
 class PairingUser(msgspec.Struct, frozen=True):
-    """A person who asked to be let in, or was; `mark` tells the code that they were given."""
+    """A person who asked to be let in, or was, with their role; `mark` tells the code that they were given."""
 
     platform: str
     user_id: str
@@ -242,13 +243,19 @@ class PairingUser(msgspec.Struct, frozen=True):
     chat_id: str = ""
     at: float = 0.0
     mark: str = ""
+    role: Role = "user"
 
 
 class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
-    """Who was let in by a code, and who has asked; the last one counts."""
+    """Who was let in by a code, and who has asked; the last one counts.
+
+    owners: who is the owner where no rule says it. wrong: when somebody tried codes that nobody has.
+    """
 
     people: tuple[PairingUser, ...] = ()
     asking: tuple[PairingUser, ...] = ()
+    owners: tuple[PairingUser, ...] = ()
+    wrong: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
 
 
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):

@@ -9,10 +9,12 @@ from gateway.access import AccessControl, AccessRules, Pairings
 from gateway.access.pairing import CODE_LIFETIME, CODE_PAUSE, MOST_ASKING, MOST_WRONG
 from gateway.errors import AccessError
 from gateway.messages import Address, ChatType, Message, MessageKind
+from gateway.roles import Role
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import SetClock
 
 pytestmark = pytest.mark.row("T18")
+BY = "whoever tries codes"
 
 
 def asked(
@@ -41,14 +43,14 @@ async def test_a_code_lets_one_person_speak_in_direct_messages(pairings: Pairing
     access = AccessControl(AccessRules("pair", 30), pairings)
     code = await access.invite(asked())
     assert access.find_role(asked()) is None
-    guest = await pairings.approve(f" {code.lower()} ")
+    guest = await pairings.approve(f" {code.lower()} ", BY)
     assert (guest.platform, guest.user_id, guest.chat_id) == ("net", "3", "chat3")
     assert access.find_role(asked()) == "user"
 
 
 async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(pairings: Pairings) -> None:
     access = AccessControl(AccessRules("pair", 30), pairings)
-    await pairings.approve(await access.invite(asked()))
+    await pairings.approve(await access.invite(asked()), BY)
     for elsewhere in (asked(chat_type="group"), asked(chat_type="thread"), asked(platform="other"), asked("4")):
         assert access.find_role(elsewhere) is None
     assert access.find_role(asked("4", name="Cy")) is None
@@ -56,9 +58,9 @@ async def test_it_gives_no_group_no_other_network_and_no_other_person_anything(p
 
 async def test_a_code_counts_once(pairings: Pairings) -> None:
     code = await pairings.invite(asked())
-    await pairings.approve(code)
+    await pairings.approve(code, BY)
     with pytest.raises(AccessError, match="nobody has this code"):
-        await pairings.approve(code)
+        await pairings.approve(code, BY)
 
 
 async def test_a_code_is_good_for_an_hour(pairings: Pairings, clock: SetClock) -> None:
@@ -66,7 +68,7 @@ async def test_a_code_is_good_for_an_hour(pairings: Pairings, clock: SetClock) -
     clock.now += CODE_LIFETIME + 1
     assert not pairings.asking
     with pytest.raises(AccessError, match="more than an hour"):
-        await pairings.approve(code)
+        await pairings.approve(code, BY)
 
 
 async def test_a_new_code_takes_the_place_of_the_old_one_and_comes_once_in_a_while(
@@ -78,8 +80,8 @@ async def test_a_new_code_takes_the_place_of_the_old_one_and_comes_once_in_a_whi
     new = await pairings.invite(asked())
     assert len(pairings.asking) == 1
     with pytest.raises(AccessError):
-        await pairings.approve(old)
-    await pairings.approve(new)
+        await pairings.approve(old, BY)
+    await pairings.approve(new, BY)
 
 
 async def test_only_so_many_can_ask(pairings: Pairings, clock: SetClock) -> None:
@@ -95,11 +97,42 @@ async def test_wrong_codes_cannot_be_tried_for_long(pairings: Pairings, clock: S
     code = await pairings.invite(asked())
     for _ in range(MOST_WRONG):
         with pytest.raises(AccessError, match="nobody"):
-            await pairings.approve("WRONG")
+            await pairings.approve("WRONG", BY)
     with pytest.raises(AccessError, match="too many wrong codes"):
-        await pairings.approve(code)
+        await pairings.approve(code, BY)
     clock.now += CODE_LIFETIME
-    await pairings.approve(await pairings.invite(asked()))
+    await pairings.approve(await pairings.invite(asked()), BY)
+
+
+async def test_who_tries_wrong_codes_waits_alone_and_also_after_a_restart(
+    pairings: Pairings, engine: MemoryEngine, clock: SetClock
+) -> None:
+    code = await pairings.invite(asked())
+    for _ in range(MOST_WRONG + 3):
+        with pytest.raises(AccessError):
+            await pairings.approve("WRONG", "net:mallory")
+    again = Pairings(engine, clock)
+    with pytest.raises(AccessError, match="too many wrong codes"):
+        await again.approve(code, "net:mallory")
+    assert (await again.approve(code, "whoever sits at the terminal")).user_id == "3"
+
+
+async def test_a_right_code_takes_the_wrong_ones_before_it_back(pairings: Pairings) -> None:
+    for user in ("3", "4"):
+        code = await pairings.invite(asked(user))
+        for _ in range(MOST_WRONG - 1):
+            with pytest.raises(AccessError):
+                await pairings.approve("WRONG", BY)
+        await pairings.approve(code, BY)
+
+
+@pytest.mark.parametrize("role", ["operator", "admin", "owner"])
+async def test_a_higher_role_counts_wherever_that_id_speaks_and_nowhere_else(pairings: Pairings, role: Role) -> None:
+    access = AccessControl(AccessRules("pair", 30), pairings)
+    await pairings.approve(await access.invite(asked()), BY, role)
+    assert [access.find_role(asked(chat_type=where)) for where in ("dm", "group", "thread")] == [role] * 3
+    assert access.find_role(asked(platform="other")) is None
+    assert access.find_role(asked("4", name="Cy")) is None
 
 
 @pytest.mark.parametrize("message", [asked(chat_type="group"), asked(kind="edit"), asked(kind="button"), asked("")])
@@ -114,18 +147,18 @@ async def test_nobody_gets_a_code_where_strangers_are_ignored(pairings: Pairings
 async def test_who_was_let_in_and_who_asks_is_known_after_a_restart(
     pairings: Pairings, engine: MemoryEngine, clock: SetClock
 ) -> None:
-    await pairings.approve(await pairings.invite(asked("3")))
+    await pairings.approve(await pairings.invite(asked("3")), BY)
     code = await pairings.invite(asked("4"))
     again = Pairings(engine, clock)
     await again.load()
-    assert again.has("net", "3")
-    assert (await again.approve(code)).user_id == "4"
+    assert again.find_role("net", "3") == "user"
+    assert (await again.approve(code, BY)).user_id == "4"
 
 
 async def test_who_is_shut_out_may_speak_no_more(pairings: Pairings) -> None:
-    await pairings.approve(await pairings.invite(asked()))
+    await pairings.approve(await pairings.invite(asked()), BY)
     await pairings.revoke("net", "3")
-    assert not pairings.has("net", "3")
+    assert pairings.find_role("net", "3") is None
     with pytest.raises(AccessError, match="configuration"):
         await pairings.revoke("net", "3")
 
@@ -146,5 +179,5 @@ async def test_two_gateways_on_one_journal_do_not_undo_each_others_decisions(
     code = await pairings.invite(asked("3"))
     assert await other.invite(asked("4")) == ""
     assert await other.invite(asked("4"))
-    assert (await pairings.approve(code)).user_id == "3"
+    assert (await pairings.approve(code, BY)).user_id == "3"
     assert [one.user_id for one in pairings.asking] == ["4"]

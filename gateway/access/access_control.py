@@ -3,33 +3,20 @@
 The check is made in memory, before anything of a stranger's is journalled, and again when a message is claimed.
 """
 
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping
 
 from gateway.access.message_rate import MessageRate
+from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.pairing import Pairings
+from gateway.access.rules import AccessRules
 from gateway.messages import Message
-from gateway.roles import Role
+from gateway.roles import Role, rank_of
+
+log = logging.getLogger(__name__)
 
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
-
-
-@dataclass(frozen=True, slots=True)
-class AccessRules:
-    """Per platform, the ids that may speak. `everybody` lists platforms that are open, as a person wrote it."""
-
-    strangers: Literal["pair", "ignore"]
-    rate: int  # messages a minute, for one person
-    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    users: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
-    everybody: frozenset[str] = frozenset()
-    user_commands: frozenset[str] | None = None  # None: all that are not for admins
 
 
 class AccessControl:
@@ -38,7 +25,27 @@ class AccessControl:
     def __init__(self, rules: AccessRules, pairings: Pairings, clock: Callable[[], float] = time.monotonic) -> None:
         self.rules = rules
         self.pairings = pairings
+        self.owners: Mapping[str, str] = {}  # by platform, who is alone in its lists and so the owner
         self.message_rate = MessageRate(clock)
+
+    async def apply_rules(self, rules: AccessRules) -> None:
+        """Go by these rules from now on. Whoever they make the owner is kept as that, also across restarts."""
+        before, self.rules = self.owners, rules
+        kept = {one.platform: one.user_id for one in self.pairings.owners}
+        self.owners = infer_owners(rules, self.pairings.people, kept)
+        if self.owners != kept:
+            await self.pairings.keep_owners(self.owners)
+        for platform, user in self.owners.items() - before.items():
+            line = format_line(platform, user)
+            log.info(
+                "%s %s is the owner here, as the only one whom a list names; to fix that: %s", platform, user, line
+            )
+        if line := self.suggest_owner():
+            log.warning("nobody here may approve what others ask for; name an owner in config.yaml: %s", line)
+
+    def suggest_owner(self) -> str:
+        """The line to write where people speak and nobody is named who may approve; empty: somebody is."""
+        return suggest_owner(self.rules, self.pairings.people, self.owners)
 
     def is_too_fast(self, message: Message, role: Role) -> bool:
         """Returns True when this person has used up the messages of the last minute; each call counts as one.
@@ -55,32 +62,14 @@ class AccessControl:
 
     def find_role(self, message: Message) -> Role | None:
         """Returns the role of a message's sender, the highest of those that they have; None: a stranger."""
-        return next(self._list_roles(message), None)
-
-    def _list_roles(self, message: Message) -> Iterator[Role]:
-        """What each rule makes of them, the highest first. A group that is allowed lets its members speak, no more."""
         if message.kind == "internal":
-            yield "owner"  # the gateway made it itself, for a hook that its owner placed
+            return "owner"  # the gateway made it itself, for a hook that its owner placed
         platform, user = message.address.platform, message.user_id
         if not user:
-            return
-        rules, in_group = self.rules, message.address.chat_type != "dm"
-        if user in rules.owners.get(platform, ()):
-            yield "owner"
-        if user in rules.admins.get(platform, ()):
-            yield "admin"
-        if user in rules.users.get(platform, ()):
-            yield "user"
-        if not in_group and self.pairings.has(platform, user):
-            yield "user"
-        if in_group and user in rules.group_users.get(platform, ()):
-            yield "user"
-        if in_group and not rules.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
-            yield "user"
-        if platform in rules.everybody or (in_group and message.address.chat_id in rules.chats.get(platform, ())):
-            yield "guest"
-
-
-def roles_of(message: Message) -> tuple[str, ...]:
-    """Returns the roles that the sender has where the message was written, as the network says."""
-    return tuple(str(one) for one in message.extra.get("roles", ()))
+            return None
+        if user in self.rules.owners.get(platform, ()) or user == self.owners.get(platform):
+            return "owner"
+        by_rule, by_code = self.rules.find_role(message), self.pairings.find_role(platform, user)
+        if by_code == "user" and message.address.chat_type != "dm":
+            by_code = None  # as a user they were let in for direct messages alone
+        return max((role for role in (by_rule, by_code) if role), key=rank_of, default=None)

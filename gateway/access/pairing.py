@@ -1,29 +1,32 @@
 """Strangers who ask to be let in: each gets a code, which they show to whoever runs the gateway.
 
-A code is given in direct messages alone, is good for an hour and for one approval, and lets one person speak in direct
-messages on one network: no group, no standing. Of a stranger nothing but this one small record is written, so many
-people at most, each once in a while. Codes themselves are not kept, only what tells them again; people are kept by id.
+A code is given in direct messages alone, is good for an hour and for one approval, and lets one person speak on one
+network: as a user in direct messages alone, with a higher role wherever they write. Of a stranger nothing but this one
+small record is written, so many people at most, each once in a while. Codes themselves are not kept, only what tells
+them again; people are kept by id. Who tries wrong ones is made to wait, and nobody else with them.
 
 All of it is one record, changed by compare-and-set: the last one counts.
 """
 
 import secrets
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AccessError, Conflict
 from gateway.messages import Message
 from gateway.records import PairingUser
+from gateway.roles import Role
 
 CODE_LIFETIME = 3600.0
 CODE_PAUSE = 600.0  # before the same person gets another code
 MOST_ASKING = 20  # on one network
-MOST_WRONG = 5  # codes in an hour
+MOST_WRONG = 5  # codes in an hour, of one who tries
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
 CODE_LENGTH = 8
 LONGEST_NAME = 60
@@ -38,7 +41,6 @@ class Pairings:
         self._lock = anyio.Lock()
         self._kept = records.PairingState()
         self._seq = 0
-        self._wrong: deque[float] = deque(maxlen=MOST_WRONG)
 
     @property
     def people(self) -> tuple[PairingUser, ...]:
@@ -49,8 +51,15 @@ class Pairings:
         """Those whose code is still good."""
         return tuple(one for one in self._kept.asking if one.at + CODE_LIFETIME > self._clock())
 
-    def has(self, platform: str, user_id: str) -> bool:
-        return any((one.platform, one.user_id) == (platform, user_id) for one in self._kept.people)
+    @property
+    def owners(self) -> tuple[PairingUser, ...]:
+        """Those who were kept as the owner of their platform."""
+        return self._kept.owners
+
+    def find_role(self, platform: str, user_id: str) -> Role | None:
+        """Returns as what somebody was let in; None: they were not."""
+        found = (one.role for one in self._kept.people if (one.platform, one.user_id) == (platform, user_id))
+        return next(found, None)
 
     async def load(self) -> None:
         seq, kept = await records.read_last(self._engine, records.ACCESS_SUBJECT, records.PairingState)
@@ -71,34 +80,36 @@ class Pairings:
             name = message.user_name[:LONGEST_NAME]
             guest = PairingUser(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
             try:
-                await self._write(self.people, (*(one for one in self.asking if one is not before), guest))
+                await self._write(asking=(*(one for one in self.asking if one is not before), guest))
             except AccessError:
                 return ""  # their next message asks again
             return code
 
-    async def approve(self, code: str) -> PairingUser:
-        """Let in whoever was given this code.
+    async def approve(self, code: str, by: str, role: Role = "user") -> PairingUser:
+        """Let in whoever was given this code, with this role. `by` is who tries it: each has so many tries.
 
         Raises:
-            AccessError: nobody was, or not within the hour; or too many wrong ones were tried.
+            AccessError: nobody was given it, or not within the hour; or they tried too many wrong ones.
         """
         async with self._lock:
             await self.load()
             now = self._clock()
-            if len(self._wrong) == MOST_WRONG and now - self._wrong[0] < CODE_LIFETIME:
-                left = (self._wrong[0] + CODE_LIFETIME - now) / 60
+            wrong = {who: recent for who, tries in self._kept.wrong.items() if (recent := _keep_recent(tries, now))}
+            if len(tried := wrong.get(by, ())) >= MOST_WRONG:
+                left = (tried[0] + CODE_LIFETIME - now) / 60
                 raise AccessError(f"too many wrong codes were tried; the next try is possible in {left:.0f} min")
             mark = mark_of(code.strip().upper())
             guest = next((one for one in self.asking if secrets.compare_digest(one.mark, mark)), None)
             if guest is None:
-                self._wrong.append(now)
+                await self._write(wrong=wrong | {by: (*tried, now)})
                 raise AccessError(
                     "nobody has this code, or it is more than an hour old: let them write to the bot again"
                 )
-            self._wrong.clear()
-            known = PairingUser(guest.platform, guest.user_id, guest.user_name, guest.chat_id, now)
+            wrong.pop(by, None)
+            known = replace(guest, at=now, mark="", role=role)
             others = (one for one in self.people if (one.platform, one.user_id) != (guest.platform, guest.user_id))
-            await self._write((*others, known), tuple(one for one in self.asking if one is not guest))
+            asking = tuple(one for one in self.asking if one is not guest)
+            await self._write(people=(*others, known), asking=asking, wrong=wrong)
             return known
 
     async def revoke(self, platform: str, user_id: str) -> PairingUser:
@@ -115,11 +126,19 @@ class Pairings:
                     f"nobody with the id {user_id!r} was let in by a code on {platform}; "
                     "whom the configuration names is removed there"
                 )
-            await self._write(tuple(one for one in self.people if one is not gone), self.asking)
+            await self._write(people=tuple(one for one in self.people if one is not gone))
             return gone
 
-    async def _write(self, people: tuple[PairingUser, ...], asking: tuple[PairingUser, ...]) -> None:
-        kept = records.PairingState(people=people, asking=asking, at=self._clock())
+    async def keep_owners(self, owners: Mapping[str, str]) -> None:
+        """Write down who is the owner, by platform, where no rule says it."""
+        async with self._lock:
+            await self.load()
+            now = self._clock()
+            await self._write(owners=tuple(PairingUser(*one, at=now, role="owner") for one in owners.items()))
+
+    async def _write(self, **changes: Any) -> None:
+        kept = replace(self._kept, asking=self.asking, at=self._clock())
+        kept = replace(kept, **changes)
         try:
             self._seq = (
                 await self._engine.append(NewRecord(records.ACCESS_SUBJECT, records.encode(kept), expect=self._seq))
@@ -134,3 +153,8 @@ class Pairings:
 def mark_of(code: str) -> str:
     """What is kept of a code."""
     return records.token_of(f"pairing:{code}")
+
+
+def _keep_recent(tries: tuple[float, ...], now: float) -> tuple[float, ...]:
+    """Those of the last hour; one that lies ahead was made by a clock that was wrong."""
+    return tuple(at for at in tries if 0 <= now - at < CODE_LIFETIME)

@@ -7,14 +7,17 @@ from gateway.adapters import ADAPTERS
 from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.dispatcher.pairing_commands import GIVEN_ROLES
 from gateway.logs.text import to_one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who asks, and who was let in")
-    approve = verbs.add_parser("approve", help="let in whoever has this code, for direct messages")
+    approve = verbs.add_parser("approve", help="let in whoever has this code: as a user, for direct messages")
     approve.add_argument("code", help="as the person was told it")
+    says = "with this role; a higher one than user counts wherever they write"
+    approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
     revoke.add_argument("platform", help=join_choices(ADAPTERS))
     revoke.add_argument("user", help="their id, as `list` shows it")
@@ -27,8 +30,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
         case "list":
             show_people(call_gateway(home.socket, "pairing.list", PATIENCE), as_json=args.json)
         case "approve":
-            guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code)
-            show_person(guest, "may speak now", as_json=args.json)
+            guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code, role=args.role)
+            show_person(guest, f"may speak now, as {guest['role']}", as_json=args.json)
         case "revoke":
             guest = call_gateway(home.socket, "pairing.revoke", PATIENCE, platform=args.platform, user_id=args.user)
             show_person(guest, "may speak no more", as_json=args.json)
@@ -39,8 +42,8 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
         show_json(found)
         return
     rows = [
-        (one["platform"], one["user_id"], one["user_name"], what, format_ago(one["at"]))
-        for what, people in (("asks", found["asking"]), ("was let in", found["people"]))
+        (one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
+        for what, people in (("asks", found["asking"]), ("was let in as {role}", found["people"]))
         for one in people
     ]
     show_table(("platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")

@@ -48,6 +48,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
             ("intake", describe_intake(facts)),
+            ("owner", describe_owners(facts)),
             ("journal", f"{facts['journal']['records']} records; {facts['journal']['detail']}"),
             ("configuration", file if Path(file).exists() else f"as it comes; settings would stand in {file}"),
         ]
@@ -65,6 +66,14 @@ def show_status(facts: dict[str, Any]) -> None:
         print(f"\noff: {off}")
     for trouble in facts["attention"]:
         print(f"! {trouble}")
+    for notice in facts["notices"]:
+        print(f"- {notice}")
+
+
+def describe_owners(facts: dict[str, Any]) -> str:
+    """Who owns it, and why it is they."""
+    found = [f"{one['platform']} {one['user_id']} ({one['why']})" for one in facts["owners"]]
+    return ", ".join(["whoever sits at this terminal", *found])
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

@@ -101,7 +101,7 @@ class Gateway:
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, home.files)
-        self.access = AccessControl(access_rules_from(settings.access, settings.platforms), Pairings(engine))
+        self.access = AccessControl(access_rules_from(configuration), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         served = (PLATFORM, *list_enabled(settings.platforms))
@@ -145,7 +145,7 @@ class Gateway:
         settings = configuration.settings
         self.tool_servers.update(mcp_specs_from(settings, self.home))
         self.agents = self._build_agents(configuration)
-        self.access.rules = access_rules_from(settings.access, settings.platforms)
+        await self.access.apply_rules(access_rules_from(configuration))
         for platform in self.platforms:
             platform.home_channel = getattr(settings.platforms, platform.name).home_channel
         self.configuration = configuration
@@ -236,6 +236,7 @@ async def open_gateway(
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
+        await gateway.access.apply_rules(gateway.access.rules)
         async with gateway.serving_hooks():
             for part in build_parts(
                 gateway, ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean)

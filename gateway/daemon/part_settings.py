@@ -1,5 +1,6 @@
 """From the settings to what the parts are given, each in the part's own terms."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import asdict, replace
@@ -8,10 +9,9 @@ from gateway.access import AccessRules
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.agent.mcp import McpSpec
 from gateway.config.home import Home
+from gateway.config.loading import Configuration
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
-    AccessSettings,
-    AllPlatformSettings,
     HookOverrides,
     HooksSettings,
     Settings,
@@ -20,12 +20,16 @@ from gateway.daemon.platforms import why_not_served
 from gateway.dispatcher import GatewayFacts, PlatformInfo
 
 
-def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) -> AccessRules:
+def access_rules_from(configuration: Configuration) -> AccessRules:
     """Whoever reaches the control socket owns the gateway; on a network, whom the settings name."""
-    lists = (access.owners, access.admins, access.users, access.group_users, access.chats)
-    owners, admins, users, group_users, chats = (as_sets(asdict(ids)) for ids in lists)
+    access, platforms = configuration.settings.access, configuration.settings.platforms
+    lists = (access.owners, access.admins, access.users, access.group_users)
+    shapes = {name: spec.user_id for name, spec in configuration.schema.platforms.items()}
+    owners, admins, users, group_users = (as_sets(list_matching_ids(asdict(ids), shapes)) for ids in lists)
+    chats = as_sets(asdict(access.chats))
     return AccessRules(
         owners={**owners, PLATFORM: frozenset({OWNER})},
+        names_owners=bool(owners),
         admins=admins,
         users=users,
         group_users=group_users,
@@ -36,6 +40,11 @@ def access_rules_from(access: AccessSettings, platforms: AllPlatformSettings) ->
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
         rate=access.rate,
     )
+
+
+def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The ids that somebody can have there: what was listed for all networks is an id of some of them."""
+    return {name: tuple(one for one in ids[name] if re.fullmatch(shape, one)) for name, shape in shapes.items()}
 
 
 def as_sets(ids: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:

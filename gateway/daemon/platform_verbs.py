@@ -4,7 +4,7 @@ import mimetypes
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import msgspec
@@ -20,7 +20,13 @@ from gateway.errors import AdapterError, GatewayError
 from gateway.messages import Attachment, Reply
 
 TEXT_LIMIT = 100_000
-HOST_OPERATOR = "whoever runs this gateway"
+
+
+class PairingApproveParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whoever has this code is let in, with this role."""
+
+    code: str
+    role: Literal["owner", "admin", "operator", "user"] = "user"
 
 
 class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +43,15 @@ async def _list_pairings(gateway: Gateway, _params: dict[str, Any]) -> Any:
 
 
 async def _approve(gateway: Gateway, params: dict[str, Any]) -> Any:
-    return describe_guest(await pairing_commands.approve_pairing(gateway.context, str(params["code"]), HOST_OPERATOR))
+    """Whoever reaches the control socket is the owner."""
+    try:
+        asked = msgspec.convert(params, PairingApproveParams)
+    except msgspec.ValidationError as error:
+        raise GatewayError(f"pairing approve: {error}") from None
+    by = pairing_commands.HOST_OPERATOR
+    return describe_guest(
+        await pairing_commands.approve_pairing(gateway.context, asked.code, asked.role, by, giver="owner")
+    )
 
 
 async def _revoke(gateway: Gateway, params: dict[str, Any]) -> Any:
@@ -45,7 +59,12 @@ async def _revoke(gateway: Gateway, params: dict[str, Any]) -> Any:
 
 
 def describe_guest(guest: records.PairingUser) -> dict[str, str]:
-    return {"platform": guest.platform, "user_id": guest.user_id, "user_name": guest.user_name}
+    return {
+        "platform": guest.platform,
+        "user_id": guest.user_id,
+        "user_name": guest.user_name,
+        "role": guest.role,
+    }
 
 
 async def _list_platforms(gateway: Gateway, _params: dict[str, Any]) -> Any:

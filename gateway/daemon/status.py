@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from gateway import __version__
+from gateway.access import AccessControl
+from gateway.adapters.terminal import PLATFORM
 from gateway.agent.mcp import McpServers
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
@@ -16,6 +18,8 @@ from gateway.daemon.platforms import why_not_served
 from gateway.engine import EngineHealth
 from gateway.hooks.folders.stats import HookStatus
 
+NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
+NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
 STATM = Path("/proc/self/statm")
 
 
@@ -39,6 +43,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
         "journal": msgspec.to_builtins(health),
         "configuration": str(gateway.home.config),
+        "owners": list_owners(gateway.access),
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
             *list_gateway_problems(gateway),
@@ -47,7 +52,16 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],
+        "notices": list_notices(gateway),
     }
+
+
+def list_owners(access: AccessControl) -> list[dict[str, str]]:
+    """Who owns this gateway on which network, and why it is they; the person at the terminal does anyway."""
+    named = {(network, user): NAMED for network, users in access.rules.owners.items() for user in sorted(users)}
+    named |= {(one.platform, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
+    named |= dict.fromkeys(access.owners.items(), ALONE)
+    return [{"platform": name, "user_id": user, "why": why} for (name, user), why in named.items() if name != PLATFORM]
 
 
 async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:
@@ -68,11 +82,16 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
     return [
         *(f"{part.facts.name}: {part.facts.detail}" for part in gateway.parts if part.facts.state == "restarting"),
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
-        *(
-            f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
-            for one in gateway.access.pairings.asking
-        ),
+        *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),
         *filter(None, [gateway.trouble, gateway.retention.trouble]),
+    ]
+
+
+def list_notices(gateway: Gateway) -> list[str]:
+    """What somebody may want to know; nothing is wrong."""
+    return [
+        f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
+        for one in gateway.access.pairings.asking
     ]
 
 

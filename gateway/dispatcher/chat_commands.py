@@ -227,7 +227,9 @@ async def run_pairing(call: CommandCall) -> CommandResult:
     if at.chat_type != "dm" and call.args.startswith("approve"):
         return CommandResult(NOT_IN_GROUPS)
     by = f"{at.platform}:{call.message.user_id}"
-    return CommandResult(await pairing_commands.run_pairing_command(call.context, call.args, by, at.platform))
+    return CommandResult(
+        await pairing_commands.run_pairing_command(call.context, call.args, by, call.role, at.platform)
+    )
 
 
 async def restart_gateway(call: CommandCall) -> CommandResult:

@@ -68,7 +68,7 @@ class Ingress:
         if self._context.access.is_too_fast(message, role):
             return await self._slow_down(key, message)
         if message.kind == "reaction":
-            self._emit_reactions(message)
+            self._emit_reactions(message, role)
             return Receipt(key, settled="", decision="settled")
         if complete:
             message, more = await complete(message)
@@ -139,7 +139,7 @@ class Ingress:
             await self._say(key, message, TOO_FAST)
         return Receipt(key, settled=TOO_FAST, decision="too_fast")
 
-    def _emit_reactions(self, message: Message) -> None:
+    def _emit_reactions(self, message: Message, role: Role) -> None:
         """`reaction:added` and `reaction:removed`, for the message that this one replies to."""
         for name in ("added", "removed"):
             for reaction in sorted(message.extra.get(name, ())):
@@ -148,6 +148,7 @@ class Ingress:
                     platform=message.address.platform,
                     user_id=message.user_id,
                     chat_id=message.address.chat_id,
+                    role=role,
                     message_id=message.reply_to,
                     reaction=reaction,
                 )
@@ -157,6 +158,11 @@ class Ingress:
         why = await pairing_commands.refuse_stranger(self._context, message)
         log.info("%s user %s may not speak here: %s", at.platform, message.user_id, why)
         self._context.registry.emit(
-            "access:denied", platform=at.platform, user_id=message.user_id, chat_id=at.chat_id, reason=why
+            "access:denied",
+            platform=at.platform,
+            user_id=message.user_id,
+            chat_id=at.chat_id,
+            role="guest",  # nobody is less
+            reason=why,
         )
         return Receipt("", settled="", decision="stranger")

@@ -1,5 +1,6 @@
 """Pairing: what strangers are answered, and how they are let in, listed and removed, in a chat and by the CLI."""
 
+import re
 import uuid
 from typing import Any
 
@@ -9,12 +10,16 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.errors import AccessError
 from gateway.messages import Address, Message, Reply
 from gateway.records import PairingUser
+from gateway.roles import ROLES, Role, rank_of
 
 UNKNOWN = """\
 I do not know you yet. Your pairing code is {code}, good for one hour.
 Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code}`; an admin can write me \
 `/pairing approve {code}`.\
 """
+HOST_OPERATOR = "whoever runs this gateway"
+GIVEN_ROLES = tuple(role for role in ROLES if role != "guest")
+APPROVED_AS = re.compile(r"(?P<code>\S+)(\s+[-\u2013\u2014]*as\s+(?P<role>\S+))?")  # a phone may join the two hyphens
 WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
 
 
@@ -28,18 +33,23 @@ async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
     return "no rule names this person, who was given a pairing code"
 
 
-async def approve_pairing(context: DispatcherContext, code: str, by: str) -> PairingUser:
-    """Let in whoever has this code, and tell them.
+async def approve_pairing(context: DispatcherContext, code: str, role: Role, by: str, giver: Role) -> PairingUser:
+    """Let in whoever has this code with this role, and tell them. `giver` is the role of whoever says so.
 
     Raises:
-        AccessError: nobody has it.
+        AccessError: nobody has it, or the role is not theirs to give.
     """
-    guest = await context.access.pairings.approve(code)
+    if role == "owner" and by != HOST_OPERATOR:
+        raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
+    if rank_of(role) > rank_of(giver):
+        raise AccessError(f"you are {giver} here, and nobody gives more than they have")
+    guest = await context.access.pairings.approve(code, by, role)
     context.registry.emit(
         "access:paired",
         platform=guest.platform,
         user_id=guest.user_id,
         chat_id=guest.chat_id,
+        role=guest.role,
         reason=f"approved by {by}",
     )
     await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
@@ -55,21 +65,27 @@ def list_pairings(context: DispatcherContext) -> dict[str, Any]:
     }
 
 
-async def run_pairing_command(context: DispatcherContext, args: str, by: str, platform: str) -> str:
+async def run_pairing_command(context: DispatcherContext, args: str, by: str, giver: Role, platform: str) -> str:
     """Run `/pairing` for an admin in a chat; returns the answer."""
     verb, _, rest = args.partition(" ")
     try:
-        if verb == "approve" and rest:
-            return f"{describe_guest(await approve_pairing(context, rest, by))} may speak now."
+        if verb == "approve" and (asked := APPROVED_AS.fullmatch(rest.strip())):
+            role = next((one for one in GIVEN_ROLES if one == (asked["role"] or "user").lower()), None)
+            if role is None:
+                return f"There is no role {asked['role'][:20]}; there is {', '.join(GIVEN_ROLES)}."
+            guest = await approve_pairing(context, asked["code"], role, by, giver)
+            return f"{describe_guest(guest)} may speak now, as {guest.role}."
         if verb == "revoke" and rest:
             return f"{describe_guest(await context.access.pairings.revoke(platform, rest.strip()))} may speak no more."
         if verb:
-            return "/pairing takes `approve CODE`, `revoke ID`, or nothing."
+            return "/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, or nothing."
         found = list_pairings(context)
     except AccessError as error:
         return f"{str(error)[:1].upper()}{str(error)[1:]}."
     rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks to be let in" for one in found["asking"]]
-    rows += [f"{one['platform']} {one['user_id']} {one['user_name']} was let in" for one in found["people"]]
+    rows += [
+        f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
+    ]
     return "\n".join(rows) or "Nobody asks to be let in, and nobody was let in by a code."
 
 

@@ -59,6 +59,7 @@ CHAT = EventField("chat_id", "string", "the chat, by the network's own id")
 THREAD = EventField("thread_id", "string", "the thread or topic, or empty")
 CHAT_NAME = EventField("chat_name", "string", "what the chat is called there, or empty")
 MESSAGE_ID = EventField("message_id", "string", "what the person wrote, by the network's own id")
+ROLE = EventField("role", "string", "the person's role: owner, admin, operator, user or guest")
 CHAT_TYPE = EventField("chat_type", "string", "dm, group, forum, channel or thread")
 SESSION = EventField("session_id", "string", "the conversation as it is now; a reset begins another")
 SESSION_KEY = EventField("session_key", "string", "the conversation's lasting key")
@@ -80,7 +81,7 @@ TURN_FIELDS = (
     USER,
     EventField("user_name", "string", "how the person is called there"),
     EventField("scope", "string", "what the person may do, as the first version said it: owner, admin or user"),
-    EventField("role", "string", "their role, of which there are more: owner, admin, operator, user or guest"),
+    ROLE,
     CHAT,
     CHAT_NAME,
     THREAD,

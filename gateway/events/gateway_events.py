@@ -9,6 +9,7 @@ from gateway.events.fields import (
     MESSAGE_ID,
     PLATFORM,
     REASON,
+    ROLE,
     SESSION,
     SESSION_KEY,
     THREAD,
@@ -32,10 +33,11 @@ _REACTION = (
     PLATFORM,
     USER,
     CHAT,
+    ROLE,
     EventField("message_id", "string", "the message reacted to"),
     EventField("reaction", "string", "the emoji or its name"),
 )
-_ACCESS = (PLATFORM, USER, CHAT, REASON)
+_ACCESS = (PLATFORM, USER, CHAT, ROLE, REASON)
 
 GATEWAY_EVENTS = (
     EventSpec(

@@ -6,7 +6,7 @@ Tokens are tried at the network before anything is written. Secrets are written 
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from getpass import getpass
 from typing import Any
 
@@ -27,6 +27,7 @@ from gateway.commands import CommandTable
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
+from gateway.config.schema import SettingsSchema
 from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, NotRunning
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one = networks.add_parser(name, help=setup.summary, description=setup.summary)
         for ask in setup.questions:
             one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
+        one.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
         one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
         one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
         if setup.manifest:
@@ -55,6 +57,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         return
     known = dict(load_configuration(schema, home, get_process_environment()).environ)
     values = collect_answers(setup, args, known)
+    values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
     check: PlatformCheck = load_part(args.network, "check")
@@ -90,6 +93,34 @@ def collect_answers(setup: PlatformSetup, args: argparse.Namespace, known: Mappi
         if value:
             values[ask.variable] = value
     return values
+
+
+def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+    """Which of those who may speak there is the person at this terminal: `access.owners` says it from then on.
+
+    Raises:
+        ConfigError: what was given is no id.
+    """
+    network, access = args.network, configuration.settings.access
+    pattern = schema.platforms[network].user_id
+    owner, users = args.owner.strip(), getattr(access.users, network)
+    if not owner and users and sys.stdin.isatty() and not getattr(access.owners, network):
+        owner = choose_user(users)
+    if owner and (wrong := check_value(owner, pattern)):
+        raise ConfigError(
+            f"your own id on {network}: what was given {wrong}\nit is the number or word that never changes"
+        )
+    variable = next(name.variable for name in schema.own_variables if name.path == ("access", "owners", network))
+    return {variable: owner} if owner else {}
+
+
+def choose_user(users: Sequence[str]) -> str:
+    """The id of the person who answers; empty: none of these."""
+    print("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.")
+    if len(users) == 1:
+        answer = input(f"{users[0]}: is this you? [Y/n] ").strip().lower()
+        return users[0] if answer in ("", "y", "yes") else ""
+    return input(f"which of {', '.join(users)} is you? (Enter: none) ").strip()
 
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:
@@ -141,5 +172,7 @@ def print_next_step(network: str, home: Home, configuration: Configuration) -> N
             print("next: start the gateway again, and write to the bot")
     except NotRunning:
         print("next: hermes-gateway run, and write to the bot")
-    if not getattr(configuration.settings.access.users, network):
-        print("whoever writes to it first gets a code: hermes-gateway pairing approve CODE lets them in")
+    access = configuration.settings.access
+    if not getattr(access.users, network) and not getattr(access.owners, network):
+        print("when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in")
+        print("whoever else writes to it gets one too; without --as they are let in as users")

@@ -1,0 +1,55 @@
+"""The rules of access that a person wrote: per platform, the ids that may speak, and as what. Ids alone count."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.messages import Message
+from gateway.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """Per platform, the ids that may speak.
+
+    owners, admins, users: people, wherever they write. group_users: people who may speak in groups alone. chats: groups
+    in which everybody may. roles: those of a network whose holders may speak in groups. everybody: platforms that are
+    open, as a person wrote it. names_owners: whether somebody wrote down who owns this gateway; else see
+    `gateway.access.owners`.
+    """
+
+    strangers: Literal["pair", "ignore"]
+    rate: int  # messages a minute, for one person
+    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    admins: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    group_users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    chats: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of those who have one, in groups
+    everybody: frozenset[str] = frozenset()
+    user_commands: frozenset[str] | None = None  # None: all that are not for admins
+    names_owners: bool = False
+
+    def list_people(self, platform: str) -> frozenset[str]:
+        """Everybody whom a list names on this platform."""
+        lists = (self.owners, self.admins, self.users, self.group_users)
+        return frozenset().union(*(listed.get(platform, ()) for listed in lists))
+
+    def find_role(self, message: Message) -> Role | None:
+        """What these rules make of somebody who is no owner. A group that is allowed lets its members speak, only."""
+        platform, user, in_group = message.address.platform, message.user_id, message.address.chat_type != "dm"
+        if user in self.admins.get(platform, ()):
+            return "admin"
+        if user in self.users.get(platform, ()):
+            return "user"
+        if in_group and user in self.group_users.get(platform, ()):
+            return "user"
+        if in_group and not self.roles.get(platform, frozenset()).isdisjoint(roles_of(message)):
+            return "user"
+        is_open = platform in self.everybody or (in_group and message.address.chat_id in self.chats.get(platform, ()))
+        return "guest" if is_open else None
+
+
+def roles_of(message: Message) -> tuple[str, ...]:
+    """Returns the roles that the sender has where the message was written, as the network says."""
+    return tuple(str(one) for one in message.extra.get("roles", ()))
