@@ -89,6 +89,9 @@ class JournalTransport:
     def __init__(self, platform: str) -> None:
         self.platform = platform
 
+    def texts(self, _reply: Reply) -> int:
+        return 1
+
     def parts(self, _reply: Reply) -> int:
         return 1
 

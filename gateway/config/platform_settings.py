@@ -26,6 +26,10 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     streaming: Annotated[Literal["auto", "edit", "off"], describe("whether an answer can be seen while it grows")] = (
         "auto"
     )
+    max_parts: Annotated[
+        int,
+        describe("how many messages an answer may become; a longer one ends in a file with all of it", ge=1, le=100),
+    ] = 10
 
     @property
     def missing_tokens(self) -> list[str]:

@@ -33,6 +33,9 @@ class Transport(Protocol):
     def parts(self, reply: Reply) -> int:
         """Into how many messages the network splits this reply; the same at every call."""
 
+    def texts(self, reply: Reply) -> int:
+        """How many of them are texts: these come first and can be edited, files cannot."""
+
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         """Send one part; the network's ids of what appeared. The nonce is the part's own over all attempts."""
 

@@ -193,7 +193,7 @@ class ReplyDelivery:
             ids = (*ids, await self._send_part(reply, part, self._shown, is_last=part == count - 1))
         if self._journal.position.upto < self._journal.position.out:
             await self._journal.write_nothing_to_send(reply.id)
-        await self._tidy(reply, count, self._shown)
+        await self._tidy(reply, self._shown)
         self._platform.arrived_at = self._platform.clock()
         self._platform.report(self._platform.callbacks.sent, DeliveryReport(self.outbound, reply, ids, attempts))
 
@@ -218,7 +218,7 @@ class ReplyDelivery:
     async def _reach(self, reply: Reply, part: int, shown: MessageIds) -> tuple[str, ...]:
         """Get a part to the network, by the table at the top, and return its ids."""
         transport, at, nonce = self._platform.transport, self._journal.position, nonce_of(reply.id, part)
-        if part < len(shown) and await self._edit(reply, part, shown[part]):
+        if part < min(len(shown), transport.texts(reply)) and await self._edit(reply, part, shown[part]):
             return shown[part]
         if at.in_doubt and transport.doubt == "drop":
             log.warning("part %d of reply %s may have arrived before the restart; it is let be", part, reply.id)
@@ -242,9 +242,9 @@ class ReplyDelivery:
             return False
         return True
 
-    async def _tidy(self, reply: Reply, count: int, shown: MessageIds) -> None:
-        """Delete what the stream showed beyond the reply, and its journal."""
-        for ids in shown[count:]:
+    async def _tidy(self, reply: Reply, shown: MessageIds) -> None:
+        """Delete what the stream showed beyond the reply's text, and its journal."""
+        for ids in shown[self._platform.transport.texts(reply) :]:
             try:
                 await self._platform.transport.delete(reply.address, ids)
             except AdapterError as error:

@@ -99,7 +99,7 @@ class Stream:
             # What an earlier run of the same turn has shown already.
             shown = await read_shown_part(self._engine, self._place, reply.id)
             self._ids = shown.message_ids if shown else ()
-        for part in range(max(0, len(self._ids) - 1), self._transport.parts(reply)):
+        for part in range(max(0, len(self._ids) - 1), self._transport.texts(reply)):
             if part < len(self._ids):
                 await self._transport.edit(reply, part, self._ids[part])
             else:

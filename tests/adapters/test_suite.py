@@ -288,6 +288,23 @@ async def test_a_long_answer_comes_in_whole_pieces(wire: Wire, tmp_path: Path) -
             assert line in together
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp_path: Path, is_streamed: bool) -> None:
+    answer = "\n".join(f"This is line {number} of many." for number in range(2000))
+    third = len(answer) // 3
+    pieces = [answer[:third], answer[third : 2 * third], answer[2 * third :]]
+    script = {"chunks": pieces, "delay": "300ms"} if is_streamed else {"text": answer}
+    settings = f"platforms: {{{wire.network}: {{max_parts: 3}}}}\n"
+    async with housed(wire, tmp_path / "home", script, settings=settings) as house:
+        await wire.write("all of it, please")
+        (sent,) = await house.hears("message:sent")
+        assert len(sent["message_ids"]) == 3
+        first, second, file = wire.shown
+        assert first.text.startswith("This is line 0 of many.")
+        assert len(first.text) > 1000 < len(second.text)
+        assert (file.file_name, file.file.decode()) == ("answer.md", answer)
+
+
 async def test_too_many_messages_wait_as_long_as_they_are_told(house: House) -> None:
     house.wire.flood(0.3)
     begun = time.monotonic()

@@ -38,6 +38,7 @@ NOT_FOR_THE_TERMINAL: dict[str, tuple[str, ...]] = {
     "there is no network between, with limits, tokens and moods": (
         "test_a_network_proves_itself_by_what_comes_and_goes",
         "test_a_long_answer_comes_in_whole_pieces",
+        "test_an_answer_is_so_many_messages_and_the_rest_a_file",
         "test_too_many_messages_wait_as_long_as_they_are_told",
         "test_a_chat_that_is_closed_to_us_is_told_as_a_failure",
         "test_a_token_that_is_no_longer_good_is_said_with_the_remedy",

@@ -48,6 +48,9 @@ class Net:
     def parts(self, reply: Reply) -> int:
         return -(-len(reply.text) // SIZE)
 
+    def texts(self, reply: Reply) -> int:
+        return self.parts(reply)
+
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         await anyio.sleep(random.uniform(0, 0.002))
         note(self._shown, reply.address.chat_id, reply.id, str(part), nonce)

@@ -43,6 +43,9 @@ class Net:
     def parts(self, reply: Reply) -> int:
         return 1
 
+    def texts(self, reply: Reply) -> int:
+        return 1
+
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         self.sent.append(reply)
         self.news.set()

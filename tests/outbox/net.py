@@ -43,6 +43,9 @@ class Net:
     def parts(self, reply: Reply) -> int:
         return max(1, -(-len(reply.text) // SIZE))
 
+    def texts(self, reply: Reply) -> int:
+        return self.parts(reply)
+
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         text = reply.text[part * SIZE : (part + 1) * SIZE]
         await self._call(f"send {text}", reply.address.chat_id)

@@ -11,15 +11,15 @@ import discord
 
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
-from gateway.adapters.discord.format import render_messages
+from gateway.adapters.discord.format import LIMIT, render_messages
 from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.buttons import encode_button
-from gateway.adapters.shared.files import read_attachment
+from gateway.adapters.shared.files import OutboundFile, read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.transport import NetworkTransport
-from gateway.messages import Address, Attachment, Button, Reply
+from gateway.messages import Address, Button, Reply
 from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class DiscordTransport(NetworkTransport[str]):
         settings: DiscordSettings,
         presence: Presence,
     ) -> None:
-        super().__init__(render_messages, ERRORS, settings, presence)
+        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
         self._places = places
         self._calls = calls
         self._recent = recent
@@ -51,7 +51,7 @@ class DiscordTransport(NetworkTransport[str]):
     async def send(self, reply: Reply, part: int, nonce: str) -> tuple[str, ...]:
         piece, buttons = self.part(reply, part)
         what: dict[str, Any] = {"suppress_embeds": True, "silent": reply.silent}
-        if isinstance(piece, Attachment):
+        if isinstance(piece, OutboundFile):
             name, data = await read_attachment(piece, LARGEST, "Discord")
             what["file"] = discord.File(io.BytesIO(data), filename=name)
         else:
@@ -65,7 +65,7 @@ class DiscordTransport(NetworkTransport[str]):
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, Attachment) or not message_ids:
+        if isinstance(piece, OutboundFile) or not message_ids:
             return
         view = view_of(buttons, await self._asked(reply)) if buttons else None
         with self.calling():

@@ -12,8 +12,9 @@ import os
 import re
 import stat
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -29,6 +30,18 @@ OPEN_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLO
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not hold us up
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text that goes out as a file, and lies on no disk."""
+
+    name: str
+    text: str
+    kind: ClassVar[AttachmentKind] = "document"
+
+
+OutboundFile: TypeAlias = Attachment | TextFile
 
 
 async def fetch_file(
@@ -78,12 +91,14 @@ def write_file(path: Path, data: bytes) -> None:
     beside.replace(path)
 
 
-async def read_attachment(attachment: Attachment, largest: int, network: str) -> tuple[str, bytes]:
+async def read_attachment(attachment: OutboundFile, largest: int, network: str) -> tuple[str, bytes]:
     """The name and the bytes of a file that goes out; `largest` is what the network takes.
 
     Raises:
         AdapterError: it is not there, no plain file, or too large.
     """
+    if isinstance(attachment, TextFile):
+        return attachment.name, attachment.text.encode("utf-8", "replace")
     path = Path(attachment.path)
     name = attachment.name or path.name
     try:

@@ -10,17 +10,17 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import read_attachment
+from gateway.adapters.shared.files import OutboundFile, read_attachment
 from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.slack.connection import ERRORS, PLATFORM, code_of, fetch_messages
-from gateway.adapters.slack.format import build_body, render_messages
+from gateway.adapters.slack.format import LIMIT, build_body, render_messages
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.working_indicator import WorkingIndicator
 from gateway.errors import AdapterError
-from gateway.messages import Address, Attachment, Button, Reply
+from gateway.messages import Address, Button, Reply
 from gateway.outbox import DoubtPolicy
 
 LARGEST = 100_000_000
@@ -47,7 +47,7 @@ class SlackTransport(NetworkTransport[str]):
         settings: SlackSettings,
         presence: Presence,
     ) -> None:
-        super().__init__(render_messages, ERRORS, settings, presence)
+        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
         self._web = web
         self._sign = sign
         self._presses = presses
@@ -60,7 +60,7 @@ class SlackTransport(NetworkTransport[str]):
         channel = await self._channel(reply.address)
         await self._pace.wait(channel, POSTS)
         with self._pace.heeded(channel), self.calling():
-            if isinstance(piece, Attachment):
+            if isinstance(piece, OutboundFile):
                 return await self._upload(reply, piece, channel)
             ids = await self._post(reply, piece, buttons, channel, nonce)
         if part == 0:
@@ -70,7 +70,7 @@ class SlackTransport(NetworkTransport[str]):
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, Attachment) or not message_ids or message_ids[0].startswith(FILE):
+        if isinstance(piece, OutboundFile) or not message_ids or message_ids[0].startswith(FILE):
             return
         channel = await self._channel(reply.address)
         await self._pace.wait(f"{channel}:edits", EDITS)
@@ -118,7 +118,7 @@ class SlackTransport(NetworkTransport[str]):
             raise
         return (str(sent["ts"]),)
 
-    async def _upload(self, reply: Reply, attachment: Attachment, channel: str) -> tuple[str, ...]:
+    async def _upload(self, reply: Reply, attachment: OutboundFile, channel: str) -> tuple[str, ...]:
         """In three steps, as Slack wants it; the library's own way of doing them holds up everything else."""
         name, data = await read_attachment(attachment, LARGEST, "Slack")
         place = await self._web.files_getUploadURLExternal(filename=name, length=len(data))

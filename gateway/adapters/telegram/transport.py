@@ -13,15 +13,15 @@ from telegram import Bot, InputFile, LinkPreviewOptions, Message, ReplyParameter
 from telegram.error import BadRequest, ChatMigrated
 
 from gateway.adapters.shared.adapter import Presence
-from gateway.adapters.shared.files import read_attachment
+from gateway.adapters.shared.files import OutboundFile, read_attachment
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
-from gateway.adapters.telegram.format import TelegramText, render_messages
+from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
-from gateway.messages import Address, Attachment, Reply
+from gateway.messages import Address, Reply
 from gateway.outbox import DoubtPolicy
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     doubt: DoubtPolicy = "resend"
 
     def __init__(self, bot: Bot, settings: TelegramSettings, presence: Presence) -> None:
-        super().__init__(render_messages, ERRORS, settings, presence)
+        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
         self._bot = bot
         self._pace = RateLimiter("Telegram", OVERALL_RATE)
 
@@ -54,7 +54,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
 
         async def call(chat: int | str) -> Message:
-            if isinstance(piece, Attachment):
+            if isinstance(piece, OutboundFile):
                 return await self._upload(chat, piece, how)
             return await self._say(chat, piece, how)
 
@@ -63,7 +63,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""
         piece, buttons = self.part(reply, part)
-        if isinstance(piece, Attachment) or not message_ids:
+        if isinstance(piece, OutboundFile) or not message_ids:
             return
         edit = partial(
             self._bot.edit_message_text,
@@ -104,7 +104,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
                 raise
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
-    async def _upload(self, chat: int | str, attachment: Attachment, how: dict[str, Any]) -> Message:
+    async def _upload(self, chat: int | str, attachment: OutboundFile, how: dict[str, Any]) -> Message:
         name, data = await read_attachment(attachment, LARGEST, "Telegram")
         file = InputFile(io.BytesIO(data), filename=name, read_file_handle=True)
         send: dict[str, Callable[..., Awaitable[Message]]] = {

@@ -25,6 +25,9 @@ class PigeonTransport:
     def parts(self, _reply: Reply) -> int:
         return 1
 
+    def texts(self, _reply: Reply) -> int:
+        return 1
+
     async def send(self, reply: Reply, _part: int, _nonce: str) -> tuple[str, ...]:
         (self._loft / f"{reply.id}.out").write_text(reply.text)
         return (reply.id,)
