@@ -88,9 +88,12 @@ class Receipt:
     - `too_fast`: its sender writes more than one person may; it was not accepted.
     - `settled`: it was dealt with at once; `settled` is what was said to it.
     - `queued`: it is in the journal, as `seq`, or was there already (0).
+
+    `is_closed`: it answered a question whose buttons the gateway takes away itself, wherever they are.
     """
 
     session_key: str
     seq: int = 0
     settled: str | None = None
     decision: Decision = "queued"
+    is_closed: bool = False

@@ -45,6 +45,7 @@ DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
 HOOK_STORE_SUBJECTS = "gw.keep.*.*"
 ACCESS_SUBJECT = "gw.access"
 CONTROL_SUBJECTS = "rt.ctl.*"
+APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 DAY = 86400.0
 TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
@@ -95,11 +96,31 @@ class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
 
 
 class QuestionAnswered(OpenTurnRecord, tag="answered", frozen=True, kw_only=True):
-    """A person's answer to one question (None: nobody answered in time)."""
+    """A person's answer to one question (None: nobody answered in time); `by_name` is how they are called there."""
 
     name: str
     answer: Any
     by: str = ""
+    by_name: str = ""
+
+
+class ApprovalRequest(JournalRecord, tag="approval", frozen=True, kw_only=True):
+    """The question `name` of a turn is an approval, and stands open; the record goes once what was shown is closed.
+
+    `mark` is what the buttons under it carry. Where `is_own` is false, others than the person who asks decide; what
+    nobody waits for is not `is_attended`.
+    """
+
+    mark: str
+    session_key: str
+    turn_id: str
+    name: str
+    address: Address
+    message_id: str = ""
+    user_id: str = ""
+    user_name: str = ""
+    is_own: bool = False
+    is_attended: bool = True
 
 
 class TurnEnded(TurnRecord, tag="done", frozen=True, kw_only=True):
@@ -409,6 +430,16 @@ def delta_subject_of(session_key: str) -> str:
 def control_subject_of(session_key: str) -> str:
     """Live only: whichever node runs the session's turn shall stop it; the message is the session's key."""
     return f"rt.ctl.{token_of(session_key)}"
+
+
+def approval_subject_of(mark: str, session_key: str = "") -> str:
+    """Returns where the request of an approval stands; without a session, the pattern of the one with this mark."""
+    return f"gw.ask.{mark}.{token_of(session_key) if session_key else '*'}"
+
+
+def approval_pattern_of_token(token: str) -> str:
+    """The pattern of the requests that belong to the session key with this token."""
+    return f"gw.ask.*.{token}"
 
 
 def event_subject_of(name: str) -> str:

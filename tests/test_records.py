@@ -35,6 +35,13 @@ WRITTEN = {
     b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":true,"by":"net:ann"}': (
         records.QuestionAnswered
     ),
+    b'{"kind":"answered","v":1,"at":0.0,"turn_id":"t","name":"q","answer":"yes","by":"net:ann","by_name":"Ann"}': (
+        records.QuestionAnswered
+    ),
+    b'{"kind":"approval","v":1,"at":0.0,"mark":"m","session_key":"k","turn_id":"t","name":"q","address":{"platform":"net",'
+    b'"chat_id":"1"},"message_id":"5","user_id":"ben","user_name":"Ben","is_own":false,"is_attended":true}': (
+        records.ApprovalRequest
+    ),
     b'{"kind":"done","v":1,"at":0.0,"upto":3,"turn_id":"t","status":"ok","entries":[{"role":"user","content":"hi"}],'
     b'"usage":{},"error":"","bag":{"a":1}}': records.TurnEnded,
     b'{"kind":"opened","v":1,"at":0.0,"session_id":"s","session_key":"k","reason":"branch","previous":"p","platform":'

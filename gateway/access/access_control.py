@@ -11,7 +11,7 @@ from gateway.access.message_rate import MessageRate
 from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
-from gateway.messages import Message
+from gateway.messages import Address, Message
 from gateway.roles import Role, rank_of
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,21 @@ class AccessControl:
     async def invite(self, message: Message) -> str:
         """A pairing code for a stranger; empty where there is none."""
         return "" if self.rules.strangers == "ignore" else await self.pairings.invite(message)
+
+    def can_approve(self, role: Role, *, is_own: bool) -> bool:
+        """Does the yes of somebody with this role let a tool run? `is_own`: it is they who want it to."""
+        approvers = self.rules.approvers
+        return role == "owner" or role in approvers or (is_own and "asker" in approvers)
+
+    def list_approvers(self) -> list[tuple[str, str]]:
+        """Platform and id of everybody whose yes counts for others, owners first."""
+        rules, paired = self.rules, self.pairings.people
+        platforms = {*rules.owners, *rules.admins, *rules.users}
+        named = {(platform, user) for platform in platforms for user in rules.list_people(platform)}
+        named |= {(one.platform, one.user_id) for one in paired}
+        roles = {who: self.find_role(Message("", Address(*who), who[1], "")) for who in sorted(named)}
+        found = [who for who, role in roles.items() if role and self.can_approve(role, is_own=False)]
+        return sorted(found, key=lambda who: roles[who] != "owner")
 
     def find_role(self, message: Message) -> Role | None:
         """Returns the role of a message's sender, the highest of those that they have; None: a stranger."""

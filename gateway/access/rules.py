@@ -15,7 +15,7 @@ class AccessRules:
     owners, admins, users: people, wherever they write. group_users: people who may speak in groups alone. chats: groups
     in which everybody may. roles: those of a network whose holders may speak in groups. everybody: platforms that are
     open, as a person wrote it. names_owners: whether somebody wrote down who owns this gateway; else see
-    `gateway.access.owners`.
+    `gateway.access.owners`. approvers: whose yes lets tools run, beside that of owners: `admin`, `asker`.
     """
 
     strangers: Literal["pair", "ignore"]
@@ -29,6 +29,7 @@ class AccessRules:
     everybody: frozenset[str] = frozenset()
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     names_owners: bool = False
+    approvers: frozenset[str] = frozenset()
 
     def list_people(self, platform: str) -> frozenset[str]:
         """Everybody whom a list names on this platform."""

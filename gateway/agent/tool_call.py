@@ -25,8 +25,12 @@ UNKNOWN_OUTCOME = (
     "This call was started before the gateway was interrupted, and its outcome is unknown: "
     "it may or may not have taken effect. Check before you do it again."
 )
+REFUSED = "The person did not allow {tool} to run."
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
+UNREACHABLE = "Nobody who may allow this can be reached."  # stands for the answer that nobody gave
 ENDED_TEXT = "Not run: the turn was ended."
+
+TOO_LATE = "Nobody allowed {tool} to run in time. Go on without it."
 
 
 class Refused(AgentError):
@@ -183,7 +187,8 @@ def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
     elif not is_yes(answer):
-        raise Refused(f"The person did not allow {tool.name} to run.")
+        text = TOO_LATE if answer is None else UNREACHABLE if answer == UNREACHABLE else REFUSED
+        raise Refused(text.format(tool=tool.name))
 
 
 def _make_ask(call: ToolCallRun, can_last: bool = False) -> AskPerson:

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
     "setup": ("gateway.cli.setup", "connect a chat network, step by step"),
     "platform": ("gateway.cli.platform", "the chat networks, how they fare, and one of them paused or connected anew"),
+    "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
     "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
     "send": ("gateway.cli.send", "a text into a chat, for scripts and cron"),
     "sessions": ("gateway.cli.sessions", "the conversations, and what was said in them"),

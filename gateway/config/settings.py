@@ -84,6 +84,17 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
     shell: Annotated[Literal["ask", "allow", "off"], describe("whether a person is asked before a command runs")] = (
         "ask"
     )
+    approvers: Annotated[
+        tuple[Literal["owner", "admin", "asker"], ...],
+        describe(
+            "whose yes lets a tool run that asks first, owners always; `asker`: whoever asks decides for themself, "
+            "whoever they are"
+        ),
+    ] = ("owner", "admin")
+    unattended: Annotated[
+        Duration,
+        describe("how long work that nobody waits for (BOOT.md, a schedule) waits for that yes; then it goes on", ge=1),
+    ] = 600.0
     shell_allow: Annotated[tuple[str, ...], describe("programs that run without asking, for instance `[git, ls]`")] = ()
     shell_timeout: Annotated[Duration, describe("when a command that still runs is ended", ge=1, le=3600)] = 120.0
     output_limit: Annotated[Size, describe("how much of a tool's output the model gets to see", ge=1000)] = 64_000

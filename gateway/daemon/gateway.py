@@ -69,6 +69,7 @@ AnswerVerb: TypeAlias = Callable[["Gateway", dict[str, Any]], Awaitable[Any]]
 """A verb of the control socket that answers once, from the parameters that it was given."""
 
 NODE_NAME = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
+REACH = 30.0  # seconds in which somebody must have been asked for an approval
 LANES_DRAIN_SHARE, OUTBOX_DRAIN_SHARE = 0.5, 0.2  # of the time that there is for the stop
 
 
@@ -116,7 +117,12 @@ class Gateway:
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_servers = McpServers(mcp_specs_from(settings, home))
         self.agents = self._build_agents(configuration)
-        reply_hooks = ReplyHooks(registry, lambda: self.agents.workspace, configuration.redactor.clean)
+        reply_hooks = ReplyHooks(
+            registry,
+            lambda: self.agents.workspace,
+            lambda reply: self.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
+            configuration.redactor.clean,
+        )
         self.outbox = Outbox(engine, callbacks=reply_hooks)
 
         self.context = self._build_dispatcher_context()
@@ -208,6 +214,8 @@ class Gateway:
             run_id=uuid.uuid4().hex,
             keys=sessions,
             on_skill=self.skill_hooks.changed,
+            reach=REACH,
+            unattended=self.settings.tools.unattended,
             too_old=sessions.too_old or math.inf,
             redact=self.configuration.redactor.clean,
         )
@@ -260,6 +268,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """What runs beside the chat networks, in the order of the start."""
     yield Part("lanes", gateway.lanes.run)
     yield Part("reminders", gateway.dispatcher.reminders.run)
+    yield Part("approvals", gateway.dispatcher.approvals.run)
     for name, platform in (("terminal", PLATFORM), ("internal", INTERNAL)):
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
     yield Part("search", gateway.search.run)

@@ -39,6 +39,7 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
         strangers=access.strangers,
         user_commands=None if access.user_commands is None else frozenset(access.user_commands),
         rate=access.rate,
+        approvers=frozenset(configuration.settings.tools.approvers),
     )
 
 

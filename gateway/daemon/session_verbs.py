@@ -1,10 +1,14 @@
-"""What the control socket answers about sessions: lists, contents, search, export, removal."""
+"""What the control socket answers about sessions: lists, contents, search, export, removal, and what waits for a yes.
+
+Whoever reaches the socket is the owner, so their yes counts for everybody's call.
+"""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.daemon.gateway import AnswerVerb, Gateway
 from gateway.errors import SessionError
 from gateway.sessions import Session
@@ -51,6 +55,20 @@ async def _statistics(gateway: Gateway, params: dict[str, Any]) -> Any:
     return asdict(await gateway.search.statistics(params.get("days", 30)))
 
 
+async def _list_approvals(gateway: Gateway, _params: dict[str, Any]) -> Any:
+    return {"approvals": await gateway.dispatcher.approvals.list_open()}
+
+
+async def _answer_approval(gateway: Gateway, params: dict[str, Any]) -> Any:
+    mark, allowed = str(params["id"]), params["allowed"] is True
+    approvals = gateway.dispatcher.approvals
+    request = await approvals.find(mark)
+    by = f"{PLATFORM}:{OWNER}"
+    if request is None or not await approvals.answer(request, "yes" if allowed else "deny", by):
+        raise SessionError(f"no approval {mark[:60]!r} is open\nthose that are: hermes-gateway approvals list")
+    return {"id": mark, "allowed": allowed}
+
+
 async def find_session(gateway: Gateway, name: str) -> Session:
     """The session of this id, or of an id that begins so, or the current one of a key."""
     if name.startswith("agent:"):
@@ -73,4 +91,6 @@ SESSION_VERBS: Mapping[str, AnswerVerb] = {
     "sessions.delete": _delete,
     "sessions.rebuild": _rebuild,
     "sessions.statistics": _statistics,
+    "approvals.list": _list_approvals,
+    "approvals.answer": _answer_approval,
 }

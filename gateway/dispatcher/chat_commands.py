@@ -13,6 +13,8 @@ from gateway import records
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.question_places import QUESTION_SIGN
+from gateway.dispatcher.question_rights import as_answer, find_rights
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.errors import SessionError
 from gateway.events import Deny
@@ -30,7 +32,7 @@ NOT_IN_GROUPS = (
     "A code is not for the eyes of a group, and this one was let in nowhere. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
-QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
+ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,19 +251,19 @@ async def deny_question(call: CommandCall) -> CommandResult:
 
 
 async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> CommandResult:
-    """The question that is open; where a button carries the mark of one, that one alone."""
+    """The questions that are open and theirs to answer; where a button carries the mark of one, that one alone."""
     turn = call.session.turn
-    names = [
-        name
-        for name in (turn.questions if turn else ())
-        if turn and mark in ("", question_token_of(turn.turn_id, name))
-    ]
+    rights = await find_rights(call.context, call.session, call.message, call.role)
+    names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]
     if not names and mark:
         return CommandResult("That question is no longer open.")
-    if not names:
+    if turn is None or not names:
         raise SessionError("no question is open in this session")
-    by = f"{call.message.address.platform}:{call.message.user_id}"
-    answered = [await call.lanes.answer(call.session.key, name, answer, by) for name in names]
+    by, by_name = f"{call.message.address.platform}:{call.message.user_id}", call.message.user_name
+    counts = {name: as_answer(turn, name, answer, is_own=rights.is_own) for name in names}
+    answered = [await call.lanes.answer(call.session.key, name, counts[name], by, by_name=by_name) for name in names]
+    if any(one != answer for one in counts.values()):
+        done = ONLY_ONCE
     return CommandResult(done if any(answered) else "That question is no longer open.")
 
 

@@ -16,11 +16,12 @@ import anyio.abc
 from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
+from gateway.agent.tool_call import UNREACHABLE
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
+from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.awaited_turns import AWAITED
 from gateway.dispatcher.chat_commands import (
-    QUESTION_SIGN,
     CommandCall,
     describe_unknown_command,
     question_token_of,
@@ -30,18 +31,22 @@ from gateway.dispatcher.chat_commands import (
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import LiveAnswer
+from gateway.dispatcher.question_places import make_answer_buttons
+from gateway.dispatcher.question_rights import is_own_approver, list_refusals
 from gateway.dispatcher.reminders import Reminders, TurnChat
+from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.events import Pause, Question
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
-from gateway.messages import Button, Message, Reply, cause_of
+from gateway.messages import Message, Reply, cause_of
 from gateway.outbox import Stream
 from gateway.roles import Role
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
+NOBODY = (None, UNREACHABLE)  # what stands for an answer where there is none: to hooks it is a no
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
 
@@ -53,10 +58,11 @@ class Dispatcher:
     ) -> None:
         self.lanes = make_lanes(self.work)
         self.reminders = Reminders(context.engine, self.lanes.accept)
+        self.approvals = ApprovalRequests(context, self.lanes)
         self._context = context
         self._tasks = tasks
         self._announced: set[str] = set()
-        self.receive = Ingress(context, self.lanes).receive
+        self.receive = Ingress(context, self.lanes, self.approvals).receive
 
     async def work(self, turn: LaneTurn) -> LaneResult:
         """What a lane runs: everything between a claim and the record of its end."""
@@ -77,14 +83,14 @@ class Dispatcher:
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
-        answers = {asked: answer if answer is not None else False for asked, answer in turn.open.answers.items()}
+        answers = {asked: False if answer in NOBODY else answer for asked, answer in turn.open.answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.begins_session:
             self._emit_session_switch(turn.session, view)
         try:
             result = await self._answer(turn, role, view)
         except Pause as pause:
-            result = make_question_result(turn, message, pause.questions)
+            result = make_question_result(self._context, turn, message, pause.questions)
         return dataclasses.replace(result, bag=bag) if bag != dict(turn.session.bag) else result
 
     async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
@@ -118,7 +124,8 @@ class Dispatcher:
         self._announce(agent, "main")
         stream = self._stream(turn, message)
         approvals = approvals_of(self._context.engine, message, session)
-        known = await approvals.known()
+        is_approver = is_own_approver(self._context, message)
+        known = await approvals.known() if is_approver else {}
         allowed = dict(known)
         async with LiveAnswer(self._context.engine, session.key, turn.turn_id, self._tasks, stream) as live:
             ports = Ports(
@@ -144,11 +151,13 @@ class Dispatcher:
                 redact=self._context.redact,
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)
-        await approvals.keep(known, allowed)
+        if is_approver:
+            await approvals.keep(known, allowed)
         if result.questions:
-            return make_question_result(turn, message, result.questions)
+            return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
-        replies = (make_reply(turn, message, result.reply),) if result.reply else ()
+        text = "\n\n".join(filter(None, [result.reply, *list_refusals(turn.open, message)]))
+        replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
     def _announce(self, agent: Agent, kind: str) -> None:
@@ -185,26 +194,49 @@ def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) ->
     return LaneResult(replies=(make_reply(turn, message, text),) if text else (), **how)
 
 
-def make_question_result(turn: LaneTurn, message: Message, questions: tuple[Question, ...]) -> LaneResult:
-    """The turn waits: each question goes to the chat, with buttons where the network has them."""
-    prompts: Mapping[str, str] = {question.id: question.prompt for question in questions}
+def make_question_result(
+    context: DispatcherContext, turn: LaneTurn, message: Message, questions: tuple[Question, ...]
+) -> LaneResult:
+    """The turn waits: each question goes to the chat, with buttons where the network has them.
+
+    An approval that is not theirs to give goes to somebody else instead, by its request.
+    """
+    asked = {question.id: question for question in questions}
+    is_own, is_attended = is_own_approver(context, message), message.kind != "internal"
     replies = tuple(
         Reply(
-            f"{turn.turn_id}:ask:{records.token_of(question.id)}",
+            own_reply_id_of(turn.turn_id, question.id),
             message.address,
             question.prompt,
-            buttons=make_answer_buttons(question_token_of(turn.turn_id, question.id), question.can_last),
+            buttons=make_answer_buttons(
+                question_token_of(turn.turn_id, question.id), can_last=question.can_last and is_own
+            ),
             reply_to=message.id,
         )
-        for question in {question.id: question for question in questions}.values()
+        for question in asked.values()
+        if is_own or not question.is_approval
     )
-    wait = 0.0 if message.address.platform == INTERNAL else ANSWER_WAIT  # where nobody can answer, it is no at once
-    calls = {question.id: question.calls for question in questions if question.is_approval}
-    return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait)
-
-
-def make_answer_buttons(mark: str, can_last: bool) -> tuple[Button, ...]:
-    """The answers to a question that carries this mark."""
-    longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
-    answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
-    return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)
+    requests = tuple(
+        records.ApprovalRequest(
+            mark=question_token_of(turn.turn_id, question.id),
+            session_key=turn.session.key,
+            turn_id=turn.turn_id,
+            name=question.id,
+            address=message.address,
+            message_id=message.id,
+            user_id=message.user_id,
+            user_name=message.user_name,
+            is_own=is_own,
+            is_attended=is_attended,
+        )
+        for question in asked.values()
+        if question.is_approval
+    )
+    wait = ANSWER_WAIT
+    if not is_attended and requests:
+        wait = context.unattended
+    elif message.address.platform == INTERNAL:
+        wait = 0.0  # where nobody can answer, it is no at once
+    prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}
+    calls = {question.id: question.calls for question in asked.values() if question.is_approval}
+    return LaneResult(replies=replies, questions=prompts, calls=calls, wait=wait, requests=requests)

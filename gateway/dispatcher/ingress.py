@@ -10,16 +10,19 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from gateway import records
 from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
+from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import CommandCall, find_command, run_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
+from gateway.dispatcher.question_places import QUESTION_SIGN
+from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import NewRecord
-from gateway.events import Deny, End
+from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply
+from gateway.records import ApprovalRequest
 from gateway.roles import Role, is_admin
 from gateway.sessions import Session, session_key_of
 
@@ -27,6 +30,7 @@ log = logging.getLogger(__name__)
 
 TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
 NOT_YOURS = "That question is for somebody else to decide."
+NO_WORDS = frozenset({"n", "no", "deny"})
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
 """Gives the message with its files, and the records (a cursor) that are to be journalled with it."""
@@ -35,9 +39,10 @@ CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequen
 class Ingress:
     """Takes messages. What must act at once acts here; all else waits in its session's lane."""
 
-    def __init__(self, context: DispatcherContext, lanes: Lanes) -> None:
+    def __init__(self, context: DispatcherContext, lanes: Lanes, approvals: ApprovalRequests) -> None:
         self._context = context
         self._lanes = lanes
+        self._approvals = approvals
 
     async def receive(
         self,
@@ -50,7 +55,8 @@ class Ingress:
         """Take a message; when this returns, it is either settled or in the journal (with `extra`, a cursor).
 
         `asked` is the id of the person under whose question a button was pressed, where that is not everybody in the
-        chat. An admin who presses in somebody's stead answers in the session of whoever was asked; others may not.
+        chat. An admin who presses in somebody's stead answers in the session of whoever was asked; others may not. The
+        answer to an approval goes to the session that waits for it, wherever it was given.
 
         Raises:
             Conflict: a record of `extra` came too late; nothing was written.
@@ -59,7 +65,10 @@ class Ingress:
         role = self._context.access.find_role(message)
         if role is None:
             return await self._turn_away(message)
-        if asked and asked != message.user_id:
+        request = await self._find_request(message)
+        if request:
+            message = dataclasses.replace(message, session=request.session_key)
+        elif asked and asked != message.user_id:
             if not is_admin(role):
                 return Receipt("", settled=NOT_YOURS, decision="forbidden")
             theirs = session_key_of(dataclasses.replace(message, user_id=asked), self._context.keys)
@@ -73,18 +82,45 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
-        return await self._accept(key, message, role, *extra, bot=bot)
+        receipt = await self._accept(key, message, role, request, *extra, bot=bot)
+        return dataclasses.replace(receipt, is_closed=True) if request and receipt.decision == "settled" else receipt
 
-    async def _accept(self, key: str, message: Message, role: Role, *extra: NewRecord, bot: str) -> Receipt:
+    async def _find_request(self, message: Message) -> ApprovalRequest | None:
+        """The approval that this answers: the one whose mark it carries, to which it replies, or that its chat shows.
+
+        A text without any of these is one for the conversation, even where it says yes.
+        """
+        typed, said = parse_command(message.text), message.text.strip().lower()
+        if typed and typed.word in ("approve", "deny"):
+            if mark := typed.args.partition(QUESTION_SIGN)[2]:
+                return await self._approvals.find(mark)
+            here = await self._context.sessions.open(session_key_of(message, self._context.keys))
+            found = [] if here.is_waiting else await self._approvals.find_shown(message)
+            return found[0] if len(found) == 1 else None
+        if message.reply_to and said in YES_WORDS | NO_WORDS:
+            return next(iter(await self._approvals.find_shown(message)), None)
+        return None
+
+    async def _accept(
+        self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
+    ) -> Receipt:
         """Settle what must act at once; leave the rest to the session's lane."""
         session = await self._context.sessions.open(key)
         typed = parse_command(message.text)
         command = find_command(self._context, typed.word, role) if typed else None
-        if session.is_waiting and (command is None or command.answers):
-            may_answer = await self._may_answer(session, message, role)
-            if command is None and may_answer:
-                return await self._take_answer(session, message, *extra, bot=bot)
-            if command and not may_answer:
+        if session.turn and session.is_waiting and (command is None or command.answers):
+            rights = await find_rights(self._context, session, message, role)
+            if command is None:
+                meant = [
+                    name
+                    for name in rights.names
+                    if (request and name == request.name) or rights.is_own or not is_approval(session.turn, name)
+                ]
+                if meant:
+                    name = request.name if request and request.name in meant else meant[0]
+                    answer = as_answer(session.turn, name, message.text, is_own=rights.is_own)
+                    return await self._take_answer(session, name, answer, message, *extra, bot=bot)
+            elif not rights.names:
                 if message.kind != "button":  # who pressed one is told by the platform, and nobody else
                     await self._say(key, message, NOT_YOURS)
                 return Receipt(key, settled=NOT_YOURS, decision="forbidden")
@@ -108,21 +144,16 @@ class Ingress:
         await self._say(call.session.key, call.message, ran.text)
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
-    async def _may_answer(self, session: Session, message: Message, role: Role) -> bool:
-        """Returns True for whoever started the turn, and for admins."""
-        if is_admin(role):
-            return True
-        waiting = await self._context.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
-        asked = records.decode(waiting[0].data) if waiting else None
-        return isinstance(asked, records.InboundMessage) and asked.message.user_id == message.user_id
-
-    async def _take_answer(self, session: Session, message: Message, *extra: NewRecord, bot: str) -> Receipt:
+    async def _take_answer(
+        self, session: Session, name: str, answer: str, message: Message, *extra: NewRecord, bot: str
+    ) -> Receipt:
         assert session.turn
-        name = next(iter(session.turn.questions))
         by = f"{message.address.platform}:{message.user_id}"
         # Under the id that it would have in its lane: delivered again, it is neither a second answer nor a message.
         msg_id = message_id_of(message, bot)
-        taken = await self._lanes.answer(session.key, name, message.text, by, *extra, msg_id=msg_id)
+        taken = await self._lanes.answer(
+            session.key, name, answer, by, *extra, by_name=message.user_name, msg_id=msg_id
+        )
         if not taken:
             return Receipt(session.key, await self._lanes.accept(message, session.key, *extra, bot=bot) or 0)
         return Receipt(session.key, session.turn.on)

@@ -1,7 +1,7 @@
 """What hooks see of messages, replies and turns: the fields of those events, and what comes of firing them."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,17 +156,26 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them."""
 
-    def __init__(self, registry: HookRegistry, get_workspace: GetWorkspace, redact: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        registry: HookRegistry,
+        get_workspace: GetWorkspace,
+        is_withdrawn: Callable[[Reply], Awaitable[bool]],
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._registry = registry
         self._get_workspace = get_workspace
+        self._is_withdrawn = is_withdrawn
         self._redact = redact
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """Returns the reply as its interceptors leave it.
 
         Raises:
-            ReplyWithheld: one of them denied it.
+            ReplyWithheld: one of them denied it, or it asks what nobody needs to be asked any more.
         """
+        if await self._is_withdrawn(outbound.reply):
+            raise ReplyWithheld("the question is settled")
         if not self._registry.wants("message:sending"):
             return outbound.reply
         with use_cause(outbound.cause):

@@ -4,16 +4,21 @@
 What nobody allowed is asked for, and what nobody answers is refused.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway import records
+from gateway.access import AccessControl
 from gateway.engine import Engine, NewRecord
-from gateway.messages import Message
+from gateway.messages import Address, Message
 from gateway.sessions import Session
 
 SESSION_TTL = 30 * records.DAY  # an approval for a session: so long sessions that nobody uses are taken up again
 SESSION, ALWAYS = "session", "always"
+OWNER = "approvals"  # begins the names under which they are stored
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class ToolApprovals:
     engine: Engine
     person: str
     session_id: str
+    is_private: bool  # nobody else speaks in this session
 
     async def known(self) -> dict[str, str]:
         """Returns how long each approval holds, by `tool` or `tool:subject`."""
@@ -42,21 +48,46 @@ class ToolApprovals:
 
     async def revoke(self, key: str) -> None:
         """Take an approval back: from now on it is asked for again."""
-        for how in (SESSION, ALWAYS):
-            await self.engine.purge(records.hook_store_subject_of(self._owner(how), key))
+        for owner in (*self._owners(SESSION), *self._owners(ALWAYS)):
+            await self.engine.purge(records.hook_store_subject_of(owner, key))
 
     async def _keys(self, how: str) -> list[str]:
-        where = records.hook_store_subject_of(self._owner(how))
-        return [kept.key async for _, kept in records.read_all(self.engine, where, records.StoredValue)]
+        return [
+            kept.key
+            for owner in self._owners(how)
+            async for _, kept in records.read_all(
+                self.engine, records.hook_store_subject_of(owner), records.StoredValue
+            )
+        ]
+
+    def _owners(self, how: str) -> tuple[str, ...]:
+        """The first version gave a session's approvals to all who spoke in it; where only one does, they count on."""
+        shared = (f"{OWNER}/session/{self.session_id}",) if how == SESSION and self.is_private else ()
+        return (self._owner(how), *shared)
 
     def _owner(self, how: str) -> str:
         """No hook has such a name: a folder's name has no slash in it."""
-        return f"approvals/{self.person}" if how == ALWAYS else f"approvals/session/{self.session_id}"
+        return f"{OWNER}/{self.person}" if how == ALWAYS else f"{OWNER}/session/{self.session_id}/{self.person}"
 
 
 def approvals_of(engine: Engine, message: Message, session: Session) -> ToolApprovals:
     """Returns the approvals of whoever wrote this message, in this session."""
-    return ToolApprovals(engine, f"{message.address.platform}:{message.user_id}", session.session_id)
+    at = message.address
+    return ToolApprovals(engine, f"{at.platform}:{message.user_id}", session.session_id, at.chat_type == "dm")
+
+
+async def expire_approvals(engine: Engine, access: AccessControl) -> None:
+    """Take back what stands for people who may approve nothing, as the first version let them."""
+    found = [one async for one in records.read_all(engine, records.HOOK_STORE_SUBJECTS, records.StoredValue)]
+    for record, kept in found:
+        mark, _, person = kept.hook.partition("/")
+        if mark != OWNER or person.startswith(f"{SESSION}/"):
+            continue  # one for a session is not used where whoever speaks is no approver, and runs out by itself
+        platform, _, user = person.partition(":")
+        role = access.find_role(Message("", Address(platform, user), user, ""))
+        if role is None or not access.can_approve(role, is_own=True):
+            log.warning("%s may approve nothing (tools.approvers): what stood for good ends: %s", person, kept.key)
+            await engine.purge(record.subject, record.seq)
 
 
 async def run_approvals_command(found: ToolApprovals, args: str) -> str:

@@ -107,7 +107,14 @@ class Lanes:
         return sequences
 
     async def answer(
-        self, key: str, name: str, answer: Any, by: str = "", *extra: NewRecord, msg_id: str | None = None
+        self,
+        key: str,
+        name: str,
+        answer: Any,
+        by: str = "",
+        *extra: NewRecord,
+        by_name: str = "",
+        msg_id: str | None = None,
     ) -> bool:
         """A person's answer to an open question; False when nothing of that name is asked, and nothing was written.
 
@@ -115,7 +122,7 @@ class Lanes:
         """
         wakeup = make_wakeup_put(key, msg_id)
         while (turn := (session := await self._context.sessions.open(key)).turn) and name in turn.questions:
-            answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by)
+            answered = records.QuestionAnswered(turn_id=turn.turn_id, name=name, answer=answer, by=by, by_name=by_name)
             try:
                 await self._context.sessions.append(session, answered, extra=[wakeup, *extra])
             except Conflict:

@@ -21,9 +21,9 @@ class LaneResult:
     """How a turn (or a command) ended, all of it written in one append: the end, the replies, the events owed.
 
     With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
-    again; entries are not kept then, `replies` carry the prompts, and `calls` are those that an approval lets run.
-    `changes` are records of the session's own that come before the end: a new session, a setting, an undo. `bag`
-    replaces the session's when it is not None.
+    again; entries are not kept then, `replies` carry the prompts, `calls` those that an approval lets run, and
+    `requests` ask for it where it can be given. `changes` are records of the session's own that come before the end: a
+    new session, a setting, an undo. `bag` replaces the session's when it is not None.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -37,6 +37,7 @@ class LaneResult:
     wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
     events: tuple[records.EmittedEvent, ...] = ()
+    requests: tuple[records.ApprovalRequest, ...] = ()
 
 
 class RecordStep(Protocol):

@@ -85,7 +85,9 @@ class TurnClaim:
 
     async def commit(self, result: LaneResult) -> None:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
-        extra = [*self._outbound(result.replies), *map(records.make_event_put, result.events)]
+        # The requests first: whoever looks for what was shown for one reads on from there.
+        extra = [*map(make_request_put, result.requests), *self._outbound(result.replies)]
+        extra += map(records.make_event_put, result.events)
         if result.questions:
             until = self._context.clock() + result.wait
             asked = records.QuestionsAsked(
@@ -139,3 +141,9 @@ class TurnClaim:
         if not turn or turn.claimed != self._claimed or turn.by != self._context.node:
             self.is_lost = True
             self.hard.cancel()
+
+
+def make_request_put(request: records.ApprovalRequest) -> NewRecord:
+    """The record by which an approval is asked for where it can be given."""
+    subject = records.approval_subject_of(request.mark, request.session_key)
+    return NewRecord(subject, records.encode(request), ttl=records.TRAFFIC_TTL)

@@ -13,14 +13,16 @@ happens to the process. Four parts do that:
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 import anyio.abc
 
 from gateway import records
 from gateway.engine.interface import Engine
+from gateway.errors import AdapterError
 from gateway.messages import Reply
-from gateway.outbox.interface import DeliveryCallbacks, OutboxSettings, Transport
+from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream import Stream
@@ -62,6 +64,23 @@ class Outbox:
         """Owes somebody a reply that belongs to no turn's end; returns the sequence under which it is owed."""
         (seq,) = await self._engine.append(records.make_reply_put(reply, session_key, turn_id, self._clock(), cause))
         return seq
+
+    async def close_question(self, reply: Reply, message_ids: MessageIds, text: str) -> None:
+        """Take the buttons away from a question that was sent, and write below it what became of it.
+
+        Raises:
+            AdapterError: its platform does not take that now.
+        """
+        sender = self.platforms.get(reply.address.platform)
+        if sender is None:
+            raise AdapterError(f"{reply.address.platform} is not connected")
+        parts = sender.transport.parts
+        last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
+        closed = replace(reply, text=f"{reply.text}\n\n{text}", buttons=())
+        if parts(closed) == parts(reply):
+            await sender.transport.edit(closed, last, message_ids[last])
+        else:
+            await sender.transport.edit(replace(reply, text=text, attachments=(), buttons=()), 0, message_ids[last])
 
     def stream(self, reply: Reply) -> Stream | None:
         """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.

@@ -104,6 +104,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
     await engine.purge(records.reply_pattern_of_token(conv), seq)
     await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
+    await engine.purge(records.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
     for pattern in COPY_SUBJECTS:
         async for record in _read_until(engine, pattern, seq):

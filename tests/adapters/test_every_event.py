@@ -18,7 +18,7 @@ SETTINGS = """\
   context_window: 1000
 models: {{other: {{provider: ollama, name: parrot}}}}
 access: {{admins: {{telegram: ['{ann}']}}}}
-tools: {{shell: ask}}
+tools: {{shell: ask, approvers: [asker]}}
 agents:
   main: {{agents: [helper], tools: [shell, calculate], skills: [coffee]}}
   helper: {{description: It helps., model: other}}

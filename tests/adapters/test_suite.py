@@ -151,11 +151,15 @@ ASKS = (
     },
     *({"text": "I heard you."},) * 20,
 )
-MAY_ASK = "tools: {shell: ask}\n"
+
+
+def may_ask(wire: Wire) -> str:
+    """Ann is the owner, who decides for herself whether a tool may run."""
+    return f"tools: {{shell: ask}}\naccess: {{owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}}}\n"
 
 
 async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=may_ask(wire)) as house:
         await wire.write("do it")
         await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
         (question,) = [one for one in wire.shown if one.buttons]
@@ -171,7 +175,7 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
 
 
 async def test_a_button_can_allow_for_longer_than_once(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=may_ask(wire)) as house:
         await wire.write("do it")
         await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
         (question,) = [one for one in wire.shown if one.buttons]
@@ -183,7 +187,7 @@ async def test_a_button_can_allow_for_longer_than_once(wire: Wire, tmp_path: Pat
 
 @pytest.mark.row("T17", "T18")
 async def test_in_a_group_nobody_answers_in_somebody_elses_stead(wire: Wire, tmp_path: Path) -> None:
-    async with housed(wire, tmp_path / "home", *ASKS, settings=MAY_ASK) as house:
+    async with housed(wire, tmp_path / "home", *ASKS, settings=may_ask(wire)) as house:
         await wire.mention("do it", chat=GROUP)
         await until(lambda: any(one.buttons for one in wire.shown), "the buttons")
         (question,) = [one for one in wire.shown if one.buttons]

@@ -119,22 +119,30 @@ async def chat(
     about: Any = GatewayFacts,
     lanes: LaneSettings | None = None,
     workspace: Workspace = NO_FILES,
+    approvers: tuple[str, ...] = ("admin", "asker"),
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
     engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
+
+    async def is_withdrawn(reply: Reply) -> bool:
+        return await dispatcher.approvals.is_withdrawn(reply)
+
     agent = Agent("main", script(*turns), tools=tools)
-    deliveries = ReplyHooks(hooks, lambda: workspace)
+    deliveries = ReplyHooks(hooks, lambda: workspace, is_withdrawn)
     outbox = Outbox(engine, callbacks=deliveries)
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
-    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools, "too_old": math.inf}
+    given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
+    given |= {"reach": 30.0, "unattended": 600.0, "too_old": math.inf}
     given |= house_facts
     house = DispatcherContext(
         engine=engine,
         registry=hooks,
         sessions=sessions,
         outbox=outbox,
-        access=AccessControl(AccessRules("ignore", 30, admins=admins, users=users), Pairings(engine)),
+        access=AccessControl(
+            AccessRules("ignore", 30, admins=admins, users=users, approvers=frozenset(approvers)), Pairings(engine)
+        ),
         commands=CommandTable(BUILT_IN),
         reports=GatewayReports(
             lambda: "all is well", no_hooks, lambda: "net: up", lambda: ["default"], restart, about, steer_nothing
@@ -147,6 +155,7 @@ async def chat(
         make = partial(Lanes, engine, sessions)
         dispatcher = Dispatcher(house, lambda work: make(work, lanes or lane_settings()), tasks)
         await tasks.start(dispatcher.lanes.run)
+        await tasks.start(dispatcher.approvals.run)
         await tasks.start(outbox.serve_platform, net)
         yield Chat(hooks, net, house, dispatcher)
         tasks.cancel_scope.cancel()

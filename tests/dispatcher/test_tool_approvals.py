@@ -7,6 +7,9 @@ import pytest
 
 from gateway import records
 from gateway.agent import tool
+from gateway.dispatcher.tool_approvals import expire_approvals
+from gateway.engine import NewRecord
+from gateway.messages import Address
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import until
 
@@ -119,3 +122,32 @@ async def test_a_question_of_a_hook_can_be_answered_for_once_alone() -> None:
         await room.write("go")
         await room.hear(1)
         assert [button.label for button in room.net.sent[0].buttons] == ["Yes", "No"]
+
+
+async def test_what_stands_for_somebody_who_is_no_approver_ends_at_the_start_and_is_named(caplog: Any) -> None:
+    """As 0.1 left it behind, when people allowed tools for themselves."""
+    async with chat(TURN, tools=(run,), approvers=("admin",)) as room:
+        for owner, key in (("approvals/net:7", "run:ls"), ("approvals/net:1", "run"), ("a-hook", "run")):
+            kept = records.encode(records.StoredValue(hook=owner, key=key, value="always"))
+            await room.house.engine.append(NewRecord(records.hook_store_subject_of(owner, key), kept))
+        await expire_approvals(room.house.engine, room.house.access)
+        left = [records.decode(record.data) for record in await room.house.engine.read("gw.keep.>")]
+        assert [one.hook for one in left if isinstance(one, records.StoredValue)] == ["approvals/net:1", "a-hook"]
+        assert "net:7 may approve nothing (tools.approvers): what stood for good ends: run:ls" in caplog.text
+
+
+async def test_what_is_allowed_for_a_session_serves_whoever_allowed_it_and_nobody_else_there() -> None:
+    thread = Address("net", "group", "thread", "9")
+    async with chat(TURN, TURN, tools=(run,)) as room:
+        await room.write("list", address=thread)
+        await until(lambda: len(room.net.sent) == 1)
+        await room.write("/approve session", address=thread)
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        count = len(room.net.sent)
+        await room.write("list", user="8", address=thread)
+        assert (await room.hear(count + 1)).startswith("May I run run: ls")
+        await room.write("/approve", user="8", address=thread)
+        await until(lambda: [reply.text for reply in room.net.sent].count("done") == 2)
+        count = len(room.net.sent)
+        await room.write("list", address=thread)
+        assert await room.hear(count + 1) == "done"

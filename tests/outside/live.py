@@ -19,7 +19,12 @@ from tests.outside.shapes import Facts
 from tests.outside.tour import Kept, Refused, Tour
 
 SUM = {"tool_calls": [{"name": "calculate", "args": {"expression": "6 * 7"}}]}
-TURNS = ({"user": "sum", "answers": [SUM, {"text": "It is 42."}]}, {"user": "", "text": "Well."})
+RUN = {"tool_calls": [{"name": "shell", "args": {"command": "echo x"}}]}
+TURNS = (
+    {"user": "sum", "answers": [SUM, {"text": "It is 42."}]},
+    {"user": "run", "answers": [RUN, {"text": "It ran."}]},
+    {"user": "", "text": "Well."},
+)
 DECIDER = """
 def handle(event_type, context):
     print("heard", context["text"])
@@ -75,6 +80,7 @@ def live(place: Path) -> dict[str, Facts]:
         home(tour, place)
         gateway.until(lambda: is_loaded(gateway))
         talk(tour)
+        approvals(tour)
         tails(tour)
         strangers(tour, portal, wire)
         sessions(tour)
@@ -144,6 +150,19 @@ def talk(tour: Tour) -> None:
     for word in ("/start", "!help"):
         is_known = "There is no command" not in tour.ask("chat.say", {"text": word})["reply"]
         tour.kept.add("control socket", f"chat.say {word}", "is known" if is_known else "is not known")
+
+
+def approvals(tour: Tour) -> None:
+    """Calls that wait for a yes, and what became of them."""
+    with tour.line() as line:
+        for session in ("one", "two", "three"):
+            line.ask("chat.say", {"text": "run it", "session": session})
+    tour.show("approvals list")
+    tour.verb("approvals.list")
+    ids = [one["id"] for one in tour.gateway.call("approvals.list")["approvals"]]
+    tour.verb("approvals.answer", id=ids[0], allowed=True)
+    tour.show("approvals yes", ids[1])
+    tour.show("approvals no", ids[2])
 
 
 def tails(tour: Tour) -> None:

@@ -76,7 +76,7 @@ class SlackInteractions:
         receipt = await self._context.receive(message, bot=self._bot, asked=asked)
         if refusal := refusal_of(receipt):
             await self._tell_alone(message, refusal)
-        else:
+        elif not receipt.is_closed:
             await self._end(body["channel"]["id"], shown)
 
     async def _end(self, channel: str, shown: Mapping[str, Any]) -> None:

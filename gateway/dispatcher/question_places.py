@@ -1,0 +1,107 @@
+"""Where an approval is asked for when somebody else gives it, and the words of it.
+
+First come the direct chats of approvers on the network of whoever asks, then those on other networks, then the home
+channels. The arguments are for the eyes of approvers: where many read along, the question names the tool alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gateway import records
+from gateway.access import INTERNAL
+from gateway.agent.tool_call import UNREACHABLE
+from gateway.dispatcher.context import DispatcherContext
+from gateway.events import AskedCall, is_yes
+from gateway.messages import Address, Button, Reply
+from gateway.records import ApprovalRequest
+from gateway.sessions import OpenTurn
+
+TERMINAL = "terminal"  # nobody looks at it unless they are there: they have `hermes-gateway approvals`
+QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
+ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."
+HIDDEN = (
+    "{who} wants to use {tools}. Whoever may allow it sees the whole call in a direct chat with me, by `/approvals`, "
+    "or where the gateway runs, by `hermes-gateway approvals`."
+)
+SHOWN = "{who} wants this:\n\n{question}"
+
+
+class Place(NamedTuple):
+    """Where a question may go; in a chat of several the arguments stay hidden."""
+
+    address: Address
+    is_private: bool
+
+
+def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Place]:
+    """The places for a request, the first one first."""
+    here, networks = request.address.platform, context.reports.about().networks
+    direct = [Address(*who) for who in context.access.list_approvers() if who[0] not in (INTERNAL, TERMINAL)]
+    homes = [Address(one.name, one.home_channel) for one in networks if one.home_channel]
+    places = [Place(address, is_private=True) for address in sorted(direct, key=lambda at: at.platform != here)]
+    others = sorted(set(homes) - set(direct), key=lambda at: (at.platform != here, at.platform))
+    return [*places, *(Place(address, is_private=False) for address in others)]
+
+
+def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:
+    """The question as it is put to somebody who does not ask for themself."""
+    who, tools = describe_sender(request), describe_tools(turn.calls[request.name])
+    text = SHOWN.format(who=who, question=turn.questions[request.name]) if place.is_private else ""
+    text = text or HIDDEN.format(who=who, tools=tools)
+    return Reply(number, place.address, text, buttons=make_answer_buttons(request.mark, can_last=False))
+
+
+def make_answer_buttons(mark: str, *, can_last: bool) -> tuple[Button, ...]:
+    """The answers to a question that carries this mark."""
+    longer = (("For this session", "/approve session"), ("Always", "/approve always")) if can_last else ()
+    answers = (("Yes", "/approve"), *longer, ("No", "/deny"))
+    return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)
+
+
+def describe_request(request: ApprovalRequest, turn: OpenTurn) -> dict[str, Any]:
+    """All that an approver may want to know of it."""
+    at = request.address
+    return {
+        "id": request.mark,
+        "tools": [call.tool for call in turn.calls[request.name]],
+        "calls": [{"tool": call.tool, "args": call.args} for call in turn.calls[request.name]],
+        "question": turn.questions[request.name],
+        "platform": at.platform,
+        "chat_id": at.chat_id,
+        "thread_id": at.thread_id,
+        "user_id": request.user_id,
+        "user_name": request.user_name,
+        "session_key": request.session_key,
+        "until": turn.until,
+    }
+
+
+def describe_answer(answered: records.QuestionAnswered) -> str:
+    """What became of a question, for whoever was shown it."""
+    if answered.answer is None:
+        return "Nobody answered in time."
+    if not answered.by:
+        return UNREACHABLE
+    platform, _, user = answered.by.partition(":")
+    name = as_plain_name(answered.by_name)
+    who = f"{name} ({platform} {user})" if name else f"{platform} {user}"
+    return f"{'Allowed' if is_yes(answered.answer) else 'Refused'} by {who}."
+
+
+def describe_sender(request: ApprovalRequest) -> str:
+    """Who wants it, and where."""
+    at = request.address
+    if not request.is_attended:
+        return f"Work that nobody waits for ({as_plain_name(request.user_id) or at.platform})"
+    where = "" if at.chat_type == "dm" else f", in {at.chat_type} {at.chat_id}"
+    return f"{as_plain_name(request.user_name) or 'Somebody'} ({at.platform} {request.user_id}{where})"
+
+
+def describe_tools(calls: Sequence[AskedCall]) -> str:
+    """Their names, each once."""
+    return ", ".join(dict.fromkeys(f"`{as_plain_name(call.tool)}`" for call in calls))
+
+
+def as_plain_name(text: str) -> str:
+    """A name as others chose it, with nothing in it that could act or pass for more."""
+    return " ".join("".join(sign for sign in text if sign.isalnum() or sign in " -.:_").split())[:60]

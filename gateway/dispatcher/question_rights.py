@@ -1,0 +1,74 @@
+"""Who may answer what: an approval is for approvers, every other question for whoever it is put to, and for approvers.
+
+Whether somebody is an approver is for the access rules to say (`tools.approvers`). Where the question is shown, and by
+which way the answer comes (a button, a text, a command), makes no difference.
+"""
+
+from typing import NamedTuple
+
+from gateway import records
+from gateway.dispatcher.context import DispatcherContext
+from gateway.engine import Engine
+from gateway.events import is_yes
+from gateway.messages import Message
+from gateway.roles import Role, is_admin
+from gateway.sessions import OpenTurn, Session
+
+LASTING = ("session", "always")
+
+
+class AnswerRights(NamedTuple):
+    """The open questions that somebody may answer, by name, and whether it is they who are asked in this turn."""
+
+    names: tuple[str, ...]
+    is_own: bool
+
+
+async def find_rights(context: DispatcherContext, session: Session, message: Message, role: Role) -> AnswerRights:
+    """Returns what the sender of this message may answer in a session."""
+    turn = session.turn
+    if turn is None or not turn.questions:
+        return AnswerRights((), is_own=False)
+    asker = await find_sender(context.engine, session)
+    is_own = asker is not None and asker.kind != "internal" and is_same_person(asker, message)
+    may_approve = context.access.can_approve(role, is_own=is_own)
+    may_speak = is_own or may_approve or is_admin(role)
+    names = (name for name in turn.questions if (may_approve if is_approval(turn, name) else may_speak))
+    return AnswerRights(tuple(names), is_own)
+
+
+def is_own_approver(context: DispatcherContext, message: Message) -> bool:
+    """Does whoever wrote this decide themself whether a tool may run for them?"""
+    role = context.access.find_role(message)
+    return role is not None and message.kind != "internal" and context.access.can_approve(role, is_own=True)
+
+
+def is_approval(turn: OpenTurn, name: str) -> bool:
+    """Is this question of a turn an approval?"""
+    return bool(turn.calls.get(name))
+
+
+def is_same_person(one: Message, other: Message) -> bool:
+    return bool(one.user_id) and (one.address.platform, one.user_id) == (other.address.platform, other.user_id)
+
+
+def as_answer(turn: OpenTurn, name: str, answer: str, *, is_own: bool) -> str:
+    """The answer as it counts: what somebody else wants is allowed this once, whatever was said."""
+    lasts = answer.strip().lower() in LASTING
+    return "yes" if lasts and not is_own and is_approval(turn, name) else answer
+
+
+def list_refusals(turn: OpenTurn, message: Message) -> tuple[str, ...]:
+    """What work that nobody waited for had to do without, in words: its answer says so."""
+    if message.kind != "internal":
+        return ()
+    missed = [name for name, answer in turn.answers.items() if is_approval(turn, name) and not is_yes(answer)]
+    tools = dict.fromkeys(call.tool for name in missed for call in turn.calls[name])
+    return (f"(Done without {', '.join(tools)}: nobody allowed it in time.)",) if tools else ()
+
+
+async def find_sender(engine: Engine, session: Session) -> Message | None:
+    """Returns the first message that the open turn of a session answers."""
+    waiting = await engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+    kept = records.decode(waiting[0].data) if waiting else None
+    return kept.message if isinstance(kept, records.InboundMessage) else None

@@ -1,0 +1,123 @@
+"""What chats were shown of an approval: whether they took it, and its end, when it is settled.
+
+What was shown is what is owed to chats under names of ours, and how that went is in the send journals of the places.
+So nothing of it is kept here, and who comes after a crash sees the same.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import anyio
+
+from gateway import records
+from gateway.backoff import Backoff
+from gateway.engine import Engine
+from gateway.engine.interface import Tail
+from gateway.errors import AdapterError
+from gateway.messages import Reply
+from gateway.outbox import Outbox
+from gateway.outbox.interface import MessageIds
+from gateway.records import ApprovalRequest
+
+KIND = "approval"  # begins the ids of replies that put the question to somebody else
+PLACE_PATIENCE = 8.0  # seconds for one place, before the next is tried as well
+LINGER = 10.0  # for a question that is just being sent while it is settled
+CLOSE_PAUSES = Backoff(1.0, 16.0)
+CLOSE_TRIES = 5
+
+log = logging.getLogger(__name__)
+
+
+class ShownQuestion(NamedTuple):
+    """A reply that asks, under the sequence where it is owed."""
+
+    owed: int
+    reply: Reply
+
+
+class ShownQuestions:
+    """Shows questions and closes them."""
+
+    def __init__(self, engine: Engine, outbox: Outbox) -> None:
+        self._engine = engine
+        self._outbox = outbox
+
+    async def list(self, since: int, request: ApprovalRequest) -> "list[ShownQuestion]":
+        """Those of one request, which stands at `since` in the journal."""
+        ids = (f"{KIND}:{request.mark}:", own_reply_id_of(request.turn_id, request.name))
+        return [one async for one in self._read(since, request) if one.reply.id.startswith(ids)]
+
+    async def show(self, reply: Reply, request: ApprovalRequest, owed: int | None) -> bool:
+        """Owe it to its chat, unless it is `owed` already; did the chat take it?"""
+        sent = self._tail(reply)
+        owed = owed or await self._outbox.post(reply, request.session_key)
+        with anyio.move_on_after(PLACE_PATIENCE):
+            return await self._wait_for_ids(sent, ShownQuestion(owed, reply)) is not None
+        return False
+
+    async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
+        """Tell the person who wants it how far it is, once."""
+        number = f"{KIND}-note:{request.mark}:{records.token_of(text)[:6]}"
+        if not [one async for one in self._read(since, request) if one.reply.id == number]:
+            note = Reply(number, request.address, text, reply_to=request.message_id)
+            await self._outbox.post(note, request.session_key)
+
+    async def find_ids(self, shown: ShownQuestion) -> MessageIds:
+        """The network's ids of what is shown; empty where it is not."""
+        sent, where = self._tail(shown.reply), records.send_subject_of(records.place_of(shown.reply.address))
+        last = await self._engine.last(where)
+        kept = records.decode(last.data) if last else None
+        is_under_way = isinstance(kept, records.SendIntent) and kept.out == shown.owed
+        with anyio.move_on_after(LINGER if is_under_way else 0):
+            return await self._wait_for_ids(sent, shown) or ()
+        return ()
+
+    async def close(self, shown: ShownQuestion, text: str) -> None:
+        """Take its buttons away and say below it what came of it. A button that stays after all does nothing."""
+        ids = await self.find_ids(shown)
+        for attempt in range(1, CLOSE_TRIES + 1 if any(ids) else 1):
+            try:
+                await self._outbox.close_question(shown.reply, ids, text)
+                return
+            except AdapterError as error:
+                log.info("a question in %s is not closed: %s", shown.reply.address.chat_id, error)
+                if error.permanent:
+                    return
+            await anyio.sleep(CLOSE_PAUSES.pause_after(attempt))
+
+    async def _read(self, since: int, request: ApprovalRequest) -> AsyncIterator[ShownQuestion]:
+        pattern = records.reply_pattern_of_session(request.session_key)
+        async for record, kept in records.read_all(self._engine, pattern, records.OwedReply, since):
+            yield ShownQuestion(record.seq, kept.reply)
+
+    def _tail(self, reply: Reply) -> Tail:
+        return self._engine.tail(records.send_subject_of(records.place_of(reply.address)))
+
+    async def _wait_for_ids(self, sent: Tail, shown: ShownQuestion) -> MessageIds | None:
+        """The ids once it is sent; None once it is given up. `sent` was asked for before."""
+        where = records.send_subject_of(records.place_of(shown.reply.address))
+        async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
+            if is_end_of(kept, shown):
+                return ids_of(kept)
+        async for record in sent:
+            found = records.decode(record.data)
+            if isinstance(found, records.SendRecord) and is_end_of(found, shown):
+                return ids_of(found)
+        return None
+
+
+def own_reply_id_of(turn_id: str, question: str) -> str:
+    """The id of the reply that puts a question to whoever wrote the message of this turn."""
+    return f"{turn_id}:ask:{records.token_of(question)}"
+
+
+def is_end_of(kept: records.SendRecord, shown: ShownQuestion) -> bool:
+    is_over = (isinstance(kept, records.SendSucceeded) and kept.last) or (
+        isinstance(kept, records.SendFailed) and kept.permanent
+    )
+    return is_over and kept.out == shown.owed
+
+
+def ids_of(kept: records.SendRecord) -> MessageIds | None:
+    return kept.message_ids if isinstance(kept, records.SendSucceeded) else None

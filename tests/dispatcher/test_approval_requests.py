@@ -1,0 +1,202 @@
+"""Whoever may not allow a tool asks somebody who may: where that goes, whose answer counts, and how it ends."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.agent import tool
+from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.messages import Address, Message, Reply
+from tests.dispatcher.room import KEY, ROOM, Chat, chat
+from tests.spine import until
+
+RAN: dict[str, Any] = {"tool_calls": [{"name": "run", "args": {"command": "ls -la"}}]}
+TURN = {"user": "list", "answers": [RAN, {"text": "done"}]}
+ADMIN_CHAT = Address("net", "1")
+GROUP = Address("net", "group", "group")
+APPROVERS = ("admin",)
+
+
+@tool(asks=True, subject=lambda args: str(args["command"]))
+async def run(command: str) -> str:
+    """Run a command."""
+    return f"ran {command}"
+
+
+def asking(*, reach: float = 30.0, about: Any = GatewayFacts, approvers: tuple[str, ...] = APPROVERS) -> Any:
+    return chat(TURN, tools=(run,), approvers=approvers, reach=reach, about=about)
+
+
+async def question(room: Chat, where: Address = ADMIN_CHAT) -> Reply:
+    """The question, once it is shown there."""
+    await until(lambda: bool(shown(room, where)), f"a question in {where}")
+    return shown(room, where)[-1]
+
+
+def shown(room: Chat, where: Address) -> list[Reply]:
+    return [reply for reply in room.net.sent if reply.buttons and reply.address == where]
+
+
+def told(room: Chat, where: Address = ROOM) -> list[str]:
+    return [reply.text for reply in room.net.sent if reply.address == where]
+
+
+async def ran(room: Chat) -> list[Any]:
+    """What the tool gave, each time that it ran."""
+    return [after["result"] for after in await room.told("tool:after") if after["result"]]
+
+
+async def press(room: Chat, asked: Reply, label: str, user: str, where: Address = ADMIN_CHAT) -> str | None:
+    value = {button.label: button.value for button in asked.buttons}[label]
+    message = Message(f"{user}:{label}:pressed", where, user, value, user_name=f"Person {user}", kind="button")
+    return (await room.dispatcher.receive(message)).decision
+
+
+async def test_it_is_put_to_an_approver_and_their_yes_goes_on_with_the_turn() -> None:
+    async with asking() as room:
+        await room.write("list", user_name="Ben")
+        asked = await question(room)
+        assert "Ben (net 7)" in asked.text
+        assert "ls -la" in asked.text
+        assert [button.label for button in asked.buttons] == ["Yes", "No"]
+        await until(lambda: any("Somebody who may allow that is asked: `run`" in text for text in told(room)))
+        assert not shown(room, ROOM)
+        assert await press(room, asked, "Yes", "1") == "settled"
+        await until(lambda: "done" in told(room))
+        assert (await room.told("tool:after"))[-1]["result"] == "ran ls -la"
+        await until(lambda: room.net.shown == [f"{asked.text}\n\nAllowed by Person 1 (net 1)."])
+        assert await room.house.engine.read("gw.ask.>") == []
+
+
+async def test_a_no_is_one_and_says_whose() -> None:
+    async with asking() as room:
+        await room.write("list")
+        asked = await question(room)
+        await press(room, asked, "No", "1")
+        await until(lambda: "done" in told(room))
+        assert (await room.told("tool:after"))[-1]["denied"] == "The person did not allow run to run."
+        await until(lambda: bool(room.net.shown) and room.net.shown[-1].endswith("Refused by Person 1 (net 1)."))
+
+
+@pytest.mark.parametrize("text", ["/approve", "/approve always", "yes", "always", "/deny", "no"])
+async def test_who_asks_does_not_answer_by_whatever_they_write(text: str) -> None:
+    async with asking() as room:
+        await room.write("list")
+        await question(room)
+        receipt = await room.write(text)
+        assert receipt.decision == ("forbidden" if text.startswith("/") else "queued")
+        assert (await room.house.sessions.open(KEY)).is_waiting
+        assert not await ran(room)
+
+
+async def test_nobody_answers_with_the_button_but_approvers_and_a_late_press_does_nothing() -> None:
+    async with asking() as room:
+        await room.write("list")
+        asked = await question(room)
+        for user, where in (("7", ROOM), ("8", ROOM), ("7", ADMIN_CHAT), ("7", GROUP), ("8", GROUP)):
+            assert await press(room, asked, "Yes", user, where) == "forbidden"
+        assert await press(room, asked, "Yes", "99") == "stranger"
+        assert not await ran(room)
+        await press(room, asked, "No", "1", GROUP)
+        await until(lambda: "done" in told(room))
+        await until(lambda: bool(room.net.shown))
+        await press(room, replace(asked), "Yes", "1")
+        await until(lambda: told(room, ADMIN_CHAT)[-1] == "That question is no longer open.")
+        assert not await ran(room)
+
+
+async def test_an_approver_may_write_the_command_or_reply_to_the_question() -> None:
+    for text, reply_to in (("/approve", ""), ("yes", "m1")):
+        async with asking() as room:
+            await room.write("list")
+            await question(room)
+            await until(lambda: len(told(room)) == 1)
+            await room.write("yes", user="1", address=ADMIN_CHAT)
+            assert not await ran(room), "a yes without more is for the conversation"
+            await room.write(text, user="1", address=ADMIN_CHAT, reply_to=reply_to)
+            await until(lambda: "done" in told(room))
+            assert (await room.told("tool:after"))[-1]["result"] == "ran ls -la"
+
+
+@pytest.mark.parametrize("text", ["/approve always", "/approve session"])
+async def test_on_the_question_of_another_a_yes_is_for_once(text: str) -> None:
+    async with asking() as room:
+        await room.write("list")
+        await question(room)
+        await room.write(text, user="1", address=ADMIN_CHAT)
+        await until(lambda: "done" in told(room))
+        assert any("this once" in text for text in told(room, ADMIN_CHAT))
+        assert await room.house.engine.read("gw.keep.>") == []
+        await room.write("list")
+        await until(lambda: len(shown(room, ADMIN_CHAT)) == 2)
+
+
+async def test_an_approver_decides_for_themself_where_they_asked() -> None:
+    async with asking() as room:
+        await room.write("list", user="1", address=GROUP)
+        asked = await question(room, GROUP)
+        assert [button.label for button in asked.buttons] == ["Yes", "For this session", "Always", "No"]
+        assert await press(room, asked, "Always", "1", GROUP) == "settled"
+        await until(lambda: "done" in told(room, GROUP))
+        assert not shown(room, ADMIN_CHAT)
+
+
+async def test_where_asker_is_listed_everybody_decides_for_themself_and_for_nobody_else() -> None:
+    async with asking(approvers=("admin", "asker")) as room:
+        await room.write("list")
+        asked = await question(room, ROOM)
+        assert await press(room, asked, "Yes", "8", ROOM) == "forbidden"
+        assert await press(room, asked, "Yes", "7", ROOM) == "settled"
+        await until(lambda: "done" in told(room))
+
+
+async def test_where_many_read_along_the_question_names_the_tool_and_not_its_arguments() -> None:
+    def about() -> GatewayFacts:
+        return GatewayFacts(networks=(PlatformInfo("net", served=True, home_channel="lobby"),))
+
+    async with asking(approvers=(), about=about) as room:
+        await room.write("list", user_name="Ben *[x](y)*")
+        asked = await question(room, Address("net", "lobby"))
+        assert asked.text.startswith("Ben xy (net 7) wants to use `run`.")
+        assert "ls -la" not in asked.text
+        assert await press(room, asked, "Yes", "1", Address("net", "lobby")) == "forbidden", "no approver here"
+
+
+async def test_where_nobody_can_be_reached_the_answer_is_no() -> None:
+    async with asking(approvers=(), reach=0.2) as room:
+        await room.write("list")
+        await until(lambda: "done" in told(room))
+        assert "Nobody who may allow this can be reached." in told(room)
+        assert (await room.told("tool:after"))[-1]["denied"] == "Nobody who may allow this can be reached."
+
+
+async def test_every_other_question_is_answered_by_whom_it_is_put_to() -> None:
+    async with chat("ok", approvers=APPROVERS) as room:
+        room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
+        await room.write("go")
+        asked = await question(room, ROOM)
+        assert asked.text == "Really?"
+        assert await press(room, asked, "Yes", "8", ROOM) == "forbidden"
+        assert await press(room, asked, "Yes", "7", ROOM) == "settled"
+        await until(lambda: "ok" in told(room))
+
+
+async def test_a_hook_that_asks_about_a_tool_asks_an_approver() -> None:
+    async with chat(TURN, tools=(run,), approvers=("admin",)) as room:
+        room.hooks.on("tool:before", lambda event: event.ask("Sure?", "sure") and None)
+        await room.write("list")
+        assert "Sure?" in (await question(room)).text
+        assert not shown(room, ROOM)
+
+
+async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so() -> None:
+    async with chat(TURN, tools=(run,), approvers=("admin",), unattended=0.5) as room:
+        message = Message("w1", ROOM, "hook:morning", "list", kind="internal")
+        await room.dispatcher.lanes.accept(message, KEY)
+        asked = await question(room)
+        assert "Work that nobody waits for (hook:morning)" in asked.text
+        await until(lambda: "done\n\n(Done without run: nobody allowed it in time.)" in told(room))
+        assert (await room.told("tool:after"))[-1]["denied"] == "Nobody allowed run to run in time. Go on without it."
+        await until(lambda: bool(room.net.shown) and room.net.shown[-1].endswith("Nobody answered in time."))
+        assert not any("is asked" in text for text in told(room))
