@@ -9,7 +9,7 @@ from gateway.errors import ConfigError
 
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("anthropic", "httpx2"),
-    "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "httpx2"),
+    "mcp": ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.shared.message", "mcp_types", "httpx2"),
     "openai": ("openai", "httpx2"),
     "web": ("aiohttp", "yarl"),
 }

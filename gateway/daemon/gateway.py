@@ -115,7 +115,7 @@ class Gateway:
         )
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
-        self.tool_servers = McpServers(mcp_specs_from(settings, home))
+        self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser))
         self.agents = self._build_agents(configuration)
         reply_hooks = ReplyHooks(
             registry,
@@ -149,7 +149,7 @@ class Gateway:
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
         settings = configuration.settings
-        self.tool_servers.update(mcp_specs_from(settings, self.home))
+        self.tool_servers.update(mcp_specs_from(settings, self.home, self.parser))
         self.agents = self._build_agents(configuration)
         await self.access.apply_rules(access_rules_from(configuration))
         for platform in self.platforms:

@@ -8,6 +8,7 @@ from msgspec.structs import asdict, replace
 from gateway.access import AccessRules
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.agent.mcp import McpSpec
+from gateway.agent.mcp.message_limiter import MessageParser
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.providers import PROVIDERS
@@ -52,11 +53,11 @@ def as_sets(ids: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
     return {network: frozenset(found) for network, found in ids.items() if found}
 
 
-def mcp_specs_from(settings: Settings, home: Home) -> Iterator[McpSpec]:
+def mcp_specs_from(settings: Settings, home: Home, parser: MessageParser) -> Iterator[McpSpec]:
     """Those that are switched on."""
     for name, server in settings.mcp_servers.items():
         if server.enabled:
-            yield McpSpec(name, server, home.root, settings.tools.output_limit)
+            yield McpSpec(name, server, home.root, settings.tools.output_limit, parser)
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:

@@ -24,6 +24,7 @@ from gateway.worker.protocol import CallMeta, WorkerSpec
 
 HANDLER = Path(__file__).with_name("handler.py")
 TIME_LIMIT = 2.0  # seconds for one page or pattern
+BYTES_PER_SECOND = 4_000_000  # on the way to it, on a busy machine; that is not counted as reading
 MEMORY_LIMIT = 256_000_000  # bytes of data, where a page has two million at most
 IDLE_LIMIT = 60.0  # seconds that it lives after it was last wanted
 MOST_MATCHES = 10_000  # results that are remembered
@@ -69,11 +70,12 @@ class ParserProcess:
     async def _ask(self, verb: str, what: str, data: bytes, about: Mapping[str, Any]) -> str:
         # In base64 no text can look like a message of many values, which the wire refuses.
         fields = {**about, "data": base64.b64encode(data).decode()}
+        limit = TIME_LIMIT + len(data) / BYTES_PER_SECOND
         async with self._turn:
             worker = await self._ready(what)
             try:
-                with anyio.fail_after(TIME_LIMIT):
-                    answer = await worker.call(verb, fields, DECIDES, 2 * TIME_LIMIT)
+                with anyio.fail_after(limit):
+                    answer = await worker.call(verb, fields, DECIDES, 2 * limit)
             except TimeoutError:
                 raise AgentError(f"{what} could not be read within {TIME_LIMIT:g} s") from None
             except HookFailed as failed:

@@ -1,16 +1,20 @@
 """Pages that are written to be hard to read, and a gateway that does not notice."""
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
+
+SERVER = Path(__file__).parent.parent / "agent" / "mcp" / "toolserver.py"
 
 QUICK = 1.0  # seconds in which `status` answers, whatever is read meanwhile
 PAGES = {
@@ -83,3 +87,18 @@ def test_status_answers_within_a_second_while_pages_are_read_that_cannot_be(tmp_
             assert slowest_status(gateway, talk) < QUICK, name
         assert said == [f"done {number}" for number in range(len(PAGES))]
         assert asked == [f"/{number}" for number in range(len(PAGES))]
+
+
+@pytest.mark.parametrize(
+    "args", [{"name": "mcp_shop_tell", "args": {"size": 60_000_000}}, {"name": "mcp_shop_describe"}]
+)
+def test_status_answers_within_a_second_whatever_a_tool_server_says(tmp_path, args):
+    server = f"mcp_servers:\n  shop: {{command: {sys.executable}, args: [{SERVER}, stdio, {tmp_path / 'notes'}]}}\n"
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "ask", "answers": [{"tool_calls": [args]}, {"text": "done"}]}, settings=server)
+        gateway.start()
+        said: list[object] = []
+        talk = threading.Thread(target=lambda: said.append(gateway.say("ask")["reply"]))
+        talk.start()
+        assert slowest_status(gateway, talk) < QUICK
+        assert said == ["done"]

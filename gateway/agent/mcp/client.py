@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from anyio.abc import ObjectReceiveStream
 
 from gateway import __version__
 from gateway.agent.libraries import load_library
+from gateway.agent.mcp.message_limiter import MessageLimiter, MessageParser, remove_output_schemas
+from gateway.agent.mcp.server_process import ParseMessage, run_server
 from gateway.agent.tools import Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
@@ -50,6 +53,7 @@ class McpSpec:
     settings: McpServerSettings
     folder: Path
     output_limit: int
+    parser: MessageParser
 
 
 class McpConnection:
@@ -119,7 +123,8 @@ class McpConnection:
 @asynccontextmanager
 async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterator[McpConnection]:
     """The connection, while inside. `on_line` gets each line of a program's standard error."""
-    sdk, stdio, http, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
+    sdk, stdio, http, shared, types, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
+    limiter = MessageLimiter(spec.name, spec.parser, spec.output_limit)
     connection: McpConnection | None = None
 
     async def handle_message(message: Any) -> None:
@@ -127,9 +132,13 @@ async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterato
             connection.forget_tools()
 
     async with anyio.create_task_group() as tasks:
-        transport = (
-            _connect_program(spec, stdio, on_line, tasks) if spec.settings.command else _connect_url(spec, http, httpx2)
-        )
+        transport: AbstractAsyncContextManager[Any]
+        if spec.settings.command:
+            environ = stdio.get_default_environment() | _reveal(spec.settings.env)
+            parse = partial(_parse_message, shared.SessionMessage, types.jsonrpc_message_adapter.validate_json)
+            transport = _connect_program(spec, environ, limiter, parse, on_line, tasks)
+        else:
+            transport = _connect_url(spec, limiter, http, httpx2)
         ended = anyio.Event()
         client = sdk.Client(
             _watch_transport(transport, ended),
@@ -163,30 +172,61 @@ async def _listen(client: Any, connection: McpConnection) -> None:
 
 @asynccontextmanager
 async def _connect_program(
-    spec: McpSpec, stdio: Any, on_line: Callable[[str], None], tasks: anyio.abc.TaskGroup
+    spec: McpSpec,
+    environ: Mapping[str, str],
+    limiter: MessageLimiter,
+    parse: ParseMessage,
+    on_line: Callable[[str], None],
+    tasks: anyio.abc.TaskGroup,
 ) -> AsyncIterator[Any]:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb", buffering=0) as output, os.fdopen(writing, "w") as errors:
         os.set_blocking(reading, False)
         tasks.start_soon(_read_lines, output, on_line)
-        parameters = stdio.StdioServerParameters(
-            command=spec.settings.command,
-            args=list(spec.settings.args),
-            env=_reveal(spec.settings.env),
-            cwd=spec.folder,
-        )
-        async with stdio.stdio_client(parameters, errlog=errors) as streams:
+        command = [spec.settings.command, *spec.settings.args]
+        async with run_server(command, environ, spec.folder, errors, limiter, parse) as streams:
             yield streams
 
 
 @asynccontextmanager
-async def _connect_url(spec: McpSpec, http: Any, httpx2: Any) -> AsyncIterator[Any]:
+async def _connect_url(spec: McpSpec, limiter: MessageLimiter, http: Any, httpx2: Any) -> AsyncIterator[Any]:
     times = httpx2.Timeout(CONNECT_TIMEOUT, read=max(spec.settings.timeout, 300.0))
+    headers = _reveal(spec.settings.headers) | {"Accept-Encoding": "identity"}  # a small body that grows is no bound
+
+    class BoundedStream(httpx2.AsyncByteStream):  # type: ignore[misc] # of a library that is loaded late
+        def __init__(self, response: Any) -> None:
+            self._inner = response.stream
+            self._is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            if not self._is_stream:
+                yield await limiter.read_whole(self._inner)
+                return
+            async for line in limiter.read_lines(self._inner, b"data:"):
+                yield line + b"\n"
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    async def bound(response: Any) -> None:
+        if (encoding := response.headers.get("content-encoding", "identity")) != "identity":
+            raise AgentError(f"{spec.name} answers in {encoding}, which was not asked for")
+        response.stream = BoundedStream(response)
+
     async with (
-        httpx2.AsyncClient(headers=_reveal(spec.settings.headers), timeout=times) as client,
+        httpx2.AsyncClient(headers=headers, timeout=times, event_hooks={"response": [bound]}) as client,
         http.streamable_http_client(spec.settings.url, http_client=client) as streams,
     ):
         yield streams
+
+
+def _parse_message(wrap: Callable[[Any], Any], validate: Callable[..., Any], line: bytes) -> Any:
+    """What the library's client expects of a line; an error in its place is told to whoever listens."""
+    try:
+        return wrap(validate(line, by_name=False))
+    except ValueError as error:
+        log.warning("a tool server wrote what is no message: %s", str(error)[:200])
+        return error
 
 
 async def _read_lines(output: Any, on_line: Callable[[str], None]) -> None:
@@ -225,7 +265,9 @@ class _WatchedStream(ObjectReceiveStream[Any]):
 
     async def receive(self) -> Any:
         try:
-            return await self._inner.receive()
+            received = await self._inner.receive()
+            remove_output_schemas(getattr(received, "message", None))
+            return received
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._ended.set()
             raise

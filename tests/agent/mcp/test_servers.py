@@ -27,10 +27,17 @@ def notes(tmp_path):
     return tmp_path / "notes"
 
 
+class UnusedParser:
+    """No message here is long."""
+
+    async def compact(self, message: bytes, limit: int) -> bytes:
+        raise AssertionError(f"{len(message)} bytes are no long message")
+
+
 def spec(name="shop", output_limit=64_000, **settings):
     for secrets in ("env", "headers"):
         settings[secrets] = {key: Secret(value) for key, value in settings.get(secrets, {}).items()}
-    return McpSpec(name, McpServerSettings(**settings), Path.cwd(), output_limit)
+    return McpSpec(name, McpServerSettings(**settings), Path.cwd(), output_limit, UnusedParser())
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pathlib import Path
 import anyio
 import mcp.server.mcpserver
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import ImageContent, ToolAnnotations
+from pydantic import BaseModel, Field
 
 server = mcp.server.mcpserver.MCPServer("shop")
 NOTES = Path(sys.argv[-1])
@@ -49,6 +50,30 @@ async def wait() -> str:
         note("cancelled")
         raise
     return "over"
+
+
+@server.tool()
+def tell(size: int) -> str:
+    """A text of so many characters."""
+    return "x" * size
+
+
+@server.tool()
+def picture(size: int) -> ImageContent:
+    """A picture of so many characters."""
+    return ImageContent(type="image", data="x" * size, mime_type="image/png")
+
+
+class Article(BaseModel):
+    """What is hard to check."""
+
+    name: str = Field(pattern="^(a+)+$|!")
+
+
+@server.tool()
+def describe() -> Article:
+    """What an article is called."""
+    return Article(name="a" * 64 + "!")
 
 
 @server.tool()

@@ -1,0 +1,119 @@
+"""What a server of tools says, bounded before anybody decodes it.
+
+A message of usual length goes through as it is. A longer one is made short in the parser's process, and one that is
+longer still is not even kept: who waits for it gets an error in its place, as far as its id can be seen.
+"""
+
+import re
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from gateway.errors import AgentError
+
+USUAL_BYTES = 256_000  # that are decoded where everything else is done
+MAX_BYTES = 8_000_000  # that are kept of one message
+END_BYTES = 200  # at both ends of a message, in which its id stands
+TOO_LONG = -32001  # the code of the error in its place
+FIRST_ID = re.compile(
+    rb'\s{0,9}\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,18})\b'
+)
+LAST_ID = re.compile(
+    rb'"id"\s{0,9}:\s{0,9}(\d{1,18})\s{0,9}(?:,\s{0,9}"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9})?\}\s{0,9}\Z'
+)
+
+
+class MessageParser(Protocol):
+    """What makes a long message short, out of the way of everybody else."""
+
+    async def compact(self, message: bytes, limit: int) -> bytes:
+        """The same with texts of so many characters. Raises AgentError when it cannot be read."""
+
+
+class PartialMessage:
+    """One message as it comes in; of what is too long only its ends are kept."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._kept = bytearray()
+        self._end = b""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.length <= MAX_BYTES
+
+    @property
+    def kept(self) -> bytes:
+        """The message, or its ends."""
+        return bytes(self._kept) + self._end
+
+    def add(self, piece: bytes) -> None:
+        self.length += len(piece)
+        if self.is_whole:
+            self._kept += piece
+        else:
+            self._end = (bytes(self._kept[END_BYTES:][-END_BYTES:]) + self._end + piece)[-END_BYTES:]
+            del self._kept[END_BYTES:]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLimiter:
+    """How much of a result the model gets to see, and who makes it of a long one."""
+
+    server: str
+    parser: MessageParser
+    output_limit: int
+
+    async def read_lines(self, pieces: AsyncIterable[bytes], prefix: bytes = b"") -> AsyncIterator[bytes]:
+        """The lines of a stream, without their ends; a message stands behind this prefix, other lines are no message.
+
+        Raises:
+            AgentError: a message is too long, and nobody can be told instead.
+        """
+        buffer = PartialMessage()
+        async for piece in pieces:
+            *ended, rest = piece.split(b"\n")
+            for end in ended:
+                buffer.add(end)
+                yield await self._bound(buffer, prefix)
+                buffer = PartialMessage()
+            buffer.add(rest)
+        if buffer.length:
+            yield await self._bound(buffer, prefix)
+
+    async def read_whole(self, pieces: AsyncIterable[bytes]) -> bytes:
+        """A stream that is one message."""
+        buffer = PartialMessage()
+        async for piece in pieces:
+            buffer.add(piece)
+        return await self._bound(buffer, b"")
+
+    async def _bound(self, buffer: PartialMessage, prefix: bytes) -> bytes:
+        length, message = buffer.length, buffer.kept
+        if length <= USUAL_BYTES or not message.startswith(prefix):
+            return message
+        message = message.removeprefix(prefix)
+        try:
+            if not buffer.is_whole:
+                most = f"{MAX_BYTES / 1e6:.0f} MB are read at most"
+                raise AgentError(f"the answer of {self.server} has {length / 1e6:.0f} MB, and {most}: ask for less")
+            return prefix + await self.parser.compact(message, self.output_limit + 1)
+        except AgentError as error:
+            found = FIRST_ID.match(message) or LAST_ID.search(message[-END_BYTES:])
+            if found is None:
+                raise
+            instead: dict[str, Any] = {"jsonrpc": "2.0", "id": int(found[1])}
+            return prefix + msgspec.json.encode(instead | {"error": {"code": TOO_LONG, "message": str(error)}})
+
+
+def remove_output_schemas(message: Any) -> None:
+    """What tools say of the shape of their results is not looked at: the patterns in it are not ours, and the library
+    would try them on the loop.
+    """
+    result = getattr(message, "result", None)
+    tools = result.get("tools") if isinstance(result, dict) else None
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict):
+            tool.pop("outputSchema", None)

@@ -1,0 +1,139 @@
+"""What a server of tools says is bounded before it is decoded, and never holds up anybody else."""
+
+import json
+import socket
+import sys
+import time
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway.agent.mcp import McpServers, McpSpec
+from gateway.agent.mcp.message_limiter import MAX_BYTES, USUAL_BYTES, MessageLimiter
+from gateway.agent.tools import ToolContext, find_tool
+from gateway.config.settings import McpServerSettings
+from gateway.errors import AgentError
+from gateway.hooks.wires.fork_client import ForkServerClient
+from gateway.parser.parser_process import ParserProcess
+from gateway.worker.protocol import ForkServerSettings
+from tests.agent.mcp.test_servers import until_tools
+
+pytestmark = pytest.mark.process
+
+SERVER = Path(__file__).parent / "toolserver.py"
+LIMIT = 1000
+QUICK = 1.0  # seconds that the loop may be late, on the busiest machine
+
+
+@pytest.fixture
+async def parser(tmp_path):
+    async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
+        yield ParserProcess(fork_server, tmp_path / "parser.log")
+
+
+@pytest.fixture(params=["stdio", "http"])
+async def tools(request, parser, tmp_path):
+    """The tools of a server that is a program, and of one that has an address."""
+    async with serving(request.param, tmp_path / "notes") as settings:
+        servers = McpServers([McpSpec("shop", McpServerSettings(**settings), Path.cwd(), LIMIT, parser)])
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(servers.run)
+            yield await until_tools(servers.servers["shop"])
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving(how, notes):
+    if how == "stdio":
+        yield {"command": sys.executable, "args": (str(SERVER), "stdio", str(notes))}
+        return
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    async with await anyio.open_process(
+        [sys.executable, str(SERVER), "http", str(port), str(notes)], stdout=None, stderr=None
+    ) as process:
+        yield {"url": f"http://127.0.0.1:{port}/mcp"}
+        process.kill()
+
+
+async def call(tools, name, **args):
+    tool = find_tool(tools, f"mcp_shop_{name}")
+    assert tool
+    return await tool.call(args, ToolContext())
+
+
+@asynccontextmanager
+async def lateness():
+    """How late the loop was at most, while inside."""
+    found = [0.0]
+
+    async def tick():
+        while True:
+            began = time.monotonic()
+            await anyio.sleep(0.01)
+            found[0] = max(found[0], time.monotonic() - began)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        yield found
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_long_result_is_cut_as_a_short_one_is(tools):
+    assert await call(tools, "tell", size=10) == "x" * 10
+    for size in (2000, USUAL_BYTES, 3_000_000):
+        assert await call(tools, "tell", size=size) == f"{'x' * LIMIT}\n[cut after {LIMIT} characters]"
+    assert await call(tools, "picture", size=3_000_000) == "[image, image/png]"
+
+
+async def test_a_result_of_60_mb_is_refused_in_words_while_all_else_goes_on(tools):
+    async with lateness() as late:
+        with pytest.raises(AgentError, match=r"the answer of shop has \d+ MB, and 8 MB are read at most: ask for less"):
+            await call(tools, "tell", size=60_000_000)
+    assert late[0] < QUICK
+    assert await call(tools, "price", article="tea") == "tea: 5 francs"
+
+
+async def test_a_pattern_in_the_schema_of_a_result_is_not_tried(tools):
+    async with lateness() as late:
+        assert json.loads(await call(tools, "describe")) == {"name": "a" * 64 + "!"}
+    assert late[0] < QUICK
+
+
+async def lines_of(*messages, size=0, parser):
+    limiter = MessageLimiter("shop", parser, LIMIT)
+
+    async def pieces():
+        for message in messages:
+            data = message.replace(b"...", b"x" * size) + b"\n"
+            for at in range(0, len(data), 65_536):
+                yield data[at : at + 65_536]
+
+    return [line async for line in limiter.read_lines(pieces())]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{"id":8,"text":"..."}}',
+        b'{"jsonrpc": "2.0", "id": 7, "error": "..."}',
+        b'{"id": 7, "jsonrpc": "2.0", "result": "..."}',
+        b'{"result":{"text":"...","id":8},"jsonrpc":"2.0","id":7}',
+        b'{"result":{"text":"...","id":8},"id":7,"jsonrpc":"2.0"}',
+    ],
+)
+async def test_whoever_waits_for_an_answer_that_is_too_long_is_told_so(parser, message):
+    first, second = await lines_of(message, b'{"next":1}', size=MAX_BYTES, parser=parser)
+    told = json.loads(first)
+    assert told["id"] == 7
+    assert "ask for less" in told["error"]["message"]
+    assert second == b'{"next":1}'
+
+
+@pytest.mark.parametrize("message", [b'{"method":"x","params":{"text":"...","id":8}}', b"..."])
+async def test_what_is_too_long_and_answers_nobody_ends_the_connection(parser, message):
+    with pytest.raises(AgentError, match="ask for less"):
+        await lines_of(message, size=MAX_BYTES + 1, parser=parser)
