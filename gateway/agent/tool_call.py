@@ -6,15 +6,17 @@ better then. Only a pause, a cancellation and a journal that refuses to write go
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+import anyio
 import msgspec
 
 from gateway.agent.operation import Operation, OperationResult, run_operation
 from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
-from gateway.agent.turn_state import Fields, TurnState
+from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.errors import AgentError
 from gateway.events import Deny, End, Pause, Question, Retry, is_yes
 from gateway.events.asked_calls import make_asked_call
@@ -26,6 +28,10 @@ UNKNOWN_OUTCOME = (
     "it may or may not have taken effect. Check before you do it again."
 )
 REFUSED = "The person did not allow {tool} to run."
+SUSPECT_TEXT = (
+    "The gateway ended while this call ran, perhaps because of what came back: it is not done again. "
+    "Go on without it, or say so to the person."
+)
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
 UNREACHABLE = "Nobody who may allow this can be reached."  # stands for the answer that nobody gave
 ENDED_TEXT = "Not run: the turn was ended."
@@ -156,12 +162,13 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     args = check_args(tool, call.args)
     turn_id, call_id = state.ports.turn_id, call.asked.id
     before = state.replay.started.pop(call_id, None)  # said once: after that the model may call it again
-    if before is not None and not (tool.repeatable or before.repeatable):
-        raise AgentError(UNKNOWN_OUTCOME)
+    is_harmless = tool.repeatable and not tool.suspect
+    if before is not None and not (is_harmless or before.repeatable):
+        raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
     if tool.asks(args) if callable(tool.asks) else tool.asks:
         _check_approval(call, tool, args)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
-    started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=tool.repeatable)
+    started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)
     await state.record(started)
     ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
@@ -171,6 +178,11 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
         return await tool.call(args, context)
     except Pause:  # who asks has not acted yet, and starts again with the answer
         await state.record(msgspec.structs.replace(started, repeatable=True))
+        raise
+    except anyio.get_cancelled_exc_class():  # an orderly end is not the doing of what ran
+        if tool.suspect and tool.repeatable:
+            with anyio.CancelScope(shield=True), suppress(StepNotRecorded):
+                await state.record(msgspec.structs.replace(started, repeatable=True))
         raise
     finally:
         call.duration = time.perf_counter() - began

@@ -64,7 +64,8 @@ class Tool:
 
     `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
     first, always or for the arguments for which it says so; `subject` says what a lasting approval covers (without it:
-    every call of this tool).
+    every call of this tool). `suspect`: when the process died while it ran, that may have been its doing, and it is not
+    run again although it is repeatable.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Tool:
     asks: ApprovalRule = False
     subject: Callable[[dict[str, Any]], str] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
+    suspect: bool = False
 
     @property
     def spec(self) -> ToolSpec:

@@ -1,5 +1,8 @@
 """A turn that was cut off by a crash goes on where it was: what is finished is not done again, nor told again."""
 
+from dataclasses import replace
+
+import anyio
 import pytest
 
 from gateway.agent import tool
@@ -81,6 +84,35 @@ async def test_a_repeatable_tool_is_run_again(stage, make, ran):
     await crash_after(stage, agent, 2)
     assert (await stage.again(agent)).entries[2].content == "a done"
     assert ran == ["a"]
+
+
+async def test_what_may_have_ended_the_process_is_not_run_again_and_the_model_is_told(stage, make, ran):
+    agent = stage.agent(calling("a"), "I leave it.", tools=[replace(make("a", repeatable=True), suspect=True)])
+    await crash_after(stage, agent, 2)
+    result = await stage.again(agent)
+    assert (result.reply, ran) == ("I leave it.", [])
+    assert "perhaps because of what came back" in result.entries[2].content
+
+
+async def test_what_an_orderly_end_cut_off_is_run_again(stage, ran):
+    begun = anyio.Event()
+
+    @tool(repeatable=True)
+    async def a() -> str:
+        """Waits the first time."""
+        ran.append("a")
+        if len(ran) == 1:
+            begun.set()
+            await anyio.sleep_forever()
+        return "a done"
+
+    agent = stage.agent(calling("a"), "ok", tools=[replace(a, suspect=True)])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage.play, agent)
+        await begun.wait()
+        tasks.cancel_scope.cancel()
+    assert (await stage.again(agent)).entries[2].content == "a done"
+    assert ran == ["a", "a"]
 
 
 async def test_only_what_was_not_finished_is_told_again_and_says_so(stage, make):

@@ -4,18 +4,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from gateway.errors import GatewayError
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
 
 SERVER = Path(__file__).parent.parent / "agent" / "mcp" / "toolserver.py"
 
+SILENT = "/silent"  # who asks for it gets no answer
 QUICK = 1.0  # seconds in which `status` answers, whatever is read meanwhile
 PAGES = {
     "hidden tags": (b"<svg>" * 60_000 + b"</style>" * 60_000, "text/html"),
@@ -31,10 +33,14 @@ PAGES = {
 def serving_pages() -> Iterator[tuple[int, list[str]]]:
     """A server on loopback with these pages by number, and who asked for which."""
     asked: list[str] = []
+    over = threading.Event()
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            if self.path == SILENT:
+                over.wait()
+                return
             body, kind = list(PAGES.values())[int(self.path[1:])]
             self.send_response(200)
             self.send_header("content-type", kind)
@@ -51,6 +57,7 @@ def serving_pages() -> Iterator[tuple[int, list[str]]]:
     try:
         yield server.server_port, asked
     finally:
+        over.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -102,3 +109,27 @@ def test_status_answers_within_a_second_whatever_a_tool_server_says(tmp_path, ar
         talk.start()
         assert slowest_status(gateway, talk) < QUICK
         assert said == ["done"]
+
+
+def test_a_fetch_that_ended_one_life_is_not_repeated_in_the_next(tmp_path):
+    with serving_pages() as (port, asked), GatewayProcess(tmp_path / "home") as gateway:
+        fetch = {"name": "web_fetch", "args": {"url": f"http://127.0.0.1:{port}{SILENT}"}}
+        turns = (
+            {"user": "read it", "answers": [{"tool_calls": [fetch]}, {"text": "I leave it."}]},
+            {"user": "and now", "answers": [{"text": "All is well."}]},
+        )
+        gateway.script(*turns, settings=f"tools:\n  fetch_hosts: ['127.0.0.1:{port}']\n")
+        gateway.start()
+        talk = threading.Thread(target=say_in_vain, args=(gateway, "read it"))
+        talk.start()
+        gateway.until(lambda: asked == [SILENT])
+        gateway.kill()
+        talk.join()
+        gateway.start()
+        assert gateway.say("and now")["reply"] == "All is well."
+        assert asked == [SILENT]
+
+
+def say_in_vain(gateway: GatewayProcess, text: str) -> None:
+    with suppress(GatewayError, OSError):
+        gateway.say(text)

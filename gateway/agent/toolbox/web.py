@@ -6,7 +6,7 @@ means something else a moment later leads nowhere new. Redirects are followed by
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import anyio
@@ -65,7 +65,7 @@ def make_web_tool(web: WebOptions) -> Tool:
         """Fetch a page of the web and get its text."""
         return await fetch_page(web, url)
 
-    return tool_from(web_fetch, repeatable=True)
+    return replace(tool_from(web_fetch, repeatable=True), suspect=True)
 
 
 async def fetch_page(web: WebOptions, url: str) -> str:
