@@ -11,11 +11,13 @@ from gateway.config.platform_settings import PlatformSettings, PlatformSpec
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import MAIN, ModelSettings, Settings
+from gateway.config.shell_presets import PRESETS
 from gateway.yaml_source import Finding, Severity, SourceLocation, YamlNode, YamlSequence
 from gateway.yaml_source.tree import to_printable
 
 _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
 
+_PROGRAM_NAME = re.compile(r"[a-z][a-z0-9_.+-]{0,20}")
 _REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
 
 
@@ -43,10 +45,21 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
     yield from _check_platforms(settings, tree, schema)
+    yield from _check_shell_rules(settings, tree)
     for network in settings.access.everybody:
         what = f"everybody on {network} may speak to the gateway"
         remedy = "list ids under `access.users` instead"
         yield Finding(_find_nearest_place(tree, ("access", "everybody")), what, remedy, "warning")
+
+
+def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+    listed = {name for rule in settings.tools.shell_allow if isinstance(rule, dict) for name in rule}
+    for at, rule in enumerate(settings.tools.shell_allow, 1):
+        if isinstance(rule, str) and rule not in PRESETS and rule not in listed:
+            name = rule if _PROGRAM_NAME.fullmatch(rule) else "NAME"
+            what = f"entry {at} of `tools.shell_allow` names no program whose harmless use is known here: it asks"
+            remedy = f"list the arguments that it may have, for instance: shell_allow: [{{{name}: [--version]}}]"
+            yield Finding(_find_nearest_place(tree, ("tools", "shell_allow")), what, remedy, "warning")
 
 
 def _check_models(settings: Settings, tree: YamlNode) -> Iterator[Finding]:

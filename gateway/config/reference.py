@@ -157,6 +157,8 @@ def _describe_items(kind: inspect.Type) -> str:
             return "sections like `model`" if cls is ModelSettings else "sections"
         case inspect.CustomType():
             return "secrets"
+        case inspect.UnionType():
+            return "texts and mappings"
         case inspect.LiteralType():
             return _describe_type(kind)
         case _:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
 from gateway.yaml_source import Duration, Size
 
+ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
 
 
@@ -95,7 +96,13 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
         Duration,
         describe("how long work that nobody waits for (BOOT.md, a schedule) waits for that yes; then it goes on", ge=1),
     ] = 600.0
-    shell_allow: Annotated[tuple[str, ...], describe("programs that run without asking, for instance `[git, ls]`")] = ()
+    shell_allow: Annotated[
+        ShellRules,
+        describe(
+            "what runs without asking: `ls` is the harmless use of a program that is known here, `git: [status, log]` "
+            "some of its subcommands, `make: [test, lint]` words that you allow for any other program"
+        ),
+    ] = ()
     shell_timeout: Annotated[Duration, describe("when a command that still runs is ended", ge=1, le=3600)] = 120.0
     output_limit: Annotated[Size, describe("how much of a tool's output the model gets to see", ge=1000)] = 64_000
     fetch_hosts: Annotated[

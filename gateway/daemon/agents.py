@@ -15,8 +15,10 @@ from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.files import make_file_tools
+from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
+from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
@@ -155,9 +157,15 @@ class Agents:
         )
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            folder = self._home.path(settings.roots[0])
-            found.append(make_shell_tool(ShellOptions(settings, folder, env, self._processes.run_command)))
+            places = self._find_places(environ)
+            found.append(make_shell_tool(ShellOptions(settings, places, env, self._processes.run_command)))
         return tuple(found)
+
+    def _find_places(self, environ: Mapping[str, str]) -> ShellPlaces:
+        """Where commands run and write, and what they do not read: this home, what steers us, and people's keys."""
+        roots = tuple(self._home.path(root) for root in self._settings.tools.roots)
+        hidden = (self._home.root, *self._list_protected(), *list_key_homes(environ))
+        return ShellPlaces(roots[0], roots, hidden, environ.get("PATH", ""))
 
     def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""

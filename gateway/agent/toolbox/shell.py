@@ -1,19 +1,16 @@
 """A shell for the agent: asked for, bounded in time and output, and ended with all that it started."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import anyio
 from msgspec import Meta
 
+from gateway.agent.toolbox.shell_rules import PlainCommand, RuleTable, ShellPlaces
 from gateway.agent.tools import Tool, tool_from
 from gateway.config.settings import ToolSettings
 from gateway.worker.protocol import CommandSpec
-
-PLAIN_COMMAND = re.compile(r"[\w./=:@%+, -]+\Z", re.ASCII)
 
 RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitable[int]]
 """Runs a program, gives what it prints to the function, and returns its exit code when nothing is left of it."""
@@ -21,21 +18,22 @@ RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitab
 
 @dataclass(frozen=True, slots=True)
 class ShellOptions:
-    """Where commands run, and all of the environment that they get: ours is not inherited.
-
-    A program of `shell_allow` runs without asking, as long as the command is nothing but the program and its words.
-    """
+    """Where commands run, and all of the environment that they get: ours is not inherited."""
 
     settings: ToolSettings
-    folder: Path
+    places: ShellPlaces
     env: Mapping[str, str]
     run: RunCommand
 
     def needs_approval(self, command: str) -> bool:
-        """Must a person agree first? Not for a plain command whose program is allowed."""
-        words = command.split()
-        is_allowed = bool(words) and words[0] in self.settings.shell_allow and PLAIN_COMMAND.match(command) is not None
-        return self.settings.shell == "ask" and not is_allowed
+        """Must a person agree first? Not where a rule of `shell_allow` lets it run."""
+        return self.settings.shell == "ask" and self.find_plain_command(command) is None
+
+    def find_plain_command(self, command: str) -> PlainCommand | None:
+        """The command as a rule lets it run unasked; None where it is one for a shell."""
+        return (
+            None if self.settings.shell == "allow" else RuleTable(self.settings.shell_allow).find(command, self.places)
+        )
 
 
 def make_shell_tool(shell: ShellOptions) -> Tool:
@@ -55,7 +53,8 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
 async def run_command(shell: ShellOptions, command: str) -> str:
     """The output of a command and how it ended; when it is over, or at its limit, so is all that it started."""
-    spec = CommandSpec(program=("/bin/sh", "-c", command), folder=str(shell.folder), env=dict(shell.env))
+    plain = shell.find_plain_command(command) or PlainCommand(("/bin/sh", "-c", command), {})
+    spec = CommandSpec(program=plain.program, folder=str(shell.places.folder), env={**shell.env, **plain.env})
     output = _OutputBuffer(shell.settings.output_limit)
     status = 0
     with anyio.move_on_after(shell.settings.shell_timeout) as limit:

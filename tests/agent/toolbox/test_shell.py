@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
+from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.config.settings import ToolSettings
 from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
@@ -34,7 +35,8 @@ def options(fork_server, tmp_path):
 
 
 def make_options(fork_server, folder, **settings):
-    return ShellOptions(ToolSettings(**settings), folder, {"PATH": os.environ["PATH"]}, fork_server.run)
+    places = ShellPlaces(folder, (folder,), (), os.environ["PATH"])
+    return ShellOptions(ToolSettings(**settings), places, {"PATH": os.environ["PATH"]}, fork_server.run)
 
 
 @pytest.fixture
@@ -139,16 +141,15 @@ anyio.run(main)
 """
 
 
-def test_when_the_daemon_is_killed_nothing_of_its_commands_is_left(tmp_path):
-    daemon = subprocess.Popen([sys.executable, "-c", DAEMON, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+async def test_when_the_daemon_is_killed_nothing_of_its_commands_is_left(tmp_path):
+    daemon = await anyio.open_process([sys.executable, "-c", DAEMON, str(tmp_path)])
     assert daemon.stdout
-    fork_server = int(daemon.stdout.readline())
-    anyio.run(until, lambda: len(find_sleepers("sleep 82.25")) >= 2)
+    fork_server = int(await daemon.stdout.receive())
+    await until(lambda: len(find_sleepers("sleep 82.25")) >= 2)
     family = {fork_server, *(one.pid for one in find_descendants({fork_server}))}
     daemon.kill()
-    daemon.wait()
-    daemon.stdout.close()
-    anyio.run(until, lambda: not family & {one.pid for one in list_processes()})
+    await daemon.aclose()
+    await until(lambda: not family & {one.pid for one in list_processes()})
 
 
 async def test_a_program_finds_signals_descriptors_and_input_as_from_a_terminal(shell):

@@ -1,0 +1,48 @@
+"""Whether git can be run in a folder without running what its repository's settings name.
+
+Most of such settings are switched off on the command line; filters and drivers have names of their choice, so that no
+option reaches them. A repository whose settings are all known to run nothing is harmless; of any other git asks.
+"""
+
+import re
+from pathlib import Path
+
+MOST_CONFIG_BYTES = 64_000
+SECTION = re.compile(
+    r"""\s*\[(core|user|branch|remote|submodule|init|pull|push)(?:[ ]"[^"\\\n]*")?\]\s*""", re.IGNORECASE
+)
+SETTING = re.compile(
+    r"\s*(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
+    r"|abbrev|active|name|email|url|pushurl|fetch|remote|merge|rebase|defaultbranch|ff|default|autosetupremote)"
+    r"\s*=[^\\\n]*",
+    re.IGNORECASE,
+)
+
+
+def is_harmless_repository(folder: Path) -> bool:
+    """Is it sure that git, in this folder, reads no setting that runs a program? Only settings known to run none pass.
+
+    Where there is no repository git says so itself; one without a folder `.git` (bare, a submodule, a further working
+    tree) is not judged.
+    """
+    for place in (folder.resolve(), *folder.resolve().parents):
+        git = place / ".git"
+        if git.is_dir() and (git / "HEAD").exists():
+            return not any((git / name).exists() for name in ("commondir", "config.worktree")) and _is_harmless(git)
+        if git.exists() or (place / "HEAD").exists():
+            return False
+    return True
+
+
+def _is_harmless(git: Path) -> bool:
+    try:
+        with (git / "config").open("rb") as file:
+            data = file.read(MOST_CONFIG_BYTES + 1)
+        lines = data.decode("utf-8").split("\n")
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False
+    blank = re.compile(r"\s*(?:[#;].*)?")
+    known = (SECTION, SETTING, blank)
+    return len(data) <= MOST_CONFIG_BYTES and all(any(one.fullmatch(line) for one in known) for line in lines)
