@@ -195,6 +195,7 @@ Each event of the catalogue has a class, with its fields, which of them may be w
 # An event is a dictionary that has these fields and no others.
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Never, overload
 
 from gateway.events import Event
@@ -205,6 +206,7 @@ class Context(Event):
 
     options: Mapping[str, Any]
     gateway: HookCapabilities
+    data: Path
 '''
 TYPES = {
     "string": "str",

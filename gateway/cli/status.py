@@ -46,6 +46,7 @@ def show_status(facts: dict[str, Any]) -> None:
             ("model", facts["model"]),
             ("memory", f"{facts['memory_kb'] // 1024} MB"),
             ("hooks", ", ".join(f"{count} {state}" for state, count in facts["hooks"].items()) or "none"),
+            ("sandbox", describe_sandbox(facts["sandbox"])),
             ("turns", f"{facts['turns']['running']} running, {facts['turns']['waiting']} waiting"),
             ("intake", describe_intake(facts)),
             ("owner", describe_owners(facts)),
@@ -74,6 +75,11 @@ def describe_owners(facts: dict[str, Any]) -> str:
     """Who owns it, and why it is they."""
     found = [f"{one['platform']} {one['user_id']} ({one['why']})" for one in facts["owners"]]
     return ", ".join(["whoever sits at this terminal", *found])
+
+
+def describe_sandbox(sandbox: dict[str, Any]) -> str:
+    """What restricted hooks and tools are held to here."""
+    return "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

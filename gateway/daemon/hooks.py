@@ -78,5 +78,8 @@ async def describe_hooks(hooks: FolderHooks) -> str:
 
 async def list_hook_problems(hooks: FolderHooks) -> list[str]:
     """Which of them somebody should look at."""
-    found = [f"hook {one.name} is {one.state}: {one.reason}" for one in await hooks.status() if one.needs_attention]
-    return [*found, *([hooks.trouble] if hooks.trouble else [])]
+    known = await hooks.status()
+    found = [f"hook {one.name} is {one.state}: {one.reason}" for one in known if one.needs_attention]
+    unheld = {what: None for one in known if one.state != "disabled" for what in one.unheld}
+    held_less = [f"hooks are restricted, and not in all of it: {what}" for what in unheld]
+    return [*found, *held_less, *([hooks.trouble] if hooks.trouble else [])]

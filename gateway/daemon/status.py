@@ -17,6 +17,7 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.platforms import why_not_served
 from gateway.engine import EngineHealth
 from gateway.hooks.folders.stats import HookStatus
+from gateway.worker.sandbox import SandboxSupport, find_support
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
@@ -36,6 +37,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
         "hooks": await hooks.count_by_state(gateway.folder_hooks),
+        "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
@@ -62,6 +64,11 @@ def list_owners(access: AccessControl) -> list[dict[str, str]]:
     named |= {(one.platform, one.user_id): PAIRED for one in access.pairings.people if one.role == "owner"}
     named |= dict.fromkeys(access.owners.items(), ALONE)
     return [{"platform": name, "user_id": user, "why": why} for (name, user), why in named.items() if name != PLATFORM]
+
+
+def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
+    """What this kernel holds a restricted process to, and what not."""
+    return {"landlock": support.landlock, "filter": support.has_filter, "missing": list(support.missing)}
 
 
 async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:

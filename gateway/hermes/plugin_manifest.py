@@ -18,15 +18,18 @@ from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
+    REACH_KEYS,
     REMOTE_TIMEOUT,
     Manifest,
     ManifestRequires,
     ParsedManifest,
     PluginRight,
+    ReachKeys,
+    check_reach,
     label_of,
 )
 from gateway.worker.protocol import LoadedHandlers
-from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, read_yaml
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, bind, read_yaml
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
@@ -50,8 +53,10 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         return ParsedManifest(None, (Finding(place, "is missing", "write one; its least is: name: my-plugin"),))
     tree = read_yaml(file, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{file.name}")
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
-    findings = [*tree.findings, *_check_kind(root), *_check_provided_hooks(root)]
-    if any(finding.severity == "error" for finding in findings):
+    said = YamlMapping(root.place, tuple(pair for pair in root.pairs if pair[0].text in REACH_KEYS))
+    reach, bound = bind(said, ReachKeys)
+    findings = [*tree.findings, *_check_kind(root), *_check_provided_hooks(root), *bound, *check_reach(root)]
+    if reach is None or any(finding.severity == "error" for finding in findings):
         return ParsedManifest(None, tuple(findings))
     manifest = Manifest(
         folder=folder.name,
@@ -66,6 +71,8 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         written_for_reason="a plugin",
         entry=PLUGIN_ENTRY_FILE,
         decide_limit=REMOTE_TIMEOUT,
+        says_reach=bool(said.pairs),
+        **msgspec.structs.asdict(reach),
     )
     return ParsedManifest(manifest, tuple(findings))
 

@@ -12,6 +12,7 @@ Each event of the catalogue has a class, with its fields, which of them may be w
 # An event is a dictionary that has these fields and no others.
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Never, overload
 
 from gateway.events import Event
@@ -22,6 +23,7 @@ class Context(Event):
 
     options: Mapping[str, Any]
     gateway: HookCapabilities
+    data: Path
 
 class GatewayStartup(Context):
     """`gateway:startup`: The gateway is up and its platforms are being served."""

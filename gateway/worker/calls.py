@@ -50,7 +50,7 @@ class HandlerCalls:
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)
             return
-        call.equip(self._spec.options, self._gateway)
+        call.equip(self._spec.options, self._gateway, self._spec.data)
         context = contextvars.copy_context()
         context.run(session_variables.set, call.meta.session)
         context.run(self._requests.during.set, call.meta.event)

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from copy import deepcopy
 from functools import cached_property, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -62,7 +63,7 @@ class HandlerContext(Event):
     besides, which can be read by name, or as attributes.
     """
 
-    __slots__ = ("kept_back", "options", "question")
+    __slots__ = ("data_folder", "kept_back", "options", "question")
 
     def __init__(
         self, name: str, fields: Mapping[str, Any], bags: Bags, hook: str, kept_back: Mapping[str, Any] = EMPTY
@@ -70,6 +71,7 @@ class HandlerContext(Event):
         super().__init__(name, fields, None, bags, hook)
         self.kept_back = kept_back
         self.options: Mapping[str, Any] = {}
+        self.data_folder = ""
         self.question: Question | None = None
 
     def ask(self, prompt: str, name: str | None = None, answer: Any = None) -> Any:
@@ -78,6 +80,13 @@ class HandlerContext(Event):
         except Pause as pause:
             self.question = pause.questions[0]
             raise
+
+    @property
+    def data(self) -> Path:
+        """A folder for the files of this hook alone."""
+        folder = Path(self.data_folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
 
     def __missing__(self, field: str) -> Any:
         return self.kept_back[field]
@@ -161,8 +170,9 @@ class HandlerCall:
         if event == END:
             dict.update(self.context, memory.recall(meta.turn) | dict(self.context))
 
-    def equip(self, options: Mapping[str, Any], gateway: HookCapabilities) -> None:
+    def equip(self, options: Mapping[str, Any], gateway: HookCapabilities, data: str) -> None:
         self.context.options = options
+        self.context.data_folder = data
         self.context.gateway = gateway
 
     async def run(self, function: Callable[[], Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.worker.sandbox import Sandbox
+
 MAX_LINE_BYTES = 8 << 20  # bytes in a line of the wire
 MAX_LINE_VALUES = 100_000  # values in a line: a million small objects take far longer to decode than one long text
 COUNTED_AT_ONCE = 1 << 16  # bytes whose values are counted at a time
@@ -24,6 +26,7 @@ OOM_SCORE = "500"  # when memory is short, a hook goes before the daemon
 
 # The exit codes that a worker chooses itself, and what people are told of them.
 IMPORT_FAILED, CANNOT_BEGIN, LOST_WIRE, BROKEN_WIRE, CANNOT_ANSWER, LOOP_BROKEN = 3, 70, 71, 72, 73, 74
+CANNOT_RESTRICT = 76
 EXIT_REASONS: Mapping[int, str] = {
     IMPORT_FAILED: "its handler could not be imported",
     CANNOT_BEGIN: "it could not begin",
@@ -31,6 +34,7 @@ EXIT_REASONS: Mapping[int, str] = {
     BROKEN_WIRE: "the wire to the gateway broke",
     CANNOT_ANSWER: "it could not answer",
     LOOP_BROKEN: "its handler broke the event loop",
+    CANNOT_RESTRICT: "it could not be restricted to what it may reach, so it did not begin; its log says why",
 }
 
 
@@ -56,6 +60,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     is_offline: bool = False  # no network is there for it, where the kernel can forbid that
     label: str  # another name for the module, where the manifest gives the hook one
     hermes: bool = False  # its handler is shown events as Hermes would tell them
+    data: str = ""  # the folder for its files, which need not be there
+    sandbox: Sandbox | None = None  # what it reaches; None: all that its user does
 
     @property
     def folder(self) -> Path:

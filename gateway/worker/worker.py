@@ -37,7 +37,8 @@ from gateway.worker.context import TurnMemory, keep_context_in_threads
 from gateway.worker.error_report import describe_error
 from gateway.worker.link import WireMessage, WorkerLink, replace_by_nothing
 from gateway.worker.loader import Handlers, load_handler
-from gateway.worker.protocol import IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
+from gateway.worker.protocol import CANNOT_RESTRICT, IMPORT_FAILED, LOOP_BROKEN, WorkerSpec
+from gateway.worker.sandbox import Sandbox, restrict
 
 AddModules = Callable[[Mapping[str, Path | None]], None]
 
@@ -212,7 +213,17 @@ def run_worker(ends: WorkerDescriptors, fork_server: int, processes: int | None,
     add_modules({name: Path(file) if file else None for name, file in spec.modules.items()})
     sys.path[:0] = spec.path
     sys.argv = [spec.handler]
+    if spec.sandbox is not None:
+        _enter(spec.sandbox)  # nothing of the hook has run yet, and there is one thread
     Worker(spec, loop, watch, link, ends).run()
+
+
+def _enter(sandbox: Sandbox) -> None:
+    try:
+        restrict(sandbox)
+    except OSError as error:
+        print(f"it cannot be restricted: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the hook's own log
+        os._exit(CANNOT_RESTRICT)
 
 
 def main(start: dict[str, Any], add_modules: AddModules) -> NoReturn:

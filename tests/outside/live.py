@@ -55,7 +55,7 @@ def handle(event_type, context):
     print(json.dumps({"api": found, "facts": context.gateway.facts()}))
 """
 # What a handler's context has beside the fields of its event.
-HAS = "options: {has: [ask, gateway, name, options, outcome, own, session, turn]}\n"
+HAS = "options: {has: [ask, data, gateway, name, options, outcome, own, session, turn]}\n"
 HOOKS: Mapping[str, tuple[str, str]] = {
     "decider": ("intercepts: [message:received]\nuses: [store]\n", DECIDER),
     "courier": ("events: [session:end]\ndelivery: durable\n", COURIER),

@@ -132,8 +132,9 @@ class FolderHooks:
 
     @property
     def trouble(self) -> str:
-        """What stands against noticing changes of hooks, if anything does."""
-        return self._set.watcher.trouble if self._set.watcher else ""
+        """What stands against noticing changes of hooks, or against knowing which were installed, if anything does."""
+        watching = self._set.watcher.trouble if self._set.watcher else ""
+        return "; ".join(filter(None, (watching, self._services.lock.trouble)))
 
     @property
     def scheduled(self) -> list[tuple[Manifest, HookState]]:
@@ -322,6 +323,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         pid=pid,
         memory=memory,
         hangs=hangs,
+        **hook.reach_facts._asdict(),
     )
 
 

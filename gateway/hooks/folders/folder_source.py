@@ -31,6 +31,7 @@ from gateway.hooks.folders.manifest import (
     label_of,
     read_manifest,
 )
+from gateway.hooks.folders.reach import build_sandbox, list_certificates, restrict_environment
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -38,6 +39,7 @@ from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramS
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.worker.protocol import WorkerSpec
+from gateway.worker.sandbox import Sandbox
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
@@ -139,13 +141,17 @@ class FolderSource(Source):
         if manifest.url:
             return await _open_remote(manifest, services)
         if manifest.command:
+            if version.reach:
+                raise HookError("a program cannot be restricted yet; remove `reads`, `writes` and `net`")
             spec = program_spec_of(version, manifest, version.path, services, log)
             if manifest.protocol == "oneshot":
                 return OneshotProgram(spec)
             return await LastingProgram.start(spec, serve, services.tasks)
         configured = services.settings_of(version.name, version.short).isolation
-        if configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none"):
-            return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve)
+        wants_none = configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none")
+        if wants_none and version.reach is None:
+            data = services.environment.data_of(version.name)
+            return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve, data)
         return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:
@@ -294,7 +300,7 @@ def program_spec_of(
         folder=folder,
         log=log,
         redact=services.redact,
-        env=services.environment.environ_of(manifest, version.source.is_placed),
+        env={**environment_of(version, manifest, services), **_describe_data(version, manifest, services)},
         options=version.options,
         is_guard=manifest.on_error == "deny",
         memory=services.settings.memory,
@@ -313,7 +319,7 @@ def worker_spec_of(
     return WorkerSpec(
         name=manifest.folder,
         handler=str(version.path / manifest.entry),
-        env=services.environment.environ_of(manifest, version.source.is_placed),
+        env=environment_of(version, manifest, services),
         options=version.options,
         path=(*((str(packages),) if packages.is_dir() else ()), *places),
         modules=services.environment.modules,
@@ -322,4 +328,34 @@ def worker_spec_of(
         is_offline=services.environment.is_offline,
         label="" if manifest.own_key else manifest.name,
         hermes=manifest.hermes and plugin is None,
+        data=str(services.environment.data_of(version.name)),
+        sandbox=sandbox_of(version, services, (str(packages), *places)),
     )
+
+
+def environment_of(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
+    """All that it finds in its environment."""
+    found = services.environment.environ_of(manifest, version.source.is_placed)
+    data = services.environment.data_of(version.name)
+    return restrict_environment(found, version.reach, data) if version.reach else found
+
+
+def sandbox_of(version: HookVersion, services: HookServices, around: tuple[str, ...]) -> Sandbox | None:
+    """What it is held to, where it is restricted; `around` is what else it is to find."""
+    if version.reach is None:
+        return None
+    environment, data = services.environment, prepare_data_folder(version, services)
+    ready = (*around, *environment.modules.values(), *list_certificates(environment.environ))
+    return build_sandbox(version.reach, version.path, data, tuple(path for path in ready if path))
+
+
+def _describe_data(version: HookVersion, manifest: Manifest, services: HookServices) -> dict[str, str]:
+    """How a program is told where its files go; those that were written for Hermes do not ask."""
+    return {} if manifest.hermes else {"HOOK_DATA": str(prepare_data_folder(version, services))}
+
+
+def prepare_data_folder(version: HookVersion, services: HookServices) -> Path:
+    """The folder for its files; from inside a sandbox it could not be made."""
+    folder = services.environment.data_of(version.name)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -17,6 +17,7 @@ from gateway.hooks.folders.calls import MAX_REFUSAL, HookCalls, describe_help
 from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches
+from gateway.hooks.folders.reach import ReachFacts, describe_reach
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
@@ -163,6 +164,15 @@ class FolderHook:
     def waits(self) -> bool:
         """Whether it is known, and was not needed yet."""
         return self.process.state == "registered" and self.current is not None
+
+    @property
+    def reach_facts(self) -> ReachFacts:
+        """What the version that runs, or is to run, may reach."""
+        version, services = self.current or self.latest, self._services
+        if version is None:
+            return ReachFacts()
+        data, missing = services.environment.data_of(self.name), services.support.missing
+        return describe_reach(version.reach, version.path, data, missing)
 
     @property
     def needs_start(self) -> bool:

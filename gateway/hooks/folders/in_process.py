@@ -29,8 +29,11 @@ _decode_meta = msgspec.json.Decoder(
 class InProcessWire:
     """The wire to a handler in this process."""
 
-    def __init__(self, name: str, handlers: Handlers, options: Mapping[str, Any], serve: Capability) -> None:
+    def __init__(
+        self, name: str, handlers: Handlers, options: Mapping[str, Any], serve: Capability, data: Path
+    ) -> None:
         self._name = name
+        self._data = data
         self._options = options
         self._serve = serve
         self._memory = TurnMemory()
@@ -39,10 +42,12 @@ class InProcessWire:
         self.gone = Disconnection()
 
     @classmethod
-    def open(cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability) -> "InProcessWire":
+    def open(
+        cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability, data: Path
+    ) -> "InProcessWire":
         """Raises HookError when the handler cannot be imported."""
         try:
-            return cls(name, load_handler(name, handler), options, serve)
+            return cls(name, load_handler(name, handler), options, serve, data)
         except (Exception, SystemExit) as error:  # importing a hook
             raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
 
@@ -50,7 +55,8 @@ class InProcessWire:
         params = msgspec.Raw(codec.encode_fields(fields))
         call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory)
         # Here every request is to be awaited, also in a plain function.
-        call.equip(self._options, HookCapabilities(lambda verb, params: self._serve(verb, params, meta.event)))
+        gateway = HookCapabilities(lambda verb, params: self._serve(verb, params, meta.event))
+        call.equip(self._options, gateway, str(self._data))
         try:
             with anyio.fail_after(timeout), bind_context(hook=self._name):
                 answer = await call.run(self._handlers.bind(meta.target, call.context))

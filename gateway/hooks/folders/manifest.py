@@ -67,6 +67,8 @@ _NAME = re.compile(r"[^\s:]+(?::[^\s:]+)*\Z")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}\Z")
 
 ShortText = Annotated[str, msgspec.Meta(max_length=1000)]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+Net = bool | tuple[Port, ...]
 TimeoutSeconds = Annotated[Duration, msgspec.Meta(gt=0, le=86_400)]
 Words = Annotated[tuple[str, ...], ONE_OR_MORE]
 
@@ -80,7 +82,18 @@ class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
     platforms: Words = ()
 
 
-class ManifestKeys(msgspec.Struct, frozen=True, kw_only=True):
+class ReachKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """What it reaches of the machine; who says one of these reaches no more than all of them say."""
+
+    reads: Words = ()
+    writes: Words = ()
+    net: Net | None = None
+
+
+REACH_KEYS = ReachKeys.__struct_fields__
+
+
+class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     """The keys of `HOOK.yaml` and the types of their values; a list of one may be written as the one."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -126,6 +139,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     max: int = 1
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
+    says_reach: bool = False  # one of `reads`, `writes` and `net` stands in it
     own_key: str = ""  # the first key of its HOOK.yaml that only we have; without one its source shows what it needs
     hermes: bool = False  # it is taken as written for Hermes: `written_for_reason` says why, or why not
     written_for_reason: str = ""
@@ -261,6 +275,7 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
         "env": tuple(dict.fromkeys((*keys.env, *keys.requires.env))),
         "schedule": schedule,
         "command": _command_of(root, keys),
+        "says_reach": any(root.key(key) for key in REACH_KEYS),
         "own_key": own_key,
         "hermes": not own_key,
     }
@@ -309,6 +324,7 @@ def _check_keys(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     yield from _check_delivery(root, keys)
     yield from _check_wire(root, keys)
     yield from _check_environment(root)
+    yield from check_reach(root)
     yield from _check_requirements(root)
 
 
@@ -447,6 +463,28 @@ def _check_environment(root: YamlMapping) -> Iterator[Finding]:
             if not _ENV.match(item.text):
                 what = f"`{'.'.join(path)}` holds what is no name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
+
+
+def check_reach(root: YamlMapping) -> Iterator[Finding]:
+    """Paths must mean the same wherever the gateway was started, and there must be a process that reaches them."""
+    for key in ("reads", "writes"):
+        for item in _scalars_at(root, key):
+            if not is_whole_path(item.text):
+                what = f"`{key}` holds `{to_printable(item.text)}`, which is no whole path"
+                yield Finding(item.place, what, "write it from / on, or from ~/ on")
+    for key in REACH_KEYS:
+        if root.get("url") and (written := root.key(key)):
+            what = f"`{key}` means nothing beside `url`: the hook runs elsewhere"
+            yield Finding(written.place, what, "remove it")
+
+
+def is_whole_path(path: str) -> bool:
+    return path.startswith(("/", "~/")) or path == "~"
+
+
+def expand_path(path: str) -> str:
+    """A path as it stands in a manifest, from / on."""
+    return os.path.normpath(os.path.expanduser(path))  # noqa: PTH111 - it need not be there, and links stay links
 
 
 def _check_requirements(root: YamlMapping) -> Iterator[Finding]:

@@ -10,7 +10,10 @@ from typing import TypeVar
 import msgspec
 
 from gateway.config.settings import HooksSettings
+from gateway.errors import HookError
+from gateway.hooks.folders.installed import list_missing_grants
 from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
+from gateway.hooks.folders.reach import find_reach
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
@@ -32,9 +35,17 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
         return replace(version, state="broken", reason=describe_first_error(version.findings))
     manifest = version.manifest
     version = replace(version, findings=(*version.findings, *_check_isolation(version, manifest, services)))
+    try:
+        installed = services.lock.find(version.path, version.bare_name)
+    except HookError as error:
+        return replace(version, state="broken", reason=str(error))
+    version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     state, reason = _check_needs(version, manifest, services, switches)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
     denied = version.denied if state != "pending" or switches.was_trusted(version.name) else None
+    if state == "registered" and installed and (excess := "; ".join(list_missing_grants(manifest, installed.grants))):
+        what = f"it says more than was agreed to when it was installed ({excess})"
+        return replace(version, state="pending", reason=f"{what}; install it again to agree to that")
     return replace(version, state=state, reason=reason, denied=denied)
 
 

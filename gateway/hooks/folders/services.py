@@ -20,11 +20,14 @@ from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import Cause, use_cause
+from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import Capability
 from gateway.logs.redaction import Redactor
+from gateway.worker.sandbox import SandboxSupport, find_support
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
@@ -40,26 +43,24 @@ class FileWriter(Protocol):
         """Until what this event tells of stands in them; not for long."""
 
 
+LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
+
 # What of the environment every hook sees; all else must be named in its manifest.
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
-# What programs of a person's desktop need. No secret, but with them one acts for the person.
-_DESKTOP_VARIABLES = frozenset(
-    {"DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "PULSE_SERVER"}
-)
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
-_CERTIFICATE_VARIABLES = frozenset({"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
 
 
 @dataclass(frozen=True, slots=True)
 class HookEnvironment:
     """What hooks find around them.
 
-    `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `modules`
-    are offered to handlers by name; `packages` is where the interpreter of the workers looks. `retries` are the seconds
-    between the deliveries of what a durable hook failed at. `redactor` takes secrets out of what hooks say of their
-    failures and print: a hook may be given some, and an error of its own may hold one. `public` are variables that are
-    known to hold no secret. `is_offline`: they reach no network, where the kernel can forbid it.
+    `environ` is the gateway's own environment, of which a hook sees what it declares; `home` is HERMES_HOME; `state`
+    holds what is kept of hooks, and beside it lie their data and `hooks.lock`; `modules` are offered to handlers by
+    name; `packages` is where the interpreter of the workers looks. `retries` are the seconds between the deliveries of
+    what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
+    may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
+    `is_offline`: they reach no network, where the kernel can forbid it.
     """
 
     environ: Mapping[str, str]
@@ -80,22 +81,26 @@ class HookEnvironment:
 
         What a hook is given by name is a secret from then on, unless it plainly is none.
         """
-        wanted = {*manifest.env, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES}
+        wanted = {*manifest.env, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES}
         if manifest.starts_programs:
-            wanted |= _DESKTOP_VARIABLES
+            wanted |= DESKTOP_VARIABLES
         declared = {*manifest.env} - {*manifest.found}
-        unwanted = set() if is_placed else _DESKTOP_VARIABLES - declared
+        unwanted = set() if is_placed else DESKTOP_VARIABLES - declared
         seen = {
             name: value
             for name, value in self.environ.items()
             if name in wanted or name.startswith(_ALWAYS_VISIBLE_PREFIXES) or name.lower() in _PROXY_VARIABLES
         }
-        private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *_CERTIFICATE_VARIABLES, *_DESKTOP_VARIABLES}
+        private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES, *DESKTOP_VARIABLES}
         self.redactor.learn(seen[name] for name in private & seen.keys() if not is_public_value(seen[name]))
         return {name: value for name, value in seen.items() if name not in unwanted} | {"HERMES_HOME": str(self.home)}
 
     def log_of(self, name: str) -> Path:
         return self.logs / f"{name}.log"
+
+    def data_of(self, name: str) -> Path:
+        """A folder for the files of this hook alone."""
+        return self.state.parent / DATA_FOLDER / name
 
     def places_of(self, name: str) -> tuple[str, ...]:
         """Where the interpreter of this hook looks for packages."""
@@ -120,6 +125,11 @@ class HookServices:
     serve_request: RequestServer
     tasks: TaskGroup
     decisions: "DecisionTime" = field(default_factory=lambda: DecisionTime(time.monotonic))
+    support: SandboxSupport = field(default_factory=find_support)
+    lock: HooksLock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lock = HooksLock(self.environment.state.parent / LOCK_FILE)
 
     def redact(self, said: str) -> str:
         """What a hook says of itself, as others may see it."""

@@ -14,6 +14,7 @@ import msgspec
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.events import Event
 from gateway.hooks.folders.manifest import Guard, Manifest, WrittenFor
+from gateway.hooks.folders.reach import HookReach
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.wires.wire import Capability, Wire
@@ -39,7 +40,7 @@ class HookVersion:
     (`has_namesake`) the `short` one without the prefix means it too. Reading it adds the manifest and the `digest`, the
     hash of all that decides what runs, which is empty as long as only the manifest was read. `state` is `registered`
     while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
-    hook cannot answer.
+    hook cannot answer. `reach`: it is restricted, and may reach this.
     """
 
     name: str
@@ -55,6 +56,7 @@ class HookVersion:
     options: Mapping[str, Any] = field(default_factory=dict)
     written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
     has_namesake: bool = False
+    reach: HookReach | None = None
 
     @property
     def short(self) -> str:

@@ -102,6 +102,11 @@ class HookStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     memory: int = 0
     hangs: str = ""
+    restricted: str = ""  # why it reaches no more than the following says; "": it reaches what its user does
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    net: str = ""
+    unheld: tuple[str, ...] = ()  # what of that this kernel does not hold
 
     @property
     def needs_attention(self) -> bool:

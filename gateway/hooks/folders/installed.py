@@ -1,0 +1,151 @@
+"""Which hooks were installed, and what their owner agreed to: `hooks.lock`, which whoever installs a hook writes.
+
+It is only read here. A hook is installed where its folder is one that the file names, or lies where installed ones lie;
+all others were placed by hand. What the file does not say of an installed hook was not agreed to.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.errors import HookError
+from gateway.hooks.folders.manifest import Manifest, Net, expand_path
+from gateway.hooks.folders.reach import describe_network
+from gateway.logs.text import to_one_line
+
+LOCK_VERSION = 1
+INSTALLED_FOLDER = "installed"
+REMEDY = "install the hook again, or put back the file from a backup"
+
+
+class HookGrants(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner agreed to, in the words of HOOK.yaml."""
+
+    events: tuple[str, ...] = ()
+    intercepts: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    webhook: Any = None
+    schedule: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    net: Net | None = None
+
+
+class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it came from, what was installed, and where it lies."""
+
+    source: str = ""
+    commit: str | None = None
+    digest: str = ""
+    path: str
+    packages: Any = None
+    grants: HookGrants
+
+
+class LockFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The file as it stands; each entry is read for itself, so that a bad one spoils no other."""
+
+    version: int
+    hooks: dict[str, msgspec.Raw]
+
+
+class HooksLock:
+    """Reads the file when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._entries: Mapping[str, InstalledHook | str] = {}
+        self._wrong = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why none of it can be read; nothing where all is well."""
+        self._follow()
+        return self._wrong
+
+    def find(self, folder: Path, name: str) -> InstalledHook | None:
+        """What was agreed to when the hook in this folder was installed; None: it was placed. HookError: who knows."""
+        self._follow()
+        lies_there = folder.parent == self._path.parent / INSTALLED_FOLDER
+        if self._wrong and lies_there:
+            raise HookError(self._wrong)
+        if isinstance(known := self._entries.get(name), str):
+            raise HookError(f"{self._path}: hooks.{name}: {known}; {REMEDY}")
+        for one in self._entries.values():
+            if isinstance(one, InstalledHook) and _is_same_place(self._path.parent / one.path, folder):
+                return one
+        if lies_there:
+            raise HookError(f"{self._path} does not name it, so nobody agreed to it; {REMEDY}")
+        return None
+
+    def _follow(self) -> None:
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            self._seen, self._entries = None, {}
+            self._wrong = "" if missing else f"{self._path} cannot be read: {error.strerror}; {REMEDY}"
+            return
+        seen = (found.st_mtime_ns, found.st_ino, found.st_size)
+        if seen != self._seen:
+            self._seen, self._entries, self._wrong = seen, {}, ""
+            try:
+                self._entries = _read_entries(self._path)
+            except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+                self._wrong = f"{self._path} cannot be read: {to_one_line(str(error))}; {REMEDY}"
+
+
+def _read_entries(path: Path) -> Mapping[str, InstalledHook | str]:
+    """By their names; where one cannot be understood, why."""
+    file = msgspec.json.decode(path.read_bytes(), type=LockFile)
+    if file.version != LOCK_VERSION:
+        raise ValueError(f"it is of version {file.version}, and this gateway knows version {LOCK_VERSION}")
+    return {name: _read_entry(raw) for name, raw in file.hooks.items()}
+
+
+def _read_entry(raw: msgspec.Raw) -> InstalledHook | str:
+    try:
+        return msgspec.json.decode(raw, type=InstalledHook)
+    except (ValueError, RecursionError) as error:
+        return to_one_line(str(error))
+
+
+def _is_same_place(one: Path, other: Path) -> bool:
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
+
+
+def list_missing_grants(manifest: Manifest, grants: HookGrants) -> Iterator[str]:
+    """What it says beyond what was agreed to, in words."""
+    by_the_clock = f"schedule:{manifest.folder}" if manifest.schedule else ""
+    env = (*manifest.env, *((manifest.secret_env,) if manifest.secret_env else ()))
+    for key, said, agreed in (
+        ("events", tuple(name for name in manifest.events if name != by_the_clock), grants.events),
+        ("intercepts", manifest.intercepts, grants.intercepts),
+        ("uses", manifest.uses, grants.uses),
+        ("env", env, grants.env),
+        ("schedule", (manifest.schedule,) if manifest.schedule else (), (grants.schedule or "",)),
+    ):
+        if more := [to_one_line(one) for one in said if one not in agreed]:
+            yield f"{key}: {', '.join(more)}"
+    for key, paths, within in (("reads", manifest.reads, grants.reads), ("writes", manifest.writes, grants.writes)):
+        if more := [to_one_line(path) for path in paths if not _is_within(path, within)]:
+            yield f"{key}: {', '.join(more)}"
+    if not _is_net_within(manifest.net, grants.net):
+        yield f"net: {describe_network(manifest.net)}"
+
+
+def _is_within(path: str, agreed: tuple[str, ...]) -> bool:
+    """Links are followed: they may have been laid since."""
+    real = Path(os.path.realpath(expand_path(path)))
+    return any(real.is_relative_to(os.path.realpath(expand_path(one))) for one in agreed)
+
+
+def _is_net_within(said: Net | None, agreed: Net | None) -> bool:
+    if isinstance(said, tuple) and isinstance(agreed, tuple):
+        return set(said) <= set(agreed)
+    return agreed is True or not said
