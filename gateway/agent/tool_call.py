@@ -35,6 +35,7 @@ SUSPECT_TEXT = (
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
 UNREACHABLE = "Nobody who may allow this can be reached."  # stands for the answer that nobody gave
 ENDED_TEXT = "Not run: the turn was ended."
+WITHHELD_TEXT = "This call was made; what it gave is withheld. "
 
 TOO_LATE = "Nobody allowed {tool} to run in time. Go on without it."
 
@@ -104,6 +105,8 @@ class ToolCallRun(Operation[Entry]):
         self.state.end(result.after_outcome, self.after, "Stopped by hook.")
         left = result.left("result")
         denied = _denial_text_of(result)
+        if isinstance(result.after_outcome, Deny) and not denied:
+            return make_result(self.asked, f"{WITHHELD_TEXT}{result.after_outcome.text}".strip(), error=True)
         if left is not None:
             return make_result(self.asked, as_text(left), error=result.error is not None)
         if result.error is None:

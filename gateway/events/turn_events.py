@@ -161,7 +161,7 @@ TURN_EVENTS = (
     ),
     _in_turn(
         "tool:after",
-        "One tool has run, failed, or was denied.",
+        "One tool has run, failed, or was denied. Deny withholds what it gave.",
         (
             EventField("tool", "string", "its name"),
             EventField("args", "object", "its arguments"),
@@ -172,7 +172,7 @@ TURN_EVENTS = (
             EventField("call_id", "string", "the call, by the model's own id"),
             HOP,
         ),
-        END | RETRY,
+        END | DENY | RETRY,
     ),
     _in_turn(
         "message:add",

@@ -5,7 +5,7 @@ its source count, so that what it guards is guarded from the start; afterwards w
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import select_imports
 from gateway.hermes.patches import find_patches
-from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
@@ -33,9 +33,7 @@ from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlNode, 
 
 PLUGIN_MANIFEST_FILES = ("plugin.yaml", "plugin.yml")
 PLUGIN_ENTRY_FILE = "__init__.py"
-GUARDED_EVENT = "tool:before"
-GUARD = HERMES_HOOKS["pre_tool_call"]
-_GUARD_WORD = re.compile(rf"\b{GUARD.name}\b".encode())
+_GUARDS = tuple(row for row in HERMES_HOOKS.values() if row.guards)
 SUPPORTED_KINDS = ("standalone", "")
 PLUGIN_RIGHTS: tuple[PluginRight, ...] = ("emit", "send", "store", "submit", "tool", "llm", "session")
 
@@ -109,9 +107,8 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     found = tuple(name for name in env if name not in manifest.env)
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
-    is_guard = is_plugin_guard(manifest, sources)
-    if is_guard and GUARD not in rows:
-        rows.append(GUARD)
+    guards = find_guards(manifest, sources)
+    rows += [row for row in guards if row not in rows]
     patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
         manifest,
@@ -119,7 +116,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         found=found,
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
-        guards=(GUARDED_EVENT,) if is_guard else (),
+        guards=tuple(dict.fromkeys(name for row in guards for name in row.events)),
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),
@@ -128,11 +125,14 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     )
 
 
-def is_plugin_guard(manifest: Manifest, sources: Mapping[str, bytes]) -> bool:
-    """Whether it has a `pre_tool_call`, unless all of that can be seen only to look on."""
+def find_guards(manifest: Manifest, sources: Mapping[str, bytes]) -> Sequence[HermesHook]:
+    """The names by which it stops or hides something, but for those whose callbacks can be seen only to look on."""
     code = select_imports(manifest.folder, manifest.entry, sources)
-    speaks = _GUARD_WORD.search(join_python_files(code)) is not None
-    return (speaks or GUARD.name in manifest.declared_hooks) and can_guard(code, GUARD.name)
+    text = join_python_files(code)
+    spoken = [row for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text)]
+    return [
+        row for row in _GUARDS if (row in spoken or row.name in manifest.declared_hooks) and can_guard(code, row.name)
+    ]
 
 
 def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:

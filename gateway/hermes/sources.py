@@ -170,7 +170,7 @@ class PluginSource(FolderSource):
         return await services.fork_server.start(spec, serve, log, START_TIMEOUT)
 
     def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
-        """What it finds as `ctx.manifest`; `guards`: its refusals and failures stop a tool.
+        """What it finds as `ctx.manifest`; `guards`: the events at which its failures deny.
 
         `callbacks`: hooks that it may register when it has long been running.
         """
@@ -182,7 +182,7 @@ class PluginSource(FolderSource):
             "path": str(version.path),
             "source": "user",
             "kind": "standalone",
-            "guards": bool(manifest.guards),
+            "guards": manifest.guards,
             "callbacks": manifest.callbacks,
         }
 

@@ -559,7 +559,7 @@ class ToolBefore(Context):
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
 
 class ToolAfter(Context):
-    """`tool:after`: One tool has run, failed, or was denied."""
+    """`tool:after`: One tool has run, failed, or was denied. Deny withholds what it gave."""
 
     @overload
     def __getitem__(self, field: Literal["tool", "call_id", "turn_id", "platform", "user_name", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...

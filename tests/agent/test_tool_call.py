@@ -378,3 +378,17 @@ async def test_a_tool_with_a_foreign_schema_is_checked_by_it(stage, ran):
     assert "is not one of 1, 2" in found["c0"][0]
     assert "missing 'n'" in found["c1"][0]
     assert (found["c2"], ran) == (("ok", False), [{"n": 2}])
+
+
+async def test_what_a_tool_gave_is_withheld_when_a_hook_denies_it_afterwards(stage, add, ran):
+    stage.on("tool:after")(lambda event: Deny("It holds a key.") if event["result"] else None)
+    result = await stage.play(stage.agent(calling(("add", {"a": 2})), "Sorry.", tools=[add]))
+    assert results(result) == {"c0": ("This call was made; what it gave is withheld. It holds a key.", True)}
+    assert ran == [(2, 1)]
+
+
+async def test_a_call_that_was_not_made_is_not_said_to_be_withheld(stage, add):
+    stage.on("tool:before")(lambda event: Deny("Not now."))
+    stage.on("tool:after")(lambda event: Deny("It holds a key."))
+    result = await stage.play(stage.agent(calling(("add", {"a": 2})), "Sorry.", tools=[add]))
+    assert results(result) == {"c0": ("Not now.", True)}

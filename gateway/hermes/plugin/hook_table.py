@@ -63,6 +63,7 @@ _HOOKS = (
         "the first text is the result",
         arguments.build_tool_result_args,
         results.apply_tool_result,
+        True,
         order=2,
     ),
     HermesHook(
@@ -71,6 +72,7 @@ _HOOKS = (
         "the first text is the output of the shell",
         arguments.build_terminal_args,
         results.apply_terminal_output,
+        True,
     ),
     HermesHook(
         "transform_llm_output",

@@ -29,7 +29,7 @@ from gateway.worker.capabilities import GatewayRequests
 from gateway.worker.loader import Handlers, SourceOnlyLoader, cache_source_lines, read_siblings_from_source
 from gateway.worker.protocol import PluginContents, PluginItem
 
-DISPATCH = "pre_gateway_dispatch"
+DISPATCH, GUARD = "pre_gateway_dispatch", "pre_tool_call"
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -125,13 +125,13 @@ class Plugin:
         self._remark = remark
         self._threads = ThreadPoolExecutor(THREADS, "plugin")
         self._approvals: set[str] = set()  # what people have approved for good
-        self._is_guard = bool(ctx.manifest.guards)
+        self._guarded = frozenset(ctx.manifest.guards)
         for name in getattr(ctx.manifest, "callbacks", ()):  # their place is kept, for those that come later
             ctx.registered.hooks.setdefault(name, [])
         self._served = frozenset(ctx.registered.hooks)
         self._loop = asyncio.get_running_loop()
         ctx.on_hook = self._check_late_hook
-        if "pre_tool_call" in self._served:
+        if GUARD in self._served:
             self._approvals.update(ctx.state.get(APPROVALS_KEY) or ())
 
     @cached_property
@@ -160,17 +160,19 @@ class Plugin:
             if arguments is None:
                 return None
             told = arguments.get("args")
-            if row.guards:  # a copy, in which a change is seen
+            if row.name == GUARD:  # a copy, in which a change is seen
                 arguments["args"] = deepcopy(told)
             answers, failures = await self._ask_each(event, row, callbacks, arguments)
-            # A failure is the call's own, unless others have answered and their word must not be lost with it.
-            is_own = bool(failures) and ((row.guards and self._is_guard) or not answers)
+            # A failure is the call's own, unless others have answered and their word must not be lost with it, or
+            # another name guards this event, and this one does not.
+            guards = event.name in self._guarded
+            is_own = bool(failures) and (row.guards if guards else not answers)
             self._report_failures([] if is_own else failures)
             if is_own:
                 raise failures[0]
             if row.apply_results is None:
                 return None
-            if row.guards and arguments["args"] != told:
+            if row.name == GUARD and arguments["args"] != told:
                 apply_args(event, arguments["args"])
             known = len(self._approvals)
             result = row.apply_results(event, answers, self._approvals)
@@ -216,7 +218,8 @@ class Plugin:
         return call
 
     def _make_mark(self, row: HermesHook) -> HookMark:
-        return HookMark(row.events, row.order, on_error="deny" if self._is_guard and row.guards else "skip")
+        guards = row.guards and not self._guarded.isdisjoint(row.events)
+        return HookMark(row.events, row.order, on_error="deny" if guards else "skip")
 
     def _check_late_hook(self, name: str) -> None:
         """The gateway was told what to ask; what its source does not name is not among that."""

@@ -58,7 +58,7 @@ def _ask_person(event: Event, approval: dict[str, Any], approved: MutableSet[str
 
 def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
     """`transform_tool_result`: an empty text counts too."""
-    for text in _texts_of(answers):
+    for text in _texts_of(answers, strict=True):
         shown = shown_result_of(event)
         if (left := shown.read(text)) != shown.text:
             event["result"] = left
@@ -68,7 +68,7 @@ def apply_tool_result(event: Event, answers: Sequence[Any], _: MutableSet[str]) 
 def apply_terminal_output(event: Event, answers: Sequence[Any], approved: MutableSet[str]) -> Any:  # noqa: ARG001
     """`transform_terminal_output`: how the command ended still stands below it."""
     _, code = split_exit_code(str(event["result"]))
-    for text in _texts_of(answers):
+    for text in _texts_of(answers, strict=True):
         event["result"] = join_exit_code(text, code)
         return
 
@@ -130,8 +130,13 @@ def _text_of(answer: dict[str, Any], *keys: str) -> str:
     return next((answer[key] for key in keys if isinstance(answer.get(key), str) and answer[key]), "")
 
 
-def _texts_of(answers: Sequence[Any]) -> Iterator[str]:
-    return (answer for answer in answers if isinstance(answer, str))
+def _texts_of(answers: Sequence[Any], strict: bool = False) -> Iterator[str]:
+    """Those that are texts. `strict`: another one is a failure, since what it was to hide would pass."""
+    for answer in answers:
+        if isinstance(answer, str):
+            yield answer
+        elif strict:
+            raise TypeError(f"it answered a {type(answer).__name__}, not a text; give back json.dumps(...)")
 
 
 def _shorten(text: str) -> str:

@@ -93,7 +93,9 @@ class HookCalls:
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
         if self._manifest.denies(event.name):
             self.undecided.add(f"{event.name} was denied ({said})")
-            text = f"{said}\n{describe_help(called)}"
+            # What was given to it may stand in its error, and is just what it was to hide.
+            shown = "it could not look at what this gave" if event.name.endswith(":after") else said
+            text = f"{shown}\n{describe_help(called)}"
             return HookFailed(text, kind=failure.kind, traceback=failure.traceback)
         if self._manifest.hermes:
             remedy = f"hooks.{called}.on_error: deny in config.yaml would refuse it"

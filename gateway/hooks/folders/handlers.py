@@ -79,7 +79,8 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
             answer = await intercept(wire, event, target.limit(timeout), target.name)
         except HookFailed as failed:
             if target.guards:
-                return Deny(f"{target.name} guards this and failed: {failed}")
+                why = "" if event.name.endswith(":after") else f": {failed}"  # it may hold what was to be hidden
+                return Deny(f"{target.name} guards this and failed{why}")
             failures.append(failed)  # a guard among the others is asked all the same
             continue
         if isinstance(answer, OUTCOMES) or (isinstance(answer, Mapping) and "decision" in answer):
