@@ -64,8 +64,23 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class LiteralText:
+    """Words of ours, and below them a text of somebody else's that a network shows as it is: nothing in it acts.
+
+    The words hold nothing that could act anywhere. The text has lost what cannot be seen (see `question_text`).
+    """
+
+    words: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One thing to say. `id` is ours and stays the same over every attempt to send it."""
+    """One thing to say. `id` is ours and stays the same over every attempt to send it.
+
+    A question says the same twice: in `literals`, for networks that can show text as it is, and for all else in `text`,
+    as Markdown. Its literals are shown whole, or it is not shown: a hook that changes the text does not change them.
+    """
 
     id: str
     address: Address
@@ -74,6 +89,7 @@ class Reply:
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
     silent: bool = False
+    literals: tuple[LiteralText, ...] = ()
 
 
 Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]

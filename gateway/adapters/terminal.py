@@ -6,8 +6,9 @@ in the session. So a terminal is never out of reach, and closing one loses nothi
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
+from unicodedata import combining, east_asian_width
 
 import msgspec
 
@@ -22,6 +23,7 @@ from gateway.sessions import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
+ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 
@@ -108,6 +110,26 @@ class JournalTransport:
         return (reply.id,)
 
 
+def show_reply(reply: Reply) -> str:
+    """What the screen shows. Of a question each line of a text has a bar before it, so that none passes for ours."""
+    lines = []
+    for one in reply.literals:
+        lines += [one.words, *(row for line in one.text.split("\n") if one.text for row in split_literal(line))]
+    return "\n".join(lines) or reply.text
+
+
+def split_literal(line: str) -> Iterator[str]:
+    """The rows of one line, each with a sign at the edge: whether the line begins or goes on there."""
+    row, width, edge = "", 0, "| "
+    for sign in line:
+        room = 0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1
+        if width + room > ROW_WIDTH:
+            yield f"{edge}{row}"
+            row, width, edge = "", 0, ": "
+        row, width = row + sign, width + room
+    yield f"{edge}{row}"
+
+
 class TerminalWatcher:
     """Shows one message's answer as it comes."""
 
@@ -145,14 +167,14 @@ class TerminalWatcher:
         pattern = records.reply_pattern_of_session(self._receipt.session_key)
         async for _, kept in records.read_all(self._engine, pattern, records.OwedReply, self._receipt.seq):
             await self._show(kept)
-        texts = [out.reply.text for out in self._shown.values() if out.turn_id == turn_id]
+        texts = [show_reply(out.reply) for out in self._shown.values() if out.turn_id == turn_id]
         return SayResult(self._message.session, "\n\n".join(texts), status, turn_id, error)
 
     async def _show(self, out: records.OwedReply) -> None:
         is_anothers = not out.turn_id and out.reply.reply_to not in ("", self._message.id)  # say, that of a command
         if out.reply.id not in self._shown and not is_anothers:
             self._shown[out.reply.id] = out
-            await self._notify("reply", {"turn_id": out.turn_id, "text": out.reply.text})
+            await self._notify("reply", {"turn_id": out.turn_id, "text": show_reply(out.reply)})
 
 
 def message_of(typed: SayRequest) -> Message:

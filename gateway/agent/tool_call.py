@@ -32,6 +32,7 @@ SUSPECT_TEXT = (
     "The gateway ended while this call ran, perhaps because of what came back: it is not done again. "
     "Go on without it, or say so to the person."
 )
+UNSHOWN = "The question could not be shown whole, so the answer is no."  # stands for the answer that nobody gave
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
 UNREACHABLE = "Nobody who may allow this can be reached."  # stands for the answer that nobody gave
 ENDED_TEXT = "Not run: the turn was ended."
@@ -198,28 +199,28 @@ def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None
     keys = (tool.name, f"{tool.name}:{subject}")
     if any(approvals.get(key) in ("session", "always") for key in keys):
         return
-    answer = _make_ask(call, can_last=True)(f"May I run {tool.name}: {subject or _shorten(args)}", "approve")
+    answer = _make_ask(call, can_last=True, pattern=subject)(ask_for_approval(tool.name), "approve")
     if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
         approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
     elif not is_yes(answer):
-        text = TOO_LATE if answer is None else UNREACHABLE if answer == UNREACHABLE else REFUSED
+        text = TOO_LATE if answer is None else answer if answer in (UNREACHABLE, UNSHOWN) else REFUSED
         raise Refused(text.format(tool=tool.name))
 
 
-def _make_ask(call: ToolCallRun, can_last: bool = False) -> AskPerson:
+def ask_for_approval(tool: str) -> str:
+    """The words by which a tool asks; what it is about to do stands below them, wherever they are shown."""
+    return f"May I run {tool}?"
+
+
+def _make_ask(call: ToolCallRun, can_last: bool = False, pattern: str = "") -> AskPerson:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in call.state.ports.answers:
             return call.state.ports.answers[key]  # None: nobody answered in time
         calls = (make_asked_call(call.asked.id, call.name, call.args),)
-        raise Pause((Question(key, prompt, call.name, key, can_last, calls),))
+        raise Pause((Question(key, prompt, call.name, key, can_last, calls, pattern),))
 
     return ask
-
-
-def _shorten(args: dict[str, Any]) -> str:
-    text = as_text(args)
-    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def as_text(value: Any) -> str:

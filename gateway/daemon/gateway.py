@@ -122,6 +122,7 @@ class Gateway:
             lambda: self.agents.workspace,
             lambda reply: self.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
             configuration.redactor.clean,
+            lambda owed: self.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
         )
         self.outbox = Outbox(engine, callbacks=reply_hooks)
 

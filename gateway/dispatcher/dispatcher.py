@@ -16,7 +16,7 @@ import anyio.abc
 from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
-from gateway.agent.tool_call import UNREACHABLE
+from gateway.agent.tool_call import UNREACHABLE, UNSHOWN
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
@@ -33,6 +33,7 @@ from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import LiveAnswer
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import is_own_approver, list_refusals
+from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
 from gateway.dispatcher.tool_approvals import approvals_of
@@ -46,7 +47,7 @@ from gateway.roles import Role
 from gateway.sessions import Session, apply_record
 from gateway.transcript import Entry
 
-NOBODY = (None, UNREACHABLE)  # what stands for an answer where there is none: to hooks it is a no
+NOBODY = (None, UNREACHABLE, UNSHOWN)  # what stands for an answer where there is none: to hooks it is a no
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
 
 
@@ -68,6 +69,20 @@ class Dispatcher:
         """What a lane runs: everything between a claim and the record of its end."""
         with use_cause(cause_of(turn.messages)):
             return await self._work(turn)
+
+    def refuse_unshown(self, owed: records.OwedReply) -> None:
+        """A chat did not take this question, or not all of it: the answer is no."""
+        self._tasks.start_soon(self._refuse_unshown, owed)
+
+    async def _refuse_unshown(self, owed: records.OwedReply) -> None:
+        turn = (await self._context.sessions.open(owed.session_key)).turn
+        names = turn.questions if turn and turn.turn_id == owed.turn_id else ()
+        for name in names:
+            if owed.reply.id == own_reply_id_of(owed.turn_id, name):
+                await self.lanes.answer(owed.session_key, name, UNSHOWN)
+                await self._context.outbox.post(
+                    Reply(f"{owed.reply.id}:no", owed.reply.address, UNSHOWN), owed.session_key
+                )
 
     async def _work(self, turn: LaneTurn) -> LaneResult:
         message = message_events.join_messages(turn.messages)
@@ -207,11 +222,12 @@ def make_question_result(
         Reply(
             own_reply_id_of(turn.turn_id, question.id),
             message.address,
-            question.prompt,
+            to_markdown(shown := show_question(question, can_last=question.can_last and is_own)),
             buttons=make_answer_buttons(
                 question_token_of(turn.turn_id, question.id), can_last=question.can_last and is_own
             ),
             reply_to=message.id,
+            literals=shown,
         )
         for question in asked.values()
         if is_own or not question.is_approval

@@ -1,6 +1,7 @@
 """What hooks see of messages, replies and turns: the fields of those events, and what comes of firing them."""
 
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from gateway.outbox.interface import DeliveryCallbacks
 from gateway.roles import Role, scope_of
 from gateway.sessions import Session
 from gateway.steps import TurnStatus
+
+log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
 
@@ -154,7 +157,10 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 
 
 class ReplyHooks(DeliveryCallbacks):
-    """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them."""
+    """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them.
+
+    `refuse_unshown` is told of a question that was given up: who has not seen it cannot say yes to it.
+    """
 
     def __init__(
         self,
@@ -162,11 +168,13 @@ class ReplyHooks(DeliveryCallbacks):
         get_workspace: GetWorkspace,
         is_withdrawn: Callable[[Reply], Awaitable[bool]],
         redact: Callable[[str], str] = str,
+        refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
     ) -> None:
         self._registry = registry
         self._get_workspace = get_workspace
         self._is_withdrawn = is_withdrawn
         self._redact = redact
+        self._refuse_unshown = refuse_unshown
 
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """Returns the reply as its interceptors leave it.
@@ -182,6 +190,9 @@ class ReplyHooks(DeliveryCallbacks):
             event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
+        if outbound.reply.literals and event["text"] != outbound.reply.text:
+            log.warning("a hook at message:sending changed a question; it is shown as it was put")
+            event["text"] = outbound.reply.text
         wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
         return await attach_allowed(
             dataclasses.replace(outbound.reply, text=str(event["text"])), wanted, self._get_workspace()
@@ -192,6 +203,8 @@ class ReplyHooks(DeliveryCallbacks):
         self._tell("message:sent", delivery, message_ids=ids)
 
     def failed(self, delivery: DeliveryReport) -> None:
+        if delivery.outbound.reply.literals:
+            self._refuse_unshown(delivery.outbound)
         self._tell("message:failed", delivery, error=self._redact(delivery.error))
 
     def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from gateway import records
 from gateway.access import INTERNAL
-from gateway.agent.tool_call import UNREACHABLE
+from gateway.agent.tool_call import UNREACHABLE, UNSHOWN
 from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.question_text import APPROVAL_END, show_calls, show_signs, to_markdown
 from gateway.events import AskedCall, is_yes
-from gateway.messages import Address, Button, Reply
+from gateway.messages import Address, Button, LiteralText, Reply
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn
 
@@ -20,10 +21,9 @@ TERMINAL = "terminal"  # nobody looks at it unless they are there: they have `he
 QUESTION_SIGN = "#"  # before what tells one question from another, in the value of a button
 ASKED = "Somebody who may allow that is asked: {tools}. It goes on as soon as they have answered."
 HIDDEN = (
-    "{who} wants to use {tools}. Whoever may allow it sees the whole call in a direct chat with me, by `/approvals`, "
-    "or where the gateway runs, by `hermes-gateway approvals`."
+    "Whoever may allow it sees the whole call in a direct chat with me, by /approvals, or where the gateway runs, by "
+    "the command approvals."
 )
-SHOWN = "{who} wants this:\n\n{question}"
 
 
 class Place(NamedTuple):
@@ -45,10 +45,17 @@ def list_places(context: DispatcherContext, request: ApprovalRequest) -> list[Pl
 
 def make_question(request: ApprovalRequest, turn: OpenTurn, place: Place, number: str) -> Reply:
     """The question as it is put to somebody who does not ask for themself."""
-    who, tools = describe_sender(request), describe_tools(turn.calls[request.name])
-    text = SHOWN.format(who=who, question=turn.questions[request.name]) if place.is_private else ""
-    text = text or HIDDEN.format(who=who, tools=tools)
-    return Reply(number, place.address, text, buttons=make_answer_buttons(request.mark, can_last=False))
+    who, calls = LiteralText("Somebody wants this:", describe_sender(request)), turn.calls[request.name]
+    if place.is_private:
+        shown = (who, *show_calls(turn.questions[request.name], calls), LiteralText(APPROVAL_END))
+    else:
+        shown = (
+            who,
+            LiteralText("They want to use:", show_signs(", ".join(dict.fromkeys(call.tool for call in calls)))),
+            LiteralText(HIDDEN),
+        )
+    buttons = make_answer_buttons(request.mark, can_last=False)
+    return Reply(number, place.address, to_markdown(shown), buttons=buttons, literals=shown)
 
 
 def make_answer_buttons(mark: str, *, can_last: bool) -> tuple[Button, ...]:
@@ -81,7 +88,7 @@ def describe_answer(answered: records.QuestionAnswered) -> str:
     if answered.answer is None:
         return "Nobody answered in time."
     if not answered.by:
-        return UNREACHABLE
+        return UNSHOWN if answered.answer == UNSHOWN else UNREACHABLE
     platform, _, user = answered.by.partition(":")
     name = as_plain_name(answered.by_name)
     who = f"{name} ({platform} {user})" if name else f"{platform} {user}"

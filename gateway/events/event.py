@@ -84,7 +84,8 @@ class Question:
 
     `id` is made of the event's id, hook and name. A turn that runs again gives its events the same ids: so a hook then
     asks the same question, and an answer for one tool call never counts for another. With `can_last` a yes may hold for
-    longer than once: for the session, or always. `calls` are those that a yes lets run.
+    longer than once: for the session, or always; then `pattern` says which calls it covers, and without one it covers
+    all of the tool. `calls` are those that a yes lets run now.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Question:
     id: str
     can_last: bool = False
     calls: tuple[AskedCall, ...] = ()
+    pattern: str = ""
 
     @property
     def is_approval(self) -> bool:

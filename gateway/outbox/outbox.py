@@ -21,13 +21,14 @@ import anyio.abc
 from gateway import records
 from gateway.engine.interface import Engine
 from gateway.errors import AdapterError
-from gateway.messages import Reply
+from gateway.messages import LiteralText, Reply
 from gateway.outbox.interface import DeliveryCallbacks, MessageIds, OutboxSettings, Transport
 from gateway.outbox.place_sender import PlaceSender
 from gateway.outbox.platform_sender import PlatformSender
 from gateway.outbox.stream import Stream
 
 DRAIN_POLL_SECONDS = 0.02
+SETTLED = "Settled:"
 
 
 class Outbox:
@@ -76,11 +77,13 @@ class Outbox:
             raise AdapterError(f"{reply.address.platform} is not connected")
         parts = sender.transport.parts
         last = max(parts(reply) - len(reply.attachments) - 1, 0)  # where the buttons are
-        closed = replace(reply, text=f"{reply.text}\n\n{text}", buttons=())
+        words = (LiteralText(SETTLED, text),) if reply.literals else ()
+        closed = replace(reply, text=f"{reply.text}\n\n{text}", literals=(*reply.literals, *words), buttons=())
         if parts(closed) == parts(reply):
             await sender.transport.edit(closed, last, message_ids[last])
         else:
-            await sender.transport.edit(replace(reply, text=text, attachments=(), buttons=()), 0, message_ids[last])
+            closed = replace(reply, text=text, literals=words, attachments=(), buttons=())
+            await sender.transport.edit(closed, 0, message_ids[last])
 
     def stream(self, reply: Reply) -> Stream | None:
         """Show a reply while it is written; None where the platform cannot. The finished reply has the same id.

@@ -1,6 +1,7 @@
 """A real gateway as a process, in a home of its own, for tests of hooks and of the gateway itself."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from gateway.errors import GatewayError, NotRunning
 
 TIMEOUT = 20.0
 POLL_PAUSE = 0.01
+ODD_SIGN = re.compile("[^ -~]")  # not all of them may stand in YAML
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR", "COVERAGE_PROCESS_CONFIG")
 
 
@@ -47,7 +49,8 @@ class GatewayProcess:
         """Let the model say these turns (as in a script file); `settings` is YAML that stands beside."""
         path = self.home.own_folder / "script.yaml"
         self.configure(f"model:\n  script: {json.dumps(str(path))}\n{settings}")
-        path.write_text(json.dumps({"turns": list(turns)}, ensure_ascii=False), "utf-8")
+        written = json.dumps({"turns": list(turns)}, ensure_ascii=False)
+        path.write_text(ODD_SIGN.sub(lambda found: f"\\U{ord(found[0]):08x}", written), "utf-8")
 
     def add_hook(self, name: str, files: "Mapping[str, str] | Path") -> Path:
         """Put a hook into the home, whole at once: files by name, or a folder to copy."""

@@ -1,6 +1,5 @@
 """Asks the person who is talking to the agent; anything but a yes refuses the tool."""
 
-import json
 from typing import TYPE_CHECKING
 
 from gateway.hooks import Deny, is_yes
@@ -12,6 +11,6 @@ if TYPE_CHECKING:
 def handle(event_type: str, context: "ToolBefore") -> None:
     if context["tool"] not in context.options["tools"]:
         return
-    args = json.dumps(context["args"], ensure_ascii=False)[:500]
-    if not is_yes(context.ask(f"May I run {context['tool']} with {args}?", name="approval")):
+    # The gateway shows the whole call below the question.
+    if not is_yes(context.ask(f"May I run {context['tool']}?", name="approval")):
         raise Deny(f"The person did not allow {context['tool']}.")

@@ -7,6 +7,7 @@ bot's may ping anybody, or show what a link leads to.
 import asyncio
 import itertools
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -36,6 +37,7 @@ from tests.adapters.discord_facts import (
 from tests.adapters.discord_rest import REST, Refused, answered
 from tests.adapters.wire import ANN, GROUP, Shown
 
+CODE_BLOCK = re.compile(r"```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][\s\S]*?)\n*```", re.IGNORECASE)  # as its clients do
 TOKEN = "MTA0MjQy.GabcDE.discord-token-on-loopback-0123456789"
 
 
@@ -267,6 +269,7 @@ class DiscordWire:
                 keys(message),
                 self.files[files[0]["id"]] if files else b"",
                 files[0]["filename"] if files else "",
+                [block[1] for block in CODE_BLOCK.findall(message["content"])],
             )
         )
         self.told(message)

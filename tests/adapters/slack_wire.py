@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from gateway.adapters.slack.manifest import SCOPES
-from tests.adapters.slack_web import BOT, METHODS, Refused
+from tests.adapters.slack_web import BOT, METHODS, Refused, rich_texts
 from tests.adapters.wire import ANN, GROUP, Shown
 
 BOT_TOKEN, APP_TOKEN = "xoxb-1111-2222-loopbackloopback", "xapp-1-A1-2222-loopbackloopback"
@@ -226,7 +226,9 @@ class SlackWire:
         thread = str(asked.get("thread_ts") or "")
         more = {"bot_id": "B1", "metadata": asked.get("metadata"), "blocks": asked.get("blocks") or []}
         message = self.message(BOT, asked["channel"], text, thread, **more)
-        self.shown.append(Shown(message["ts"], self.chat_of(asked["channel"]), text, thread, thread, buttons))
+        shown = Shown(message["ts"], self.chat_of(asked["channel"]), text, thread, thread, buttons)
+        shown.codes = [words for kind, words in rich_texts(asked) if kind == "rich_text_preformatted"]
+        self.shown.append(shown)
         self.told(message)
         return message
 

@@ -299,6 +299,7 @@ class TelegramWire:
             keys(asked),
             file[1],
             file[0],
+            codes_of(text, asked.get("entities") or []),
         )
         self.shown.append(shown)
         return self._as_message(shown)
@@ -333,6 +334,15 @@ def chat_of(number: str) -> dict[str, Any]:
 def keys(asked: dict[str, Any]) -> dict[str, str]:
     rows = (asked.get("reply_markup") or {}).get("inline_keyboard", [])
     return {one["text"]: one["callback_data"] for row in rows for one in row}
+
+
+def codes_of(text: str, entities: list[dict[str, Any]]) -> list[str]:
+    """What Telegram shows as code blocks: entities count in UTF-16."""
+    units = text.encode("utf-16-le")
+    blocks = [
+        units[2 * one["offset"] : 2 * (one["offset"] + one["length"])] for one in entities if one["type"] == "pre"
+    ]
+    return [block.decode("utf-16-le") for block in blocks]
 
 
 def checked(asked: dict[str, Any], limit: int) -> str:

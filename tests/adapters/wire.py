@@ -24,6 +24,7 @@ class Shown:
     buttons: dict[str, str] = field(default_factory=dict)  # label -> value
     file: bytes = b""
     file_name: str = ""
+    codes: list[str] = field(default_factory=list)  # its code blocks, as the network finds them
 
 
 class Wire(Protocol):

@@ -15,7 +15,7 @@ def test_an_approval_survives_a_crash_as_long_as_it_was_meant_to_hold(tmp_path, 
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.script(TURN, settings="tools: {shell: ask}\n")
         gateway.start()
-        assert gateway.say("run it")["reply"].startswith("May I run shell: ")
+        assert gateway.say("run it")["reply"].startswith("May I run shell?")
         gateway.say(f"/approve {how}")
         gateway.until(lambda: how in gateway.say("/approvals")["reply"])
         gateway.kill()

@@ -128,7 +128,12 @@ async def chat(
         return await dispatcher.approvals.is_withdrawn(reply)
 
     agent = Agent("main", script(*turns), tools=tools)
-    deliveries = ReplyHooks(hooks, lambda: workspace, is_withdrawn)
+    deliveries = ReplyHooks(
+        hooks,
+        lambda: workspace,
+        is_withdrawn,
+        refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
+    )
     outbox = Outbox(engine, callbacks=deliveries)
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}

@@ -158,7 +158,7 @@ async def test_where_many_read_along_the_question_names_the_tool_and_not_its_arg
     async with asking(approvers=(), about=about) as room:
         await room.write("list", user_name="Ben *[x](y)*")
         asked = await question(room, Address("net", "lobby"))
-        assert asked.text.startswith("Ben xy (net 7) wants to use `run`.")
+        assert [one.text for one in asked.literals] == ["Ben xy (net 7)", "run", ""]
         assert "ls -la" not in asked.text
         assert await press(room, asked, "Yes", "1", Address("net", "lobby")) == "forbidden", "no approver here"
 
@@ -176,7 +176,7 @@ async def test_every_other_question_is_answered_by_whom_it_is_put_to() -> None:
         room.hooks.on("agent:start", lambda event: event.ask("Really?") and None)
         await room.write("go")
         asked = await question(room, ROOM)
-        assert asked.text == "Really?"
+        assert "Really?" in asked.text
         assert await press(room, asked, "Yes", "8", ROOM) == "forbidden"
         assert await press(room, asked, "Yes", "7", ROOM) == "settled"
         await until(lambda: "ok" in told(room))

@@ -83,7 +83,7 @@ async def test_a_question_of_a_hook_goes_to_the_person_and_the_turn_goes_on_with
             return None if said == "sure" else Deny("no")
 
         await room.write("do it")
-        assert await room.hear() == "May I?"
+        assert "May I?" in await room.hear()
         assert [button.value.split(" #")[0] for button in room.net.sent[0].buttons] == ["/approve", "/deny"]
         await room.write("certainly not", user="8", address=Address("net", "room2"))
         await room.write("sure")
@@ -115,7 +115,7 @@ async def test_what_a_hook_has_asked_as_plain_data_goes_on_with_every_kind_of_ye
     async with chat("ok") as room:
         room.hooks.on("agent:start", lambda event: {"decision": "ask", "prompt": "Really?"})
         await room.write("go")
-        assert await room.hear() == "Really?"
+        assert "Really?" in await room.hear()
         await room.write(command)
         await until(lambda: follows in [reply.text for reply in room.net.sent])
 

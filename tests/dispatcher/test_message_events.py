@@ -71,9 +71,9 @@ async def test_a_hook_that_asks_about_one_of_several_gets_its_answer_for_that_on
             return None
 
         await write_together(room, "one", "two")
-        assert await room.hear(2) == "one?"
+        assert "one?" in await room.hear(2)
         await room.write("sure")
-        assert await room.hear(3) == "two?"
+        assert "two?" in await room.hear(3)
         await room.write("never")
         assert [await room.hear(4), await room.hear(5)] == ["left out", "done"]
         assert answers[-2:] == [("one", "sure"), ("two", "never")]

@@ -29,7 +29,9 @@ async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
     call = calling("send_message", text="hello there", to="net:kitchen")
     async with chat({"user": "tell", "answers": [call, {"text": "told"}]}, tools=make_chat_tools()) as room:
         await room.write("tell the kitchen")
-        assert await room.hear(1) == "May I run send_message: net:kitchen"
+        question = await room.hear(1)
+        assert question.startswith("May I run send_message?")
+        assert "net:kitchen" in question
         with anyio.fail_after(5):
             while not (await room.house.sessions.open(KEY)).is_waiting:  # noqa: ASYNC110 - the lane makes it true
                 await anyio.sleep(0.005)

@@ -34,7 +34,7 @@ async def asked(room: Chat) -> None:
 async def test_an_approval_holds_as_long_as_was_said_and_can_be_taken_back(how: str, next_session: str) -> None:
     async with chat(TURN, tools=(run,)) as room:
         await room.write("list")
-        assert (await room.hear(1)).startswith("May I run run: ls")
+        assert (await room.hear(1)).startswith("May I run run?\ncommand:\n```\nls\n```")
         await asked(room)
         await room.write(f"/approve {how}")
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
@@ -64,7 +64,7 @@ async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_p
         await room.write("/approvals revoke 1")
         assert await room.hear(count + 3) == "I ask again before run:ls."
         await room.write("list")
-        assert (await room.hear(count + 4)).startswith("May I run run: ls")
+        assert (await room.hear(count + 4)).startswith("May I run run?\ncommand:\n```\nls\n```")
 
 
 async def test_what_is_asked_about_is_kept_with_the_question() -> None:
@@ -145,7 +145,7 @@ async def test_what_is_allowed_for_a_session_serves_whoever_allowed_it_and_nobod
         await until(lambda: "done" in [reply.text for reply in room.net.sent])
         count = len(room.net.sent)
         await room.write("list", user="8", address=thread)
-        assert (await room.hear(count + 1)).startswith("May I run run: ls")
+        assert (await room.hear(count + 1)).startswith("May I run run?\ncommand:\n```\nls\n```")
         await room.write("/approve", user="8", address=thread)
         await until(lambda: [reply.text for reply in room.net.sent].count("done") == 2)
         count = len(room.net.sent)

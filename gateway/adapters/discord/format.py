@@ -5,20 +5,39 @@ straight columns, a picture a link, a deep heading bold. What stands in code is 
 """
 
 import re
+from collections.abc import Sequence
 
-from gateway.adapters.shared.markdown_split import FENCE, split_markdown
+from discord.utils import escape_markdown
+
+from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, split_markdown
+from gateway.messages import LiteralText
 
 LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
 ROW = re.compile(r"\s*\|.*\|\s*")
 RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
 DEEP_HEADING = re.compile(r"#{4,6}\s+(.+?)\s*#*\s*")
 PICTURE = re.compile(r"!(\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\))")
+BACKTICKS = re.compile("`{3,}")
 MARKS = re.compile(r"\*\*|__|`")
 
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
     """The messages that show this text; none for a text of which nothing can be seen."""
     return split_markdown(to_discord_markdown(markdown), limit)
+
+
+def show_literals(literals: Sequence[LiteralText]) -> str | None:
+    """The message that shows all of a question, each text in a code block; None where it takes more than one.
+
+    A code block of Discord's ends at three backticks, however it began: so those are shown as numbers.
+    """
+    blocks = []
+    for one in literals:
+        words = escape_markdown(one.words)
+        text = BACKTICKS.sub(lambda found: "\u27e8U+0060\u27e9" * len(found[0]), one.text)
+        blocks.append(f"{words}\n```\n{text}\n```" if text else words)
+    whole = "\n".join(blocks)
+    return whole if count_utf16_units(whole) <= LIMIT else None
 
 
 def to_discord_markdown(markdown: str) -> str:

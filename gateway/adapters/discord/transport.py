@@ -11,7 +11,7 @@ import discord
 
 from gateway.adapters.discord.channels import DiscordChannels, Writable, id_of, int_of
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
-from gateway.adapters.discord.format import LIMIT, render_messages
+from gateway.adapters.discord.format import LIMIT, render_messages, show_literals
 from gateway.adapters.discord.pending_commands import PendingCommand
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
@@ -43,7 +43,7 @@ class DiscordTransport(NetworkTransport[str]):
         settings: DiscordSettings,
         presence: Presence,
     ) -> None:
-        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
+        super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._places = places
         self._calls = calls
         self._recent = recent

@@ -4,7 +4,7 @@ An answer becomes so many messages and no more: where its text needs more of the
 text in it. What is beyond that is not even looked at, so that the longest text costs what the longest answer costs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -12,17 +12,25 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import OutboundFile, TextFile
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.config.platform_settings import PlatformSettings
-from gateway.messages import Button, Reply
+from gateway.messages import Button, LiteralText, Reply
+
+QUESTION_FILE = "question.txt"
+INDENT = "    "
 
 TextT = TypeVar("TextT")
 
 
 class NetworkTransport(Generic[TextT]):
-    """What all that fill `Transport` have. `render` makes of a text the messages that show it, of `limit` each."""
+    """What all that fill `Transport` have.
+
+    `render` makes of a text the messages that show it, of `limit` each; `show` of a question the one message that shows
+    all of it, None where it does not fit into one.
+    """
 
     def __init__(
         self,
-        render: Callable[[str], list[TextT]],
+        render: Callable[[str], Sequence[TextT]],
+        show: Callable[[Sequence[LiteralText]], TextT | None],
         limit: int,
         errors: NetworkErrors,
         settings: PlatformSettings,
@@ -30,24 +38,38 @@ class NetworkTransport(Generic[TextT]):
     ) -> None:
         self.can_edit = settings.streaming != "off"
         self._render = render
+        self._show = show
         self._max_parts = settings.max_parts
         self._longest = settings.max_parts * limit
         self._errors = errors
         self._presence = presence
-        self._last: tuple[str, list[TextT], tuple[TextFile, ...]] = ("", [], ())
+        self._last: tuple[str, Sequence[TextT], tuple[TextFile, ...]] = ("", [], ())
 
     def parts(self, reply: Reply) -> int:
-        texts, files = self._lay_out(reply)
-        return len(texts) + len(files)
+        return len(self._pieces(reply)[0])
 
     def texts(self, reply: Reply) -> int:
         return len(self._lay_out(reply)[0])
 
     def part(self, reply: Reply, number: int) -> tuple[TextT | OutboundFile, tuple[Button, ...]]:
         """One message: a piece of the text, or a file; and the buttons, which stand under the end of the text."""
-        texts, files = self._lay_out(reply)
-        what = texts[number] if number < len(texts) else files[number - len(texts)]
-        return what, reply.buttons if number == max(len(texts) - 1, 0) else ()
+        pieces, pressed = self._pieces(reply)
+        return pieces[number], reply.buttons if number == pressed else ()
+
+    def _pieces(self, reply: Reply) -> tuple[Sequence[TextT | OutboundFile], int]:
+        """All that is sent, and the number of what has the buttons.
+
+        The file of a question comes first: where it cannot be sent, nobody is to have the buttons.
+        """
+        if not reply.literals:
+            texts, files = self._lay_out(reply)
+            return [*texts, *files], max(len(texts) - 1, 0)
+        if (whole := self._show(reply.literals)) is not None:
+            return [whole, *reply.attachments], 0
+        file = write_question(reply.literals)
+        pointer = self._show(describe_file(reply.literals, file))
+        assert pointer is not None, "a few words of ours fit everywhere"
+        return [file, pointer, *reply.attachments], 1
 
     async def find(self, _reply: Reply, _part: int, _nonce: str) -> tuple[str, ...] | None:
         """Nobody asks a network that cannot be asked, or that knows a part by its nonce."""
@@ -60,7 +82,7 @@ class NetworkTransport(Generic[TextT]):
             yield
         self._presence.sent()
 
-    def _lay_out(self, reply: Reply) -> tuple[list[TextT], tuple[OutboundFile, ...]]:
+    def _lay_out(self, reply: Reply) -> tuple[Sequence[TextT], tuple[OutboundFile, ...]]:
         """The texts and the files of a reply. The last text is remembered: each of its parts asks for it anew."""
         if self._last[0] != reply.text:
             texts = self._render(reply.text[: self._longest])
@@ -70,3 +92,17 @@ class NetworkTransport(Generic[TextT]):
                 self._last = (reply.text, texts[: self._max_parts - 1], (TextFile("answer.md", reply.text),))
         _, texts, whole = self._last
         return texts, (*whole, *reply.attachments)
+
+
+def write_question(literals: Sequence[LiteralText]) -> TextFile:
+    """All of it as a file: each text below its words, and no line of it at the edge, where ours stand."""
+    lines = []
+    for one in literals:
+        lines += [one.words, *(f"{INDENT}{line}" for line in one.text.split("\n") if one.text), ""]
+    return TextFile(QUESTION_FILE, "\n".join(lines))
+
+
+def describe_file(literals: Sequence[LiteralText], file: TextFile) -> tuple[LiteralText, ...]:
+    """What stands in the chat below such a file; nothing of a text that does not stand there whole."""
+    where = f"It is too long for one message. The whole of it is the file above ({len(file.text):,} characters)."
+    return (LiteralText(literals[0].words), LiteralText(where), LiteralText(literals[-1].words))

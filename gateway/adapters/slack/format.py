@@ -3,13 +3,15 @@ together by a text, and no message may be longer than Slack takes.
 """
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from gateway.adapters.shared.buttons import encode_button
-from gateway.adapters.shared.markdown_split import FENCE, split_markdown
-from gateway.messages import Button
+from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, split_markdown
+from gateway.messages import Button, LiteralText
 
 LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
+LONGEST_QUESTION = 3000  # Slack says no number for such blocks; this much of a text it takes in every block
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
 CHANNEL_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
@@ -21,6 +23,30 @@ ACTIONS = "gateway:actions"
 def render_messages(markdown: str, limit: int = LIMIT) -> list[str]:
     """The messages that show this text; none for a text of which nothing can be seen."""
     return split_markdown(disarm_mentions(markdown), limit)
+
+
+class SlackQuestion(NamedTuple):
+    """All of a question as blocks in which nothing is looked for; `text` are our own words, for notifications."""
+
+    text: str
+    blocks: tuple[dict[str, Any], ...]
+
+
+def show_literals(literals: Sequence[LiteralText]) -> SlackQuestion | None:
+    """The message that shows all of a question; None where it is too long for one."""
+    if sum(len(one.words) + count_utf16_units(one.text) for one in literals) > LONGEST_QUESTION:
+        return None
+    elements = []
+    for one in literals:
+        elements.append(make_text_part("rich_text_section", f"{one.words}\n"))
+        if one.text:
+            elements.append(make_text_part("rich_text_preformatted", one.text))
+    words = "\n".join(one.words for one in literals)
+    return SlackQuestion(words, ({"type": "rich_text", "elements": elements},))
+
+
+def make_text_part(kind: str, text: str) -> dict[str, Any]:
+    return {"type": kind, "elements": [{"type": "text", "text": text}]}
 
 
 def disarm_mentions(markdown: str) -> str:
@@ -53,8 +79,10 @@ def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any
     return [{"type": "actions", "block_id": ACTIONS, "elements": elements}]
 
 
-def build_body(text: str, buttons: tuple[Button, ...], asked: str) -> dict[str, Any]:
+def build_body(text: str | SlackQuestion, buttons: tuple[Button, ...], asked: str) -> dict[str, Any]:
     """What is sent: plain Markdown, or where there are buttons, blocks with the same text for notifications."""
+    if isinstance(text, SlackQuestion):
+        return {"blocks": [*text.blocks, *build_actions(buttons, asked)], "text": text.text}
     if not buttons:
         return {"markdown_text": text}
     return {"blocks": [{"type": "markdown", "text": text}, *build_actions(buttons, asked)], "text": text[:3000]}

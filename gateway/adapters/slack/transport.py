@@ -15,7 +15,7 @@ from gateway.adapters.shared.incoming import RecentMessages
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.slack.connection import ERRORS, PLATFORM, code_of, fetch_messages
-from gateway.adapters.slack.format import LIMIT, build_body, render_messages
+from gateway.adapters.slack.format import LIMIT, SlackQuestion, build_body, render_messages, show_literals
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.settings import SlackSettings
 from gateway.adapters.slack.working_indicator import WorkingIndicator
@@ -32,7 +32,7 @@ FILE = "file:"
 UPLOAD = aiohttp.ClientTimeout(total=120)
 
 
-class SlackTransport(NetworkTransport[str]):
+class SlackTransport(NetworkTransport[str | SlackQuestion]):
     """Fills `Transport`."""
 
     platform = PLATFORM
@@ -47,7 +47,7 @@ class SlackTransport(NetworkTransport[str]):
         settings: SlackSettings,
         presence: Presence,
     ) -> None:
-        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
+        super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._web = web
         self._sign = sign
         self._presses = presses
@@ -101,7 +101,7 @@ class SlackTransport(NetworkTransport[str]):
         return None
 
     async def _post(
-        self, reply: Reply, text: str, buttons: tuple[Button, ...], channel: str, nonce: str
+        self, reply: Reply, text: str | SlackQuestion, buttons: tuple[Button, ...], channel: str, nonce: str
     ) -> tuple[str, ...]:
         try:
             sent = await self._web.chat_postMessage(
@@ -113,7 +113,9 @@ class SlackTransport(NetworkTransport[str]):
                 **build_body(text, buttons, self._asked(reply)),
             )
         except SlackApiError as error:
-            if code_of(error) in NO_MEMBER and await self._presses.whisper(reply.reply_to, text):
+            if code_of(error) not in NO_MEMBER or not isinstance(text, str):
+                raise
+            if await self._presses.whisper(reply.reply_to, text):
                 return ()
             raise
         return (str(sent["ts"]),)

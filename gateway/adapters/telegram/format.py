@@ -5,7 +5,7 @@ a word, never within a character or, if it can be helped, a link; a fence that i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pyromark
@@ -15,8 +15,10 @@ from telegramify_markdown.converter import STANDARD_OPTIONS
 from telegramify_markdown.entity import MessageEntity as Span
 
 from gateway.adapters.shared.markdown_split import find_furthest_end, find_sign_end, find_word_end
+from gateway.messages import LiteralText
 
 LIMIT = 4096  # UTF-16 units, Telegram's own
+MOST_ENTITIES = 100
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
 
 
@@ -25,6 +27,19 @@ class TelegramText(NamedTuple):
 
     text: str
     entities: tuple[MessageEntity, ...]
+    is_literal: bool = False  # without its entities it must not be sent: then parts of it would act
+
+
+def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
+    """The message that shows all of a question, each text in a code block; None where it takes more than one."""
+    text, entities, length = "", list[MessageEntity](), 0
+    for one in literals:
+        text, length = f"{text}{one.words}\n", length + utf16_len(one.words) + 1
+        if one.text:
+            entities.append(MessageEntity("pre", length, utf16_len(one.text)))
+            text, length = f"{text}{one.text}\n", length + entities[-1].length + 1
+    fits = length <= LIMIT and len(entities) <= MOST_ENTITIES
+    return TelegramText(text.rstrip("\n"), tuple(entities), is_literal=True) if fits else None
 
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:

@@ -18,7 +18,7 @@ from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
-from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages
+from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
@@ -45,7 +45,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
     doubt: DoubtPolicy = "resend"
 
     def __init__(self, bot: Bot, settings: TelegramSettings, presence: Presence) -> None:
-        super().__init__(render_messages, LIMIT, ERRORS, settings, presence)
+        super().__init__(render_messages, show_literals, LIMIT, ERRORS, settings, presence)
         self._bot = bot
         self._pace = RateLimiter("Telegram", OVERALL_RATE)
 
@@ -100,7 +100,7 @@ class TelegramTransport(NetworkTransport[TelegramText]):
                 chat, piece.text, entities=piece.entities, link_preview_options=NO_PREVIEW, **how
             )
         except BadRequest as error:
-            if not piece.entities or "entit" not in str(error).lower():
+            if piece.is_literal or not piece.entities or "entit" not in str(error).lower():
                 raise
         return await self._bot.send_message(chat, piece.text, link_preview_options=NO_PREVIEW, **how)
 
