@@ -11,11 +11,14 @@ from gateway.access.message_rate import MessageRate
 from gateway.access.owners import format_line, infer_owners, suggest_owner
 from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
+from gateway.agent import Tool
+from gateway.errors import AccessError, EngineError
 from gateway.messages import Address, Message
-from gateway.roles import Role, rank_of
+from gateway.roles import Role, is_admin, rank_of
 
 log = logging.getLogger(__name__)
 
+NOBODY: frozenset[str] = frozenset()
 INTERNAL = "internal"  # the platform of work that no chat asked for; no network's adapter has this name
 
 
@@ -34,7 +37,10 @@ class AccessControl:
         kept = {one.platform: one.user_id for one in self.pairings.owners}
         self.owners = infer_owners(rules, self.pairings.people, kept)
         if self.owners != kept:
-            await self.pairings.keep_owners(self.owners)
+            try:
+                await self.pairings.keep_owners(self.owners)
+            except (AccessError, EngineError) as error:
+                log.warning("who is the owner here is found out again at the next start, and not kept: %s", error)
         for platform, user in self.owners.items() - before.items():
             line = format_line(platform, user)
             log.info(
@@ -46,6 +52,26 @@ class AccessControl:
     def suggest_owner(self) -> str:
         """The line to write where people speak and nobody is named who may approve; empty: somebody is."""
         return suggest_owner(self.rules, self.pairings.people, self.owners)
+
+    def fit_tool(self, tool: Tool, role: Role) -> Tool | None:
+        """The tool as an agent has it when it works for somebody of this role; None: it does not. An owner has all."""
+        return tool if role == "owner" else self.rules.fit_tool(tool, role)
+
+    def has_others(self) -> bool:
+        """May anybody speak who is neither owner nor admin?"""
+        rules = self.rules
+        if rules.everybody or rules.chats or any(rules.roles.values()):
+            return True
+        if any(not is_admin(one.role) for one in self.pairings.people):
+            return True
+        return any(
+            users
+            - rules.owners.get(platform, NOBODY)
+            - rules.admins.get(platform, NOBODY)
+            - {self.owners.get(platform)}
+            for listed in (rules.users, rules.group_users)
+            for platform, users in listed.items()
+        )
 
     def is_too_fast(self, message: Message, role: Role) -> bool:
         """Returns True when this person has used up the messages of the last minute; each call counts as one.

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal
 
+from gateway.agent import Tool
 from gateway.messages import Message
 from gateway.roles import Role
+
+EVERY_TOOL = frozenset({"all", "*"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,8 @@ class AccessRules:
     owners, admins, users: people, wherever they write. group_users: people who may speak in groups alone. chats: groups
     in which everybody may. roles: those of a network whose holders may speak in groups. everybody: platforms that are
     open, as a person wrote it. names_owners: whether somebody wrote down who owns this gateway; else see
-    `gateway.access.owners`. approvers: whose yes lets tools run, beside that of owners: `admin`, `asker`.
+    `gateway.access.owners`. approvers: whose yes lets tools run, beside that of owners: `admin`, `asker`. tools: by
+    role, the names of tools and globs; `all` is every one, `trusted` every one that needs nobody's yes.
     """
 
     strangers: Literal["pair", "ignore"]
@@ -30,6 +35,7 @@ class AccessRules:
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     names_owners: bool = False
     approvers: frozenset[str] = frozenset()
+    tools: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
 
     def list_people(self, platform: str) -> frozenset[str]:
         """Everybody whom a list names on this platform."""
@@ -49,6 +55,14 @@ class AccessRules:
             return "user"
         is_open = platform in self.everybody or (in_group and message.address.chat_id in self.chats.get(platform, ()))
         return "guest" if is_open else None
+
+    def fit_tool(self, tool: Tool, role: Role) -> Tool | None:
+        """The tool as an agent has it when it works for somebody of this role; None: it does not."""
+        names = self.tools.get(role, EVERY_TOOL)
+        if not EVERY_TOOL.isdisjoint(names):
+            return tool
+        is_given = any(fnmatchcase(tool.name, name) for name in names) or (tool.is_trusted and "trusted" in names)
+        return (tool.narrow or tool) if is_given else None
 
 
 def roles_of(message: Message) -> tuple[str, ...]:

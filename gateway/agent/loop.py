@@ -5,6 +5,7 @@ gets no tools, so that it must say what it has; if it still wants some, the repl
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,12 +18,17 @@ from gateway.agent.skills import render_skills_prompt
 from gateway.agent.tool_batch import ToolBatch, add_results, call_tools
 from gateway.agent.tools import Tool, gather_tools
 from gateway.agent.turn_state import TurnEnding, TurnState
+from gateway.agent.turn_tools import LOAD
 from gateway.steps import LlmStep
 from gateway.transcript import Entry, ToolCall
 
 LONGEST_FILE = 32_000  # bytes of a context file
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."
+NOT_GIVEN = (
+    "Not every tool of this gateway is given to the person you speak with. When they ask for something that none of "
+    "yours can do, say so, and that whoever runs this gateway can give them more: `access.tools` in its config.yaml."
+)
 TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
 
 
@@ -31,7 +37,7 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     if paths := state.agent.context_files:
         state.context_text = await anyio.to_thread.run_sync(_read_files, paths)
     further, state.missing = await gather_tools(state.agent.sources)
-    tools = (*state.agent.tools, *further, *turn_tools)
+    tools = _grant_tools(state, (*state.agent.tools, *further, *turn_tools))
     first = state.hop
     while state.finish is None:
         last = _last_answer_reason(state, state.hop - first + 1)
@@ -46,6 +52,17 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
         if state.finish is None:
             state.finish = _check_limits(state, last)
         state.hop += 1
+
+
+def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Those that the person has; the model is shown no others, and no skill that it cannot load."""
+    given = [state.ports.grant(tool) for tool in tools]
+    state.withheld = frozenset(tool.name for tool, left in zip(tools, given, strict=True) if left is None)
+    if state.withheld:
+        state.missing = (*state.missing, NOT_GIVEN)
+    if LOAD in state.withheld:
+        state.agent = replace(state.agent, skills=())
+    return tuple(tool for tool in given if tool is not None)
 
 
 def _last_answer_reason(state: TurnState, hops: int) -> str:

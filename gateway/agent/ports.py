@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from anyio import CancelScope
 
 from gateway.agent.skills import Skill
-from gateway.agent.tools import ChatPort
+from gateway.agent.tools import ChatPort, Tool
 from gateway.events import AskedCall, Event, Question
 from gateway.steps import Step, TurnStatus
 from gateway.transcript import Entry, Usage
@@ -52,6 +52,7 @@ class Ports:
     on_skill: awaited when a skill was loaded or unloaded (`load`, `unload`); gives the names of the tools that came or
         went with it.
     chat: the conversation, where there is one that tools may speak in.
+    grant: a tool as the person has it for whom the turn works; None: they do not. Sub-agents have no more.
     redact: takes secrets out of an error before anybody is told of it.
     """
 
@@ -74,6 +75,7 @@ class Ports:
     facts: Mapping[str, Any] = field(default_factory=dict)
     on_skill: Callable[[str, Skill], Awaitable[Sequence[str]]] = load_no_tools
     chat: ChatPort | None = None
+    grant: Callable[[Tool], Tool | None] = lambda tool: tool
     redact: Callable[[str], str] = str
 
 

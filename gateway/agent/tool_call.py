@@ -147,6 +147,8 @@ def _resolve_tool(call: ToolCallRun, chosen: Any) -> Tool:
         return chosen
     if callable(chosen):
         return Tool(call.name, "", {}, _as_tool(chosen))
+    if call.name in call.state.withheld:
+        raise AgentError(f"{call.name} is not given to the person you work for; `access.tools` in config.yaml gives it")
     names = sorted(tool.name for tool in call.tools)
     near = get_close_matches(call.name, names, 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names) or 'none'}"

@@ -65,7 +65,8 @@ class Tool:
     `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
     first, always or for the arguments for which it says so; `subject` says what a lasting approval covers (without it:
     every call of this tool). `suspect`: when the process died while it ran, that may have been its doing, and it is not
-    run again although it is repeatable.
+    run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without being named.
+    `narrow`: what somebody has of it who has not every tool.
     """
 
     name: str
@@ -77,6 +78,8 @@ class Tool:
     subject: Callable[[dict[str, Any]], str] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
     suspect: bool = False
+    is_trusted: bool = False
+    narrow: "Tool | None" = None
 
     @property
     def spec(self) -> ToolSpec:

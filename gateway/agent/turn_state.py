@@ -80,6 +80,7 @@ class TurnState:
     handoff_note: str = ""  # stands behind the instructions of a sub-agent
     context_text: str = ""  # what the context files say
     missing: tuple[str, ...] = ()  # why some tools cannot be had, for the model
+    withheld: frozenset[str] = frozenset()  # the names of those that are not given to the person
     resumed: bool = False
     streams: bool = True
     prefix: str = ""

@@ -66,12 +66,12 @@ def make_agent_tools(state: TurnState, run_subagent: SubagentRunner) -> tuple[To
     words = f"Give a task to another agent and get its answer. Agents: {about}"
     task = "All that the agent needs to know: it sees nothing of this conversation."
     schema = _schema({"agent": agent, "task": {"type": "string", "description": task}}, "agent", "task")
-    tools = [Tool(DELEGATE, words, schema, delegate, repeatable=True)]
+    tools = [Tool(DELEGATE, words, schema, delegate, repeatable=True, is_trusted=True)]
     if state.agent.transfers:
         words = f"Hand this conversation to another agent, which answers the person instead of you. Agents: {about}"
         why = {"type": "string", "description": "Why, for the other agent."}
         schema = _schema({"agent": agent, "reason": why}, "agent")
-        tools.append(Tool(TRANSFER, words, schema, transfer, repeatable=True))
+        tools.append(Tool(TRANSFER, words, schema, transfer, repeatable=True, is_trusted=True))
     return tuple(tools)
 
 

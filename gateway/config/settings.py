@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from gateway.config.fields import HTTP_PATTERN, VARIABLE_PATTERN, Secret, describe
-from gateway.yaml_source import Duration, Size
+from gateway.yaml_source import ONE_OR_MORE, Duration, Size
 
 ShellRules: TypeAlias = tuple[str | dict[str, tuple[str, ...]], ...]
 Provider: TypeAlias = Literal["demo", "openai", "openrouter", "ollama", "lmstudio", "anthropic"]
@@ -209,6 +209,29 @@ class PlatformIds(Struct, frozen=True, kw_only=True):
     """Stable ids, for each network; `all` counts on every one. Names are refused: they can be taken over."""
 
 
+USER_TOOLS = (
+    *("read_file", "write_file", "edit_file", "list_files", "web_fetch", "remember", "recall"),
+    *("schedule", "scheduled", "unschedule", "load_skill", "unload_skill", "send_message", "trusted"),
+)
+GUEST_TOOLS = ("web_fetch", "load_skill", "unload_skill")
+
+
+class RoleToolSettings(Struct, frozen=True, kw_only=True):
+    """The tools that an agent has when it works for somebody. An owner has all."""
+
+    admin: Annotated[
+        tuple[str, ...], describe("the tools for an admin: names, globs such as `mcp_wiki_*`, or `all`"), ONE_OR_MORE
+    ] = ("all",)
+    user: Annotated[
+        tuple[str, ...],
+        describe("the tools for a user; `trusted` are those that need nobody's yes, such as those of trusted servers"),
+        ONE_OR_MORE,
+    ] = USER_TOOLS
+    guest: Annotated[
+        tuple[str, ...], describe("the tools for who may speak only because everybody may"), ONE_OR_MORE
+    ] = GUEST_TOOLS
+
+
 class AccessSettings(Struct, frozen=True, kw_only=True):
     """Who may speak. By default nobody."""
 
@@ -226,6 +249,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     user_commands: Annotated[
         tuple[str, ...] | None, describe("commands of those who are no admins; by default the harmless ones")
     ] = None
+    tools: RoleToolSettings = RoleToolSettings()
     rate: Annotated[int, describe("messages a minute that one person may send", ge=1)] = 30
 
 

@@ -7,6 +7,7 @@ itself, the agents, and the rules of access. All others stay what they are. What
 above (the dispatcher asks for an agent, a command for the state of the platforms) is given a bound method.
 """
 
+import logging
 import math
 import time
 import uuid
@@ -31,6 +32,7 @@ from gateway.control_socket.server import ControlServer, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents, ToolProcesses
 from gateway.daemon.alerts import Alerts
+from gateway.daemon.notices import FEWER, has_changed_tools, is_new_home, list_notices
 from gateway.daemon.part_settings import (
     access_rules_from,
     add_agent_hooks,
@@ -63,6 +65,8 @@ from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.worker.protocol import ForkServerSettings
 
+log = logging.getLogger(__name__)
+
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
 AnswerVerb: TypeAlias = Callable[["Gateway", dict[str, Any]], Awaitable[Any]]
@@ -94,6 +98,7 @@ class Gateway:
         self.state: GatewayState = "starting"
         self.since = time.time()
         self.trouble = ""
+        self.is_new = True  # whether nothing was done in this home before tools were given by role
         self.parts: list[Part] = []  # those that were started, in that order
         self._tasks = tasks
         self._run_command = fork_server.run
@@ -146,6 +151,17 @@ class Gateway:
     def list_sources(self) -> tuple[Source, ...]:
         """Where hooks lie. Those of skills come first: any other of the same name stands in for one of theirs."""
         return (*self.skill_hooks.sources, *hooks.list_sources(self.home, self.configuration))
+
+    async def find_owners(self) -> None:
+        """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
+        self.is_new = await is_new_home(self.engine)
+        await self.access.apply_rules(self.access.rules)
+        if has_changed_tools(self.access, self.configuration, self.is_new):
+            log.warning("%s", FEWER)
+
+    def notices(self) -> list[str]:
+        """What somebody may want to know though nothing is wrong."""
+        return list_notices(self.access, self.configuration, self.is_new)
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
@@ -245,7 +261,7 @@ async def open_gateway(
     ):
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
-        await gateway.access.apply_rules(gateway.access.rules)
+        await gateway.find_owners()
         async with gateway.serving_hooks():
             for part in build_parts(
                 gateway, ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean)

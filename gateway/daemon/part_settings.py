@@ -15,10 +15,12 @@ from gateway.config.providers import PROVIDERS
 from gateway.config.settings import (
     HookOverrides,
     HooksSettings,
+    RoleToolSettings,
     Settings,
 )
 from gateway.daemon.platforms import why_not_served
 from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.roles import Role
 
 
 def access_rules_from(configuration: Configuration) -> AccessRules:
@@ -31,6 +33,7 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
     return AccessRules(
         owners={**owners, PLATFORM: frozenset({OWNER})},
         names_owners=bool(owners),
+        tools=tools_by_role_from(access.tools),
         admins=admins,
         users=users,
         group_users=group_users,
@@ -42,6 +45,11 @@ def access_rules_from(configuration: Configuration) -> AccessRules:
         rate=access.rate,
         approvers=frozenset(configuration.settings.tools.approvers),
     )
+
+
+def tools_by_role_from(tools: RoleToolSettings) -> dict[Role, tuple[str, ...]]:
+    """An operator is a user until there is more for them to do."""
+    return {"admin": tools.admin, "operator": tools.user, "user": tools.user, "guest": tools.guest}
 
 
 def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

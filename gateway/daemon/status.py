@@ -54,7 +54,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
         ],
-        "notices": list_notices(gateway),
+        "notices": gateway.notices(),
     }
 
 
@@ -91,14 +91,6 @@ def list_gateway_problems(gateway: Gateway) -> list[str]:
         *(f"{one.name}: {what}" for one in gateway.platforms for what in one.presence.facts.complaints),
         *([f"{NO_APPROVER}: {line}"] if (line := gateway.access.suggest_owner()) else []),
         *filter(None, [gateway.trouble, gateway.retention.trouble]),
-    ]
-
-
-def list_notices(gateway: Gateway) -> list[str]:
-    """What somebody may want to know; nothing is wrong."""
-    return [
-        f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
-        for one in gateway.access.pairings.asking
     ]
 
 

@@ -116,7 +116,7 @@ class Dispatcher:
         if len(hooked.left) == 1 and (typed := parse_command(message.text)):
             call = CommandCall(typed, message, role, turn.session, self._context, self.lanes)
             return hooked.prepend_to(await self._run_command(turn, call, view))
-        return hooked.prepend_to(await self._run_agent(turn, turn.session, message, view))
+        return hooked.prepend_to(await self._run_agent(turn, turn.session, message, role, view))
 
     async def _run_command(self, turn: LaneTurn, call: CommandCall, view: HookScope) -> LaneResult:
         message, session, word = call.message, call.session, call.typed.word
@@ -131,10 +131,12 @@ class Dispatcher:
                 self._emit_session_switch(session, view)
         if ran.then is None:
             return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
-        result = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), view)
+        result = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), call.role, view)
         return dataclasses.replace(result, changes=ran.changes)
 
-    async def _run_agent(self, turn: LaneTurn, session: Session, message: Message, view: HookScope) -> LaneResult:
+    async def _run_agent(
+        self, turn: LaneTurn, session: Session, message: Message, role: Role, view: HookScope
+    ) -> LaneResult:
         agent = self._context.choose(message, session)
         self._announce(agent, "main")
         stream = self._stream(turn, message)
@@ -160,6 +162,7 @@ class Dispatcher:
                 approvals=allowed,
                 on_skill=partial(self._context.on_skill, session.session_id),
                 chat=TurnChat(turn, message, self._context, self.reminders),
+                grant=lambda tool: self._context.access.fit_tool(tool, role),
                 turn=view.bags.turn,
                 session=view.bags.session,
                 facts=view.fields,

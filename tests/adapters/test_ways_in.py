@@ -26,7 +26,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
     {"user": "what is", "answers": [{"text": "It is 42."}]},
     *({"text": "I heard you."},) * 20,
 )
-SETTINGS = "access: {strangers: ignore, rate: 100}\ntools: {shell: ask, approvers: [asker]}\n"
+SETTINGS = "access: {strangers: ignore, rate: 100, tools: {user: all}}\ntools: {shell: ask, approvers: [asker]}\n"
 
 Go: TypeAlias = Callable[[Wire, str, Shown], Awaitable[object]]
 

@@ -1,10 +1,14 @@
 """Sub-agents: asked like a tool, or given the conversation."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from gateway import records
 from gateway.agent import Agent, Tool, tool
 from gateway.agent.models.script import script
+from gateway.agent.skills import Skill
 from gateway.events import Deny, End, Retry
 from gateway.lanes.turn import build_partial_entries
 from gateway.sessions import Session, apply_record
@@ -238,3 +242,38 @@ async def test_the_steps_of_a_sub_agent_are_steps_of_the_turn_but_not_of_its_tra
     assert state.turn
     assert state.turn.steps == tuple(stage.steps)
     assert build_partial_entries((), state.turn.steps) == result.entries[1:]
+
+
+@pytest.mark.row("T18")
+@pytest.mark.parametrize("way", [delegating(), transferring()])
+async def test_a_sub_agent_has_no_more_tools_than_the_person(stage, family, way):
+    ran = []
+
+    @tool()
+    async def shell(command: str) -> str:
+        """Run it."""
+        ran.append(command)
+        return command
+
+    @tool()
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    wants = {"tool_calls": [{"name": "shell", "args": {"command": "id"}, "id": "s"}]}
+    agent = family(wants, way, "Well.", helper=(wants, "No."), tools=(shell, look))
+    agent = replace(agent, tools=(shell, look))
+    await stage.play(agent, grant=lambda one: None if one.name == "shell" else one)
+    for model in (agent.model, agent.agents[0].model):
+        assert {spec.name for request in model.requests for spec in request.tools} & {"shell", "look"} == {"look"}
+        assert "access.tools" in model.requests[0].system
+        refusals = [one.content for one in model.requests[1].messages if one.role == "tool" and one.name == "shell"]
+        assert refusals
+        assert all("not given to the person" in one for one in refusals)
+    assert not ran
+
+
+async def test_a_skill_that_cannot_be_loaded_is_not_told_of(stage):
+    agent = stage.agent("Well.", skills=(Skill("sums", "how to add", Path("sums")),))
+    await stage.play(agent, grant=lambda one: None if one.name == "load_skill" else one)
+    assert "sums" not in agent.model.requests[0].system

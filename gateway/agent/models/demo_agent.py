@@ -4,6 +4,7 @@ import ast
 import math
 import operator
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -67,13 +68,9 @@ def _make_demo_tools(hooks: ListHooks, tick: float) -> tuple[Tool, ...]:
             await anyio.sleep(tick)
         return f"Counted to {to}: " + ", ".join(str(number) for number in range(1, to + 1)) + "."
 
-    return (
-        tool_from(time, repeatable=True),
-        tool_from(calculate, repeatable=True),
-        tool_from(list_hooks, repeatable=True),
-        tool_from(count_slowly, repeatable=True),
-        tool_from(fail_on_purpose, repeatable=True),
-    )
+    harmless = (time, calculate, count_slowly, fail_on_purpose)
+    tools = [replace(tool_from(one, repeatable=True), is_trusted=True) for one in harmless]
+    return (*tools, tool_from(list_hooks, repeatable=True))
 
 
 async def time() -> str:

@@ -1,5 +1,6 @@
 """Tools that send messages: to the person before the work is done, to another chat, or later as a reminder."""
 
+from dataclasses import replace
 from datetime import datetime
 from time import time
 from typing import Annotated
@@ -16,8 +17,11 @@ MAX_AHEAD = 366 * 86_400.0
 
 def make_chat_tools() -> tuple[Tool, ...]:
     """`send_message`, which asks when it is to go elsewhere, and `schedule` with its list."""
+    send = tool_from(
+        send_message, asks=lambda args: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
+    )
     return (
-        tool_from(send_message, asks=lambda args: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")),
+        replace(send, narrow=tool_from(send_reply, name=send.name)),
         tool_from(schedule),
         tool_from(scheduled, repeatable=True),
         tool_from(unschedule, repeatable=True),
@@ -29,6 +33,11 @@ async def send_message(
 ) -> str:
     """Send a message now: to the person you talk with, or, with `to`, elsewhere (`platform:chat`, or `home`)."""
     return await _chat(context).say(text, to, context.call_id)
+
+
+async def send_reply(text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], context: ToolContext) -> str:
+    """Send a message now to the person you talk with."""
+    return await _chat(context).say(text, "", context.call_id)
 
 
 async def schedule(

@@ -1,0 +1,52 @@
+"""What somebody may want to know of their home though nothing is wrong: who asks to be let in, what an upgrade changed.
+
+The tools of those who are no owner or admin became fewer when tools were given by role. A home that was there before is
+told so, at each start and in `status`, until it says itself what it gives.
+"""
+
+import logging
+
+from gateway import records
+from gateway.access import AccessControl
+from gateway.config.loading import Configuration
+from gateway.engine import Engine, NewRecord
+from gateway.errors import EngineError
+
+log = logging.getLogger(__name__)
+
+OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
+FEWER_TOOLS = "tools by role"
+TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
+FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
+
+
+async def is_new_home(engine: Engine) -> bool:
+    """Was nothing done in this home before tools were given by role? Ask before anything is written; it is kept."""
+    where = records.hook_store_subject_of(OWNER, FEWER_TOOLS)
+    _, kept = await records.read_last(engine, where, records.StoredValue)
+    if kept is not None:
+        return bool(kept.value)
+    health = await engine.health()
+    found = records.StoredValue(hook=OWNER, key=FEWER_TOOLS, value=health.records == 0)
+    try:
+        await engine.append(NewRecord(where, records.encode(found)))
+    except EngineError as error:
+        log.info("whether this home is new is found out again at the next start: %s", error)
+    return bool(found.value)
+
+
+def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:
+    """Is there anybody for whom the upgrade changed something, and nothing written down about it?"""
+    is_said = any(name.startswith("access.tools.") for name in configuration.origins)
+    return not (is_new or is_said) and access.has_others()
+
+
+def list_notices(access: AccessControl, configuration: Configuration, is_new: bool) -> list[str]:
+    """For `status`."""
+    return [
+        *(
+            f"{one.platform} user {one.user_id} asks to be let in: hermes-gateway pairing list"
+            for one in access.pairings.asking
+        ),
+        *([FEWER] if has_changed_tools(access, configuration, is_new) else []),
+    ]

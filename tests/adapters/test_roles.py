@@ -1,0 +1,89 @@
+"""What an agent has for whom, on each network: the model is shown no more tools than are given to who writes."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.house import House, housed
+from tests.adapters.wire import ANN, BEN, STRANGER, Wire
+from tests.adapters.wires import WIRES
+from tests.spine import until
+
+NETWORKS = ("telegram", "discord", "slack")
+ASKS = {"tool_calls": [{"name": "shell", "args": {"command": "echo kingfisher"}}]}
+SCRIPT = ({"user": "do it", "answers": [ASKS, {"text": "I did not."}]}, *({"text": "I heard you."},) * 20)
+MODEL_TOOLS = {"time", "calculate", "list_hooks", "count_slowly", "fail_on_purpose", "delegate", "transfer"}
+OWN_FOLDER = {"read_file", "write_file", "edit_file", "list_files"}
+ALONE = {"web_fetch", "remember", "recall", "schedule", "scheduled", "unschedule", "send_message"}
+
+
+@pytest.fixture(params=NETWORKS)
+async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Wire]:
+    wire = WIRES[request.param](tmp_path / "home")
+    async with wire.serving():
+        yield wire
+
+
+def access_of(wire: Wire) -> str:
+    return (
+        f"access: {{owners: {{{wire.network}: ['{wire.known_as(ANN)}']}}, everybody: [{wire.network}], rate: 100}}\n"
+        "tools: {shell: allow}\n"
+    )
+
+
+async def shown_tools(house: House, wire: Wire, by: str) -> tuple[set[str], str]:
+    """The tools that the model was shown when somebody wrote, and what it was told besides."""
+    before = len(house.told("llm:before"))
+    await wire.write("hello", by=by)
+    await until(lambda: len(house.told("llm:before")) > before, f"the model's turn for {by}")
+    fields = house.told("llm:before")[-1]
+    assert fields["user_id"] == wire.known_as(by)
+    return {one["name"] for one in fields["tools"]}, str(fields["system"])
+
+
+@pytest.mark.row("T17", "T18")
+async def test_the_model_is_shown_the_tools_that_are_given_to_who_writes(wire: Wire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=access_of(wire)) as house:
+        owners, told = await shown_tools(house, wire, ANN)
+        assert owners >= {"shell", *OWN_FOLDER, *ALONE, *MODEL_TOOLS, "load_skill"}
+        assert "access.tools" not in told
+        users, told = await shown_tools(house, wire, BEN)
+        assert users == owners - {"shell", "list_hooks"}
+        assert "access.tools" in told
+        guests, told = await shown_tools(house, wire, STRANGER)
+        assert guests == {"web_fetch", "load_skill", "unload_skill"}
+        assert "access.tools" in told
+        roles = {fields["user_id"]: (fields["role"], fields["scope"]) for fields in house.told("llm:before")}
+        assert roles == {
+            wire.known_as(ANN): ("owner", "owner"),
+            wire.known_as(BEN): ("user", "user"),
+            wire.known_as(STRANGER): ("guest", "user"),
+        }
+
+
+@pytest.mark.row("T18")
+@pytest.mark.parametrize("by", [BEN, STRANGER])
+async def test_what_is_not_given_does_not_run_though_the_model_calls_it(wire: Wire, tmp_path: Path, by: str) -> None:
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=access_of(wire)) as house:
+        await wire.write("do it", by=by)
+        await house.shows("I did not.")
+        (after,) = house.told("tool:after")
+        assert "not given to the person" in str(after["error"])
+        assert after["result"] is None
+
+
+async def test_a_home_that_was_there_before_is_told_the_line_that_gives_all_back(wire: Wire, tmp_path: Path) -> None:
+    settings = access_of(wire)
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        assert (await house.gateway.engine.health()).records > 0
+        assert not house.gateway.notices()
+        # As a home that was used before there was such a record.
+        await house.gateway.engine.purge("gw.keep.>")
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        (said,) = house.gateway.notices()
+        assert "access: {tools: {user: all, guest: all}}" in said
+    settings = settings.replace("rate: 100", "rate: 100, tools: {user: all, guest: all}")
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        assert not house.gateway.notices()
+        assert (await shown_tools(house, wire, STRANGER))[0] == (await shown_tools(house, wire, ANN))[0]
