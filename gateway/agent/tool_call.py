@@ -171,7 +171,7 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     is_harmless = tool.repeatable and not tool.suspect
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
-    if tool.asks(args) if callable(tool.asks) else tool.asks:
+    if tool.asks(args, state.ports.facts) if callable(tool.asks) else tool.asks:
         _check_approval(call, tool, args)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)

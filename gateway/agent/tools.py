@@ -54,7 +54,8 @@ class ToolContext:
     chat: ChatPort | None = None
 
 
-ApprovalRule: TypeAlias = bool | Callable[[dict[str, Any]], bool]
+# For the arguments, and the facts of the turn: who asks, with which role.
+ApprovalRule: TypeAlias = bool | Callable[[dict[str, Any], Mapping[str, Any]], bool]
 ToolCallable: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
 
 
@@ -63,10 +64,10 @@ class Tool:
     """Something that a model may have done.
 
     `repeatable`: doing it twice does no harm, so that an interrupted call may be run again. `asks`: a person is asked
-    first, always or for the arguments for which it says so; `subject` says what a lasting approval covers (without it:
-    every call of this tool). `suspect`: when the process died while it ran, that may have been its doing, and it is not
-    run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without being named.
-    `narrow`: what somebody has of it who has not every tool.
+    first, always or for the arguments and people for whom it says so; `subject` says what a lasting approval covers
+    (without it: every call of this tool). `suspect`: when the process died while it ran, that may have been its doing,
+    and it is not run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without
+    being named. `narrow`: what somebody has of it who has not every tool.
     """
 
     name: str

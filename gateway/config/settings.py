@@ -122,6 +122,16 @@ class McpServerSettings(Struct, frozen=True, kw_only=True):
         dict[str, Secret], describe("headers of each request; `${NAME}` takes a value from our environment")
     ] = {}
     tools: Annotated[tuple[str, ...] | None, describe("the tools that are offered, by name; by default all")] = None
+    trust: Annotated[
+        Literal["none", "read", "all"] | None,
+        describe(
+            "which of its tools run without a question: `none`, what it says only reads (`read`), or `all`; by default "
+            "none, and for a server that is older than this setting `read`, for owners and admins"
+        ),
+    ] = None
+    allow: Annotated[
+        tuple[str, ...], describe("further tools that run without a question, by the server's own names")
+    ] = ()
     timeout: Annotated[Duration, describe("how long one call may take", ge=1, le=3600)] = 60.0
     enabled: Annotated[bool, describe("whether it is used")] = True
 

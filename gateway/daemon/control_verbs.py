@@ -1,22 +1,20 @@
 """What the running gateway answers on its control socket."""
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 import msgspec
 
 from gateway.control_socket.server import Notify, Verb, as_verb
-from gateway.daemon.gateway import Gateway
+from gateway.daemon.gateway import AnswerVerb, Gateway
 from gateway.daemon.hook_verbs import HOOK_VERBS, replay_events
 from gateway.daemon.platform_verbs import PLATFORM_VERBS
 from gateway.daemon.session_verbs import SESSION_VERBS
 from gateway.daemon.status import build_status
 from gateway.events.catalogue import get_event_spec
-
-AnswerVerb: TypeAlias = Callable[[Gateway, dict[str, Any]], Awaitable[Any]]
 
 MAX_EVENTS_BEHIND = 1000  # events that a slow watcher may be behind before the oldest are dropped
 

@@ -43,6 +43,7 @@ from gateway.daemon.parts import Part
 from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
+from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
 from gateway.dispatcher import BUILT_IN, Dispatcher, DispatcherContext, GatewayReports, HookRequests, ReplyHooks
 from gateway.engine import Engine, open_sqlite
 from gateway.errors import AdapterError, ExitCode
@@ -120,7 +121,8 @@ class Gateway:
         )
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
-        self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser))
+        self.tool_journal = ToolServerJournal(engine)
+        self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
         self.agents = self._build_agents(configuration)
         reply_hooks = ReplyHooks(
             registry,
@@ -161,18 +163,29 @@ class Gateway:
 
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
-        return list_notices(self.access, self.configuration, self.is_new)
+        known = list_notices(self.access, self.configuration, self.is_new)
+        return [*known, *list_tool_notices(self.tool_servers)]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
         settings = configuration.settings
-        self.tool_servers.update(mcp_specs_from(settings, self.home, self.parser))
+        await self.tool_journal.keep_only(settings.mcp_servers)
+        self.tool_servers.update(mcp_specs_from(settings, self.home, self.parser, self.tool_journal.inherited))
         self.agents = self._build_agents(configuration)
         await self.access.apply_rules(access_rules_from(configuration))
         for platform in self.platforms:
             platform.home_channel = getattr(settings.platforms, platform.name).home_channel
         self.configuration = configuration
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
+
+    async def load_tool_servers(self) -> None:
+        """Go by what is kept of the servers of tools."""
+        await self.tool_journal.load(self.settings.mcp_servers, is_new=self.is_new)
+        if self.tool_journal.inherited:
+            inherited = self.tool_journal.inherited
+            self.tool_servers.update(mcp_specs_from(self.settings, self.home, self.parser, inherited))
+            self.agents = self._build_agents(self.configuration)
+            report_trust(self.tool_servers.specs)
 
     @asynccontextmanager
     async def serving_hooks(self) -> AsyncIterator[None]:
@@ -262,6 +275,7 @@ async def open_gateway(
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
         await gateway.find_owners()
+        await gateway.load_tool_servers()
         async with gateway.serving_hooks():
             for part in build_parts(
                 gateway, ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean)

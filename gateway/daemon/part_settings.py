@@ -1,7 +1,7 @@
 """From the settings to what the parts are given, each in the part's own terms."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import asdict, replace
 
@@ -61,11 +61,13 @@ def as_sets(ids: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str]]:
     return {network: frozenset(found) for network, found in ids.items() if found}
 
 
-def mcp_specs_from(settings: Settings, home: Home, parser: MessageParser) -> Iterator[McpSpec]:
+def mcp_specs_from(
+    settings: Settings, home: Home, parser: MessageParser, inherited: Collection[str]
+) -> Iterator[McpSpec]:
     """Those that are switched on."""
     for name, server in settings.mcp_servers.items():
         if server.enabled:
-            yield McpSpec(name, server, home.root, settings.tools.output_limit, parser)
+            yield McpSpec(name, server, home.root, settings.tools.output_limit, parser, name in inherited)
 
 
 def add_agent_hooks(settings: Settings) -> HooksSettings:

@@ -25,6 +25,7 @@ from gateway import __version__
 from gateway.agent.libraries import load_library
 from gateway.agent.mcp.message_limiter import MessageLimiter, MessageParser, remove_output_schemas
 from gateway.agent.mcp.server_process import ParseMessage, run_server
+from gateway.agent.mcp.trust import NEVER_SEEN, SnapshotStore, ToolSnapshot, ToolTrust, describe_change, snapshot_of
 from gateway.agent.tools import Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
@@ -46,7 +47,7 @@ class McpSpec:
     """A server and what it may do here.
 
     A program sees PATH, HOME and the like, and of all else only its `env`; it runs in `folder`. `output_limit` is how
-    much of a call's result the model gets to see.
+    much of a call's result the model gets to see. `is_inherited`: see `ToolTrust`.
     """
 
     name: str
@@ -54,15 +55,25 @@ class McpSpec:
     folder: Path
     output_limit: int
     parser: MessageParser
+    is_inherited: bool = False
+
+    @property
+    def trust(self) -> ToolTrust:
+        return ToolTrust(self.settings, self.is_inherited)
 
 
 class McpConnection:
-    """A server while it is connected; `ended` is set once it is not any more."""
+    """A server while it is connected; `ended` is set once it is not any more.
 
-    def __init__(self, spec: McpSpec, client: Any, ended: anyio.Event) -> None:
+    `changed`: by their own names, the tools that are not as they were when a person last saw them, and how.
+    """
+
+    def __init__(self, spec: McpSpec, client: Any, ended: anyio.Event, snapshots: SnapshotStore) -> None:
         self.ended = ended
+        self.changed: dict[str, str] = {}
         self._spec = spec
         self._client = client
+        self._snapshots = snapshots
         self._tools: tuple[Tool, ...] | None = None
 
     def forget_tools(self) -> None:
@@ -80,8 +91,28 @@ class McpConnection:
                 if not (cursor := page.next_cursor):
                     break
             wanted = self._spec.settings.tools
-            self._tools = tuple(self._tool(one) for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted)
+            offered = [one for one in found[:MAX_TOOLS] if wanted is None or one.name in wanted]
+            now = {one.name: snapshot_of(one) for one in offered}
+            await self._compare(now)
+            self._tools = tuple(self._tool(one, now[one.name]) for one in offered)
         return self._tools
+
+    async def _compare(self, now: Mapping[str, ToolSnapshot]) -> None:
+        """Find the tools that changed. Of a server that is up for the first time, all that it says is as seen."""
+        server = self._spec.name
+        before = await self._snapshots.read(server)
+        if not before:
+            await self._snapshots.write(server, now)
+            return
+        changed = {
+            name: describe_change(before.get(name), one)
+            for name, one in now.items()
+            if before.get(name, NEVER_SEEN).digest != one.digest
+        }
+        for name, how in changed.items():
+            if self.changed.get(name) != how:
+                log.warning("the tool %s of the server %s %s; it asks until somebody lets it run", name, server, how)
+        self.changed = changed
 
     async def call(self, name: str, args: dict[str, Any]) -> str:
         """Call a tool. Raises AgentError in words for the model, whatever goes wrong."""
@@ -107,21 +138,38 @@ class McpConnection:
             )
         return AgentError(str(error))
 
-    def _tool(self, found: Any) -> Tool:
-        own = found.name
+    def _tool(self, found: Any, now: ToolSnapshot) -> Tool:
+        own, trust = found.name, self._spec.trust
 
         async def call(args: dict[str, Any], _: ToolContext) -> str:
+            if self.changed.pop(own, None):  # it is called, so a person let it run as it is now
+                await self._snapshots.write(self._spec.name, {own: now})
             return await self.call(own, args)
+
+        def asks(_args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
+            is_free = trust.is_allowed_for(facts.get("role"), own, only_reads=only_reads)
+            return not is_free or (own in self.changed and not trust.is_listed(own))
 
         # Cut, since a server could fill the model's window with it.
         description = str(found.description or found.title or own)[:LONGEST_DESCRIPTION]
         hints = found.annotations
-        is_repeatable = bool(hints and (hints.read_only_hint or hints.idempotent_hint))
-        return Tool(make_tool_name(self._spec.name, own), description, found.input_schema, call, is_repeatable)
+        only_reads = bool(hints and hints.read_only_hint)
+        is_repeatable = only_reads or bool(hints and hints.idempotent_hint)
+        return Tool(
+            make_tool_name(self._spec.name, own),
+            description,
+            found.input_schema,
+            call,
+            is_repeatable,
+            asks=asks,
+            is_trusted=trust.is_allowed(own, only_reads=only_reads),
+        )
 
 
 @asynccontextmanager
-async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterator[McpConnection]:
+async def connect(
+    spec: McpSpec, on_line: Callable[[str], None], snapshots: SnapshotStore
+) -> AsyncIterator[McpConnection]:
     """The connection, while inside. `on_line` gets each line of a program's standard error."""
     sdk, stdio, http, shared, types, httpx2 = await anyio.to_thread.run_sync(load_library, "mcp")
     limiter = MessageLimiter(spec.name, spec.parser, spec.output_limit)
@@ -149,7 +197,7 @@ async def connect(spec: McpSpec, on_line: Callable[[str], None]) -> AsyncIterato
         with anyio.CancelScope(deadline=anyio.current_time() + CONNECT_TIMEOUT) as scope:
             async with client:
                 scope.deadline = inf
-                connection = McpConnection(spec, client, ended)
+                connection = McpConnection(spec, client, ended, snapshots)
                 tasks.start_soon(_listen, client, connection)
                 try:
                     yield connection

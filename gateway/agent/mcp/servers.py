@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 
 from gateway.agent.mcp.client import McpConnection, McpSpec, connect, prefix_of
+from gateway.agent.mcp.trust import MemorySnapshots, SnapshotStore
 from gateway.agent.tools import Tool
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError, describe_error, unwrap_error
@@ -27,8 +28,9 @@ STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pa
 class McpServer:
     """One server of tools. `state` and `reason` are for whoever shows it."""
 
-    def __init__(self, spec: McpSpec, patience: float = START_WAIT) -> None:
+    def __init__(self, spec: McpSpec, patience: float = START_WAIT, snapshots: SnapshotStore | None = None) -> None:
         self.spec = spec
+        self._snapshots = snapshots or MemorySnapshots()
         self.state: Literal["idle", "starting", "up", "down"] = "idle"
         self.reason = ""
         self.scope = anyio.CancelScope()
@@ -41,6 +43,11 @@ class McpServer:
     @property
     def prefix(self) -> str:
         return prefix_of(self.spec.name)
+
+    @property
+    def changed(self) -> Mapping[str, str]:
+        """Its tools that are not as they were when a person last saw them, and how; known while it is up."""
+        return self._connection.changed if self._connection else {}
 
     async def tools(self) -> Sequence[Tool]:
         """The server's tools; the first call starts it. Raises AgentError when there are none now."""
@@ -80,7 +87,7 @@ class McpServer:
         """Run the server from its start to its end. Returns whether it was up."""
         self.state, self._last_line, was_up = "starting", "", False
         try:
-            async with connect(self.spec, self._note_line) as connection:
+            async with connect(self.spec, self._note_line, self._snapshots) as connection:
                 await connection.tools()
                 was_up = True
                 self._connection, self.state, self.reason = connection, "up", ""
@@ -106,16 +113,23 @@ class McpServer:
 class McpServers:
     """All servers of tools. `run` keeps them; `update` says which there are from now on."""
 
-    def __init__(self, specs: Iterable[McpSpec] = ()) -> None:
+    def __init__(self, specs: Iterable[McpSpec] = (), snapshots: SnapshotStore | None = None) -> None:
         self.servers: Mapping[str, McpServer] = {}
+        self._snapshots = snapshots or MemorySnapshots()
         self._tasks: anyio.abc.TaskGroup | None = None
         self.update(specs)
+
+    @property
+    def specs(self) -> list[McpSpec]:
+        return [server.spec for server in self.servers.values()]
 
     def update(self, specs: Iterable[McpSpec]) -> None:
         """Servers that did not change go on; the others end, and a new one waits until a turn wants it."""
         before = self.servers
         self.servers = {
-            spec.name: before[spec.name] if spec.name in before and before[spec.name].spec == spec else McpServer(spec)
+            spec.name: before[spec.name]
+            if spec.name in before and before[spec.name].spec == spec
+            else McpServer(spec, snapshots=self._snapshots)
             for spec in specs
         }
         for name, server in before.items():

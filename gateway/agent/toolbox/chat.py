@@ -18,7 +18,7 @@ MAX_AHEAD = 366 * 86_400.0
 def make_chat_tools() -> tuple[Tool, ...]:
     """`send_message`, which asks when it is to go elsewhere, and `schedule` with its list."""
     send = tool_from(
-        send_message, asks=lambda args: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
+        send_message, asks=lambda args, _facts: bool(args.get("to")), subject=lambda args: str(args.get("to") or "")
     )
     return (
         replace(send, narrow=tool_from(send_reply, name=send.name)),

@@ -46,7 +46,7 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
     return tool_from(
         run,
         name="shell",
-        asks=lambda args: shell.needs_approval(str(args["command"])),
+        asks=lambda args, _facts: shell.needs_approval(str(args["command"])),
         subject=lambda args: str(args["command"]),
     )
 

@@ -34,10 +34,14 @@ class UnusedParser:
         raise AssertionError(f"{len(message)} bytes are no long message")
 
 
+PARSER = UnusedParser()
+
+
 def spec(name="shop", output_limit=64_000, **settings):
+    settings.setdefault("trust", "all")
     for secrets in ("env", "headers"):
         settings[secrets] = {key: Secret(value) for key, value in settings.get(secrets, {}).items()}
-    return McpSpec(name, McpServerSettings(**settings), Path.cwd(), output_limit, UnusedParser())
+    return McpSpec(name, McpServerSettings(**settings), Path.cwd(), output_limit, PARSER)
 
 
 @pytest.fixture

@@ -22,7 +22,12 @@ def note(text: str) -> None:
         notes.write(f"{text}\n")
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+WORDS = NOTES.with_name("words")  # what `price` says of itself, where there is such a file
+
+
+@server.tool(
+    annotations=ToolAnnotations(read_only_hint=True), description=WORDS.read_text() if WORDS.exists() else None
+)
 def price(article: str, pieces: int = 1) -> str:
     """What an article costs."""
     return f"{article}: {pieces * 5} francs"

@@ -1,0 +1,95 @@
+"""Which tools of a server run without a question, and whether a tool is still the one that a person has seen.
+
+A server says itself what its tools do, and may say something else tomorrow. What it said when its tools were first
+seen is kept (`ToolSnapshot`); a tool that says something else since asks again, until a person lets it run.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from gateway.config.settings import McpServerSettings
+
+LONGEST_SHOWN = 300  # characters of a description, where somebody is told that it changed
+
+
+class ToolSnapshot(msgspec.Struct, frozen=True):
+    """What a server said of a tool when it was last seen: a digest of all of it, and the description's beginning."""
+
+    digest: str
+    description: str
+
+
+NEVER_SEEN = ToolSnapshot("", "")
+
+
+class SnapshotStore(Protocol):
+    """Where it is kept what the servers said of their tools."""
+
+    async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
+        """By tool; empty for a server that was never up."""
+
+    async def write(self, server: str, tools: Mapping[str, ToolSnapshot]) -> None:
+        """These are seen from now on, beside those that were."""
+
+
+@dataclass(slots=True)
+class MemorySnapshots:
+    """Kept as long as this object: for whoever runs servers without a gateway."""
+
+    snapshots: dict[str, dict[str, ToolSnapshot]] = field(default_factory=dict)
+
+    async def read(self, server: str) -> Mapping[str, ToolSnapshot]:
+        return self.snapshots.get(server, {})
+
+    async def write(self, server: str, tools: Mapping[str, ToolSnapshot]) -> None:
+        self.snapshots.setdefault(server, {}).update(tools)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTrust:
+    """Which of a server's tools run without a question.
+
+    `is_inherited`: the server stood in the configuration before anybody could say how far it is trusted; what only
+    reads runs unasked for owners and admins, as it did.
+    """
+
+    settings: McpServerSettings
+    is_inherited: bool = False
+
+    def is_allowed(self, tool: str, *, only_reads: bool) -> bool:
+        """For everybody: the configuration says so."""
+        return self.is_listed(tool) or (self.settings.trust == "read" and only_reads)
+
+    def is_listed(self, tool: str) -> bool:
+        """The configuration names it, or all: then whatever it says of itself makes no difference."""
+        return self.settings.trust == "all" or tool in self.settings.allow
+
+    def is_allowed_for(self, role: object, tool: str, *, only_reads: bool) -> bool:
+        """For somebody with this role."""
+        inherits = self.is_inherited and self.settings.trust is None and role in ("owner", "admin")
+        return self.is_allowed(tool, only_reads=only_reads) or (inherits and only_reads)
+
+
+def snapshot_of(found: Any) -> ToolSnapshot:
+    """What the server says of this tool now."""
+    said = [found.name, found.title, found.description, found.input_schema, found.annotations]
+    written = msgspec.json.encode(said, enc_hook=_as_builtins, order="deterministic")
+    description = str(found.description or found.title or found.name)[:LONGEST_SHOWN]
+    return ToolSnapshot(hashlib.sha256(written).hexdigest(), description)
+
+
+def _as_builtins(value: Any) -> Any:
+    return value.model_dump(mode="json")
+
+
+def describe_change(before: ToolSnapshot | None, now: ToolSnapshot) -> str:
+    """In words for whoever owns the gateway."""
+    if before is None:
+        return f"is new, and says of itself: {now.description}"
+    if before.description != now.description:
+        return f"said of itself: {before.description}; and says now: {now.description}"
+    return f"takes other arguments, or gives other hints, than before; it says of itself: {now.description}"
