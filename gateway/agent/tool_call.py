@@ -178,7 +178,7 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     await state.record(started)
     ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
-    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call), ports.chat)
+    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call), ports.chat, _list_answers(call))
     began = time.perf_counter()
     try:
         return await tool.call(args, context)
@@ -223,6 +223,12 @@ def _make_ask(call: ToolCallRun, can_last: bool = False, pattern: str = "") -> A
         raise Pause((Question(key, prompt, call.name, key, can_last, calls, pattern),))
 
     return ask
+
+
+def _list_answers(call: ToolCallRun) -> dict[str, Any]:
+    """What the person answered this call, by the names of the questions."""
+    begin = f"{call.asked.id}/{call.name}/"
+    return {key.removeprefix(begin): value for key, value in call.state.ports.answers.items() if key.startswith(begin)}
 
 
 def as_text(value: Any) -> str:

@@ -42,7 +42,8 @@ class ToolContext:
     """The turn that a tool runs in, as far as the tool may know it.
 
     `turn` and `session` are the bags that hooks see too; `facts` are the turn's common fields (platform, user_id, ...).
-    `ask(prompt, name)` gives the person's answer, or pauses the turn until there is an answer.
+    `ask(prompt, name)` gives the person's answer, or pauses the turn until there is an answer; `answers` are those that
+    this call has been given, by name.
     """
 
     call_id: str = ""
@@ -52,6 +53,7 @@ class ToolContext:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ask: AskPerson | None = None
     chat: ChatPort | None = None
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
 
 # For the arguments, and the facts of the turn: who asks, with which role.

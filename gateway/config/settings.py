@@ -76,15 +76,45 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     user: Annotated[str, describe("only for the person with this id")] = ""
 
 
+class SandboxSettings(Struct, frozen=True, kw_only=True):
+    """What the commands of the shell tool may reach."""
+
+    mode: Annotated[
+        Literal["auto", "off"],
+        describe(
+            "`auto`: where the kernel can hold it (Linux with Landlock), commands read all but the gateway's home and "
+            "the usual homes of keys, and write the roots and a temporary folder"
+        ),
+    ] = "auto"
+    hide: Annotated[tuple[str, ...], describe("further places that cannot be read, for instance `~/letters`")] = ()
+    read: Annotated[tuple[str, ...], describe("places that can be read though they are among the hidden ones")] = ()
+    write: Annotated[tuple[str, ...], describe("further places that can be written, for instance `~/.cache`")] = ()
+    network: Annotated[bool, describe("whether commands reach the network")] = True
+    sockets: Annotated[
+        bool,
+        describe(
+            "whether they reach sockets with a path (Docker, an ssh agent, the desktop); it is a way out of the rest"
+        ),
+    ] = False
+    command: Annotated[
+        tuple[str, ...], describe("a program of yours with its arguments that is put in front instead, such as `bwrap`")
+    ] = ()
+
+
 class ToolSettings(Struct, frozen=True, kw_only=True):
     """What the built-in tools may do."""
 
     roots: Annotated[
         tuple[str, ...], describe("directories in which files may be read and written; relative ones begin at the home")
     ] = ("hermes-gateway/workspace",)
-    shell: Annotated[Literal["ask", "allow", "off"], describe("whether a person is asked before a command runs")] = (
-        "ask"
-    )
+    shell: Annotated[
+        Literal["ask", "sandboxed", "allow", "off"],
+        describe(
+            "whether a person is asked before a command runs; `sandboxed`: those of owners and admins run unasked, in "
+            "the sandbox and without network"
+        ),
+    ] = "ask"
+    sandbox: SandboxSettings = SandboxSettings()
     approvers: Annotated[
         tuple[Literal["owner", "admin", "asker"], ...],
         describe(

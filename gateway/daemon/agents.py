@@ -1,5 +1,6 @@
 """From the settings to the agents: who answers whom, with which model and which tools."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
 from gateway.agent.toolbox.shell import RunCommand, ShellOptions, make_shell_tool
 from gateway.agent.toolbox.shell_rules import ShellPlaces
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
@@ -29,6 +31,9 @@ from gateway.errors import ConfigError
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 from gateway.sessions import Session
+from gateway.worker.sandbox import find_support
+
+log = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "default"
 DEMO_PROVIDER = "demo"
@@ -157,15 +162,26 @@ class Agents:
         )
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            places = self._find_places(environ)
-            found.append(make_shell_tool(ShellOptions(settings, places, env, self._processes.run_command)))
+            places, run = self._find_places(environ), self._processes.run_command
+            found.append(make_shell_tool(ShellOptions(settings, places, env, run, self._make_sandbox())))
         return tuple(found)
 
     def _find_places(self, environ: Mapping[str, str]) -> ShellPlaces:
         """Where commands run and write, and what they do not read: this home, what steers us, and people's keys."""
         roots = tuple(self._home.path(root) for root in self._settings.tools.roots)
-        hidden = (self._home.root, *self._list_protected(), *list_key_homes(environ))
+        own = map(self._home.path, self._settings.tools.sandbox.hide)
+        hidden = (self._home.root, *self._list_protected(), *list_key_homes(environ), *own)
         return ShellPlaces(roots[0], roots, hidden, environ.get("PATH", ""))
+
+    def _make_sandbox(self) -> ShellSandbox:
+        """Commands read the skills and what people sent, though these lie in the home."""
+        wanted = self._settings.tools.sandbox
+        skills = (self._home.skills, *(skill.folder for skill in self._skills))
+        readable = (*skills, self._home.files, *map(self._home.path, wanted.read))
+        found = ShellSandbox(wanted, find_support(), readable, tuple(map(self._home.path, wanted.write)))
+        if self._settings.tools.shell == "sandboxed" and not found.is_held:
+            log.warning("tools.shell is `sandboxed`, and there is no sandbox here that holds: every command asks")
+        return found
 
     def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""

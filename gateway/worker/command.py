@@ -13,17 +13,23 @@ server dies, the kernel sends the keeper SIGTERM; it sees that it has another pa
 
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
 from gateway.worker import kernel
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
-from gateway.worker.protocol import CANNOT_BEGIN, OOM_SCORE, CommandSpec
+from gateway.worker.protocol import CANNOT_BEGIN, OOM_SCORE, CommandSandbox, CommandSpec
+from gateway.worker.readable_paths import list_pieces
+from gateway.worker.sandbox import Sandbox, restrict
 
+DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
+DEFAULT_TEMPORARY = "/tmp"  # noqa: S108 - the folder in it is our own
 GRACE = 2.0  # seconds between the request to end and the end
 AGAIN = 0.1  # seconds between two looks at who is still there after that
 MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
@@ -67,11 +73,12 @@ def _read_spec(ends: CommandDescriptors) -> CommandSpec:
 class _Keeper:
     def __init__(self, fork_server: int) -> None:
         self._fork_server = fork_server
-        self._is_ending = False
+        self._is_ending = self._is_killing = False
 
     def run(self, spec: CommandSpec) -> int:
         """The program's exit code, or minus the signal that ended it."""
-        program = _fork(lambda: _become(spec))
+        own = _make_own_folder(spec) if spec.sandbox else ""
+        program = _fork(lambda: _become(spec, own))
         for place in (1, 2):
             os.dup2(0, place)  # the pipe is the program's alone: its end says that all has been printed
         if os.getppid() != self._fork_server:
@@ -82,6 +89,8 @@ class _Keeper:
         with suppress(ChildProcessError):
             while True:
                 os.wait()
+        if own:
+            shutil.rmtree(own, ignore_errors=True)
         return ended
 
     def _wait(self, program: int) -> int:
@@ -97,11 +106,15 @@ class _Keeper:
             self._is_ending = True
             for one in find_descendants({os.getpid()}):
                 kernel.send_signal(one.pid, signal.SIGTERM)
-            signal.setitimer(signal.ITIMER_REAL, GRACE, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
 
     def kill(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+        if self._is_killing:  # a signal came in the midst of it
+            return
+        self._is_killing = True
         kill_tree(lambda: [one.pid for one in find_descendants({os.getpid()})])
+        self._is_killing = False
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
 
 
 def _fork(child: Callable[[], NoReturn]) -> int:
@@ -114,7 +127,21 @@ def _fork(child: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _become(spec: CommandSpec) -> NoReturn:
+def _make_own_folder(spec: CommandSpec) -> str:
+    """Where a command in a sandbox may leave what is temporary; it goes with the command."""
+    own = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"hermes-gateway-{os.urandom(8).hex()}"
+    own.mkdir(0o700)
+    return str(own)
+
+
+def _enter_sandbox(wanted: CommandSandbox, own: str) -> None:
+    hidden = (*wanted.hidden, DEVICES_FOLDER)
+    read = (*list_pieces("/", hidden), *wanted.read)
+    write = (own, *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
+    restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets))
+
+
+def _become(spec: CommandSpec, own: str) -> NoReturn:
     """Be the program, in a session of its own."""
     os.setsid()
     kernel.die_with_parent(signal.SIGKILL)
@@ -124,7 +151,10 @@ def _become(spec: CommandSpec) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
     try:
         os.chdir(spec.folder)
-        os.execve(spec.program[0], spec.program, spec.env)  # noqa: S606 - the shell is among those programs
+        if spec.sandbox:
+            _enter_sandbox(spec.sandbox, own)
+        env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), own) if own else {})
+        os.execve(spec.program[0], spec.program, env)  # noqa: S606 - the shell is among those programs
     except (OSError, ValueError) as error:
         os.write(2, f"{spec.program[0]} cannot be started: {error}\n".encode())
     os._exit(NOT_FOUND)

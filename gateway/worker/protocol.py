@@ -68,12 +68,23 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.handler).parent
 
 
+class CommandSandbox(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command may reach: it reads what is not hidden, and `read`; it writes `write`, and a folder of its own."""
+
+    hidden: tuple[str, ...]
+    read: tuple[str, ...]  # though it lies in what is hidden
+    write: tuple[str, ...]
+    net: bool
+    sockets: bool
+
+
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A program that is no hook, and is run once: what the agent's shell is asked to do."""
 
     program: tuple[str, ...]  # its file, which is not looked for, and its arguments
     folder: str
     env: dict[str, str]  # all of it: nothing else is there
+    sandbox: CommandSandbox | None = None
 
 
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

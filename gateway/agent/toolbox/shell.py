@@ -2,18 +2,29 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import anyio
 from msgspec import Meta
 
 from gateway.agent.toolbox.shell_rules import PlainCommand, RuleTable, ShellPlaces
-from gateway.agent.tools import Tool, tool_from
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox, is_refused, is_trusted
+from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.config.settings import ToolSettings
+from gateway.events import is_yes
 from gateway.worker.protocol import CommandSpec
 
 RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitable[int]]
 """Runs a program, gives what it prints to the function, and returns its exit code when nothing is left of it."""
+
+
+OUTSIDE = "outside"  # the name of the question whether a command may run outside the sandbox
+ASK_OUTSIDE = "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights?"
+MAY_BE_SANDBOX = "[it may be the sandbox: `tools.sandbox` of the configuration says what commands reach]"
+NOT_OUTSIDE = (
+    "It failed, maybe because of the sandbox (`tools.sandbox` of the configuration says what commands reach), "
+    "and the person did not let it run outside of it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,47 +35,82 @@ class ShellOptions:
     places: ShellPlaces
     env: Mapping[str, str]
     run: RunCommand
+    sandbox: ShellSandbox
 
-    def needs_approval(self, command: str) -> bool:
-        """Must a person agree first? Not where a rule of `shell_allow` lets it run."""
-        return self.settings.shell == "ask" and self.find_plain_command(command) is None
+    def needs_approval(self, command: str, facts: Mapping[str, Any]) -> bool:
+        """Must a person agree first? Not where a rule lets it run, or the sandbox holds what it could do."""
+        if self.settings.shell == "allow" or self.is_held(facts):
+            return False
+        return self.find_plain_command(command) is None
+
+    def is_held(self, facts: Mapping[str, Any]) -> bool:
+        """Does the sandbox, without network, stand for a yes?"""
+        return self.settings.shell == "sandboxed" and self.sandbox.is_held and is_trusted(facts)
 
     def find_plain_command(self, command: str) -> PlainCommand | None:
         """The command as a rule lets it run unasked; None where it is one for a shell."""
-        return (
-            None if self.settings.shell == "allow" else RuleTable(self.settings.shell_allow).find(command, self.places)
+        if self.settings.shell == "allow":
+            return None
+        return RuleTable(self.settings.shell_allow).find(command, self.places)
+
+    def make_spec(self, command: str, facts: Mapping[str, Any], is_outside: bool) -> CommandSpec:
+        plain = self.find_plain_command(command)
+        words, env = (plain.program, {**self.env, **plain.env}) if plain else (("/bin/sh", "-c", command), self.env)
+        sandbox = (
+            None if is_outside else self.sandbox.make(self.places, is_offline=plain is None and self.is_held(facts))
         )
+        front = () if is_outside else self.sandbox.find_front(self.places)
+        return CommandSpec(program=(*front, *words), folder=str(self.places.folder), env=dict(env), sandbox=sandbox)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutput:
+    """What a command printed and how it ended, in words; and whether what it could not reach may be why."""
+
+    text: str
+    may_be_sandbox: bool = False
 
 
 def make_shell_tool(shell: ShellOptions) -> Tool:
-    """`shell`: asks first, unless it need not."""
+    """`shell`: asks first, unless it need not; and again where the sandbox may be why a command failed."""
 
-    async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)]) -> str:
+    async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)], context: ToolContext) -> str:
         """Run a command in a shell and get its output, standard error included."""
-        return await run_command(shell, command)
+        ask = context.ask if is_trusted(context.facts) else None
+        if ask and OUTSIDE in context.answers:  # it has run inside, and is not run there again
+            if not is_yes(ask(ASK_OUTSIDE, OUTSIDE)):
+                return NOT_OUTSIDE
+            return (await run_command(shell, command, context.facts, is_outside=True)).text
+        output = await run_command(shell, command, context.facts)
+        if ask and output.may_be_sandbox:
+            ask(ASK_OUTSIDE, OUTSIDE)
+        return output.text
 
     return tool_from(
         run,
         name="shell",
-        asks=lambda args, _facts: shell.needs_approval(str(args["command"])),
+        asks=lambda args, facts: shell.needs_approval(str(args["command"]), facts),
         subject=lambda args: str(args["command"]),
     )
 
 
-async def run_command(shell: ShellOptions, command: str) -> str:
+async def run_command(
+    shell: ShellOptions, command: str, facts: Mapping[str, Any], is_outside: bool = False
+) -> CommandOutput:
     """The output of a command and how it ended; when it is over, or at its limit, so is all that it started."""
-    plain = shell.find_plain_command(command) or PlainCommand(("/bin/sh", "-c", command), {})
-    spec = CommandSpec(program=plain.program, folder=str(shell.places.folder), env={**shell.env, **plain.env})
+    spec = shell.make_spec(command, facts, is_outside)
     output = _OutputBuffer(shell.settings.output_limit)
     status = 0
     with anyio.move_on_after(shell.settings.shell_timeout) as limit:
         status = await shell.run(spec, output.add)
     text = output.text()
     if limit.cancelled_caught:
-        return f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip()
-    if status:
-        return f"{text}\n[exit code {status}]".lstrip()
-    return text or "[no output]"
+        return CommandOutput(f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip())
+    if not status:
+        return CommandOutput(text or "[no output]")
+    may_be = spec.sandbox is not None and is_refused(text)
+    more = f"\n{MAY_BE_SANDBOX}" if may_be else ""
+    return CommandOutput(f"{text}\n[exit code {status}]{more}".lstrip(), may_be)
 
 
 class _OutputBuffer:

@@ -13,11 +13,13 @@ import pytest
 
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 from gateway.agent.toolbox.shell_rules import ShellPlaces
-from gateway.config.settings import ToolSettings
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
+from gateway.config.settings import SandboxSettings, ToolSettings
 from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.worker.process_tree import find_descendants, list_processes
 from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.sandbox import find_support
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -36,7 +38,13 @@ def options(fork_server, tmp_path):
 
 def make_options(fork_server, folder, **settings):
     places = ShellPlaces(folder, (folder,), (), os.environ["PATH"])
-    return ShellOptions(ToolSettings(**settings), places, {"PATH": os.environ["PATH"]}, fork_server.run)
+    tools = ToolSettings(**settings)
+    sandbox = ShellSandbox(tools.sandbox, find_support())
+    return ShellOptions(tools, places, {"PATH": os.environ["PATH"]}, fork_server.run, sandbox)
+
+
+async def output_of(shell, command, **facts):
+    return (await run_command(shell, command, facts)).text
 
 
 @pytest.fixture
@@ -45,39 +53,39 @@ def shell(options):
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(shell):
-    assert await run_command(shell, "echo one; echo two >&2; exit 3") == "one\ntwo\n[exit code 3]"
-    assert await run_command(shell, "true") == "[no output]"
+    assert await output_of(shell, "echo one; echo two >&2; exit 3") == "one\ntwo\n[exit code 3]"
+    assert await output_of(shell, "true") == "[no output]"
 
 
 async def test_it_runs_in_its_folder_with_its_environment_alone(shell, tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "x")
-    assert await run_command(shell, "pwd") == str(tmp_path)
-    assert "SECRET" not in await run_command(shell, "env")
+    assert await output_of(shell, "pwd") == str(tmp_path)
+    assert "SECRET" not in await output_of(shell, "env")
 
 
 async def test_it_has_no_input_to_wait_for(shell):
-    assert await run_command(shell, "cat") == "[no output]"
+    assert await output_of(shell, "cat") == "[no output]"
 
 
 async def test_at_its_limit_everything_that_it_started_is_ended(options):
     shell = options(shell_timeout=0.2)
     began = time.monotonic()
-    text = await run_command(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
+    text = await output_of(shell, "echo begun; (trap '' TERM; sleep 77.25) & sleep 77.25")
     assert text == "begun\n[ended: it still ran after 0.2 seconds]"
     assert time.monotonic() - began < 4
-    assert "sleep 77.25" not in await run_command(shell, "ps -eo args | grep '[s]leep 77.25' || true")
+    assert "sleep 77.25" not in await output_of(shell, "ps -eo args | grep '[s]leep 77.25' || true")
 
 
 async def test_what_it_leaves_in_the_background_neither_holds_it_nor_outlives_it(shell):
     with anyio.fail_after(4):
-        assert await run_command(shell, "sleep 78.25 & echo done") == "done"
-    assert "sleep 78.25" not in await run_command(shell, "ps -eo args | grep '[s]leep 78.25' || true")
+        assert await output_of(shell, "sleep 78.25 & echo done") == "done"
+    assert "sleep 78.25" not in await output_of(shell, "ps -eo args | grep '[s]leep 78.25' || true")
 
 
 async def test_a_stopped_turn_ends_it(shell):
     with anyio.move_on_after(0.1):
-        await run_command(shell, "sleep 79.25")
-    assert "sleep 79.25" not in await run_command(shell, "ps -eo args | grep '[s]leep 79.25' || true")
+        await output_of(shell, "sleep 79.25")
+    assert "sleep 79.25" not in await output_of(shell, "ps -eo args | grep '[s]leep 79.25' || true")
 
 
 # The five ways by which a process gets away from who started it.
@@ -105,7 +113,7 @@ async def test_nothing_that_a_command_started_outlives_it(fork_server, options, 
             if end == "the server killed":
                 tasks.start_soon(kill_server, fork_server, before)
             with lost if end == "the server killed" else nullcontext():
-                await run_command(shell, command + last)
+                await output_of(shell, command + last)
     if end == "the server killed":
         await until(lambda: find_sleepers() == before)
     assert find_sleepers() == before
@@ -121,22 +129,22 @@ async def kill_server(fork_server, before):
     os.kill(fork_server.pid, signal.SIGKILL)
 
 
-async def test_a_command_that_kills_its_keeper_leaves_nothing_either(fork_server, shell):
-    assert await run_command(shell, "setsid sleep 81.25 & kill -9 $PPID; sleep 81.25") == "[exit code -9]"
+async def test_a_command_that_kills_its_keeper_leaves_nothing_either(fork_server, options):
+    shell = options(sandbox=SandboxSettings(mode="off"))
+    assert await output_of(shell, "setsid sleep 81.25 & kill -9 $PPID; sleep 81.25") == "[exit code -9]"
     await until(lambda: not find_descendants({fork_server.pid}))
 
 
 DAEMON = """
 import os, sys, anyio
 from pathlib import Path
-from gateway.agent.toolbox.shell import run_command
 from gateway.hooks.wires.fork_client import ForkServerClient
-from tests.agent.toolbox.test_shell import make_options
+from tests.agent.toolbox.test_shell import make_options, output_of
 from gateway.worker.protocol import ForkServerSettings
 async def main():
     async with ForkServerClient(ForkServerSettings(processes=256)) as fork_server:
         print(fork_server.pid, flush=True)
-        await run_command(make_options(fork_server, Path(sys.argv[1])), "(setsid sleep 82.25 &); sleep 82.25")
+        await output_of(make_options(fork_server, Path(sys.argv[1])), "(setsid sleep 82.25 &); sleep 82.25")
 anyio.run(main)
 """
 
@@ -153,13 +161,13 @@ async def test_when_the_daemon_is_killed_nothing_of_its_commands_is_left(tmp_pat
 
 
 async def test_a_program_finds_signals_descriptors_and_input_as_from_a_terminal(shell):
-    text = await run_command(shell, "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; yes | head -1")
+    text = await output_of(shell, "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; yes | head -1")
     assert text.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16, "0", "1", "2", "3", "y"]
 
 
 async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(options):
     shell = options(output_limit=1000)
-    text = await run_command(shell, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last")
+    text = await output_of(shell, "echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\nxxx")
     assert text.endswith("xxx\nlast")
     assert "bytes left out" in text
@@ -186,7 +194,7 @@ async def test_a_flood_of_output_is_kept_at_both_ends_in_bounded_memory(options)
     ],
 )
 def test_only_plain_commands_of_allowed_programs_run_unasked(shell, command, asks):
-    assert shell.needs_approval(command) is asks
+    assert shell.needs_approval(command, {}) is asks
 
 
 async def test_the_tool_asks_before_it_runs(stage, shell, tmp_path):

@@ -1,0 +1,79 @@
+"""The sandbox of the shell tool's commands, and how one knows that a command may have failed because of it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.agent.toolbox.shell_rules import ShellPlaces, find_program
+from gateway.config.settings import SandboxSettings
+from gateway.errors import AgentError
+from gateway.worker.protocol import CommandSandbox
+from gateway.worker.sandbox import SandboxSupport
+
+TRUSTED_ROLES = ("owner", "admin")
+HOOK_PREFIX = "hook:"  # begins the ids of those who speak for a hook
+# What programs say when something was out of their reach; other reasons have the same words.
+OUT_OF_REACH = re.compile(
+    r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
+    r"|could not resolve|name resolution|network is unreachable|cannot connect to the docker|authentication agent"
+    r"|could not connect|failed to connect|unable to (?:connect|access|create)|cannot open display",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSandbox:
+    """What is set, what this machine can hold, and what is read and written besides the roots though it is hidden."""
+
+    settings: SandboxSettings
+    support: SandboxSupport
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        """Do commands run in our own sandbox here, files and network both?"""
+        return self.is_there and self.support.has_filter
+
+    @property
+    def is_there(self) -> bool:
+        return self.settings.mode == "auto" and not self.settings.command and self.support.landlock > 0
+
+    def make(self, places: ShellPlaces, is_offline: bool = False) -> CommandSandbox | None:
+        """None where there is none: it is off, or this kernel cannot hold it."""
+        if not self.is_there:
+            return None
+        wanted = self.settings
+        return CommandSandbox(
+            hidden=tuple(map(str, places.hidden)),
+            read=tuple(map(str, self.readable)),
+            write=tuple(map(str, (*places.roots, *self.writable))),
+            net=wanted.network and not is_offline,
+            sockets=wanted.sockets and not is_offline,
+        )
+
+    def find_front(self, places: ShellPlaces) -> tuple[str, ...]:
+        """What stands in front of a command: the person's own program.
+
+        Raises:
+            AgentError: it is not there.
+        """
+        if self.settings.mode == "off" or not self.settings.command:
+            return ()
+        name, *more = self.settings.command
+        program = name if name.startswith("/") else find_program(name, places.program_folders)
+        if program is None:
+            raise AgentError(f"tools.sandbox.command: there is no program {name}; install it, or write its whole path")
+        return (program, *more)
+
+
+def is_trusted(facts: Mapping[str, Any]) -> bool:
+    """Did an owner or an admin themself cause this turn, and no hook for them?"""
+    return facts.get("role") in TRUSTED_ROLES and not str(facts.get("user_id", "")).startswith(HOOK_PREFIX)
+
+
+def is_refused(output: str) -> bool:
+    """Does a command that failed say that something was out of its reach?"""
+    return OUT_OF_REACH.search(output) is not None

@@ -1,0 +1,33 @@
+"""What a command may reach where something must be out of its reach: all around that, piece by piece.
+
+Landlock only grants. So a folder in which something is hidden is granted in pieces, each of them whole. They are
+counted anew for each command, as they are then: what appears meanwhile in a folder of pieces cannot be reached, and the
+folder itself cannot be listed, only what lies in it. No link is followed: what it leads to is granted where that lies,
+or is not.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def list_pieces(top: str, hidden: Iterable[str]) -> tuple[str, ...]:
+    """The fewest paths that hold everything at and below `top` but what is hidden there, and hold none of that."""
+    start = os.path.realpath(top)
+    below = {one for one in map(os.path.realpath, hidden) if Path(one).is_relative_to(start)}
+    if start in below:
+        return ()
+    above = {str(parent) for one in below for parent in Path(one).parents}
+    return tuple(_list_below(start, below, above)) if below else (start,)
+
+
+def _list_below(folder: str, hidden: set[str], above: set[str]) -> Iterator[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.path in hidden or entry.is_symlink():
+                continue
+            if entry.path in above:
+                yield from _list_below(entry.path, hidden, above)
+            else:
+                yield entry.path
