@@ -12,11 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def list_pieces(top: str, hidden: Iterable[str]) -> tuple[str, ...]:
+def find_hidden(paths: Iterable[str]) -> frozenset[str]:
+    """Where these really are, as far as they are there now and this user could read them."""
+    return frozenset(os.path.realpath(one) for one in paths if os.access(one, os.R_OK))
+
+
+def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
     """The fewest paths that hold everything at and below `top` but what is hidden there, and hold none of that."""
     start = os.path.realpath(top)
-    below = {one for one in map(os.path.realpath, hidden) if Path(one).is_relative_to(start)}
-    if start in below:
+    within = "/" if start == "/" else f"{start}/"
+    below = {one for one in hidden if one.startswith(within)}
+    if start in hidden:
         return ()
     above = {str(parent) for one in below for parent in Path(one).parents}
     return tuple(_list_below(start, below, above)) if below else (start,)

@@ -15,6 +15,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.testing import GatewayProcess
+from gateway.worker.sandbox import find_support
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
@@ -143,7 +144,7 @@ def test_setup_asks_who_of_them_is_the_owner_and_writes_it(
     keeper, end = pty.openpty()
     given = ["setup", "telegram", "--token", TOKEN, "--allow", allowed, "--home-channel", ANN, "--no-check"]
     command = [sys.executable, "-m", "gateway.cli", *given]
-    os.write(keeper, typed.encode())
+    os.write(keeper, f"{typed}\n".encode())  # and nothing about the shell
     done = subprocess.run(
         command, env=gateway.environ, stdin=end, capture_output=True, text=True, timeout=30, check=False
     )
@@ -152,3 +153,26 @@ def test_setup_asks_who_of_them_is_the_owner_and_writes_it(
     os.close(end)
     kept = [line for line in gateway.home.env.read_text().splitlines() if "OWNERS" in line]
     assert kept == ([f"GATEWAY_ACCESS_OWNERS_TELEGRAM={owner}"] if owner else [])
+
+
+@pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
+@pytest.mark.parametrize(("typed", "kept"), [("y\n", ["GATEWAY_TOOLS_SHELL=sandboxed"]), ("\n", [])])
+def test_setup_offers_to_run_commands_in_the_sandbox(tmp_path: Path, typed: str, kept: list[str]) -> None:
+    gateway = GatewayProcess(tmp_path / "home")
+    gateway.configure("")
+    keeper, end = pty.openpty()
+    given = ["setup", "telegram", "--token", TOKEN, "--allow", ANN, "--home-channel", ANN, "--owner", ANN, "--no-check"]
+    os.write(keeper, typed.encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway.cli", *given],
+        env=gateway.environ,
+        stdin=end,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    os.close(keeper)
+    os.close(end)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in gateway.home.env.read_text().splitlines() if "SHELL" in line] == kept

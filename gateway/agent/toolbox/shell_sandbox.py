@@ -18,7 +18,8 @@ HOOK_PREFIX = "hook:"  # begins the ids of those who speak for a hook
 OUT_OF_REACH = re.compile(
     r"permission denied|operation not permitted|EACCES|EPERM|not permitted|access denied|no new privileges"
     r"|could not resolve|name resolution|network is unreachable|cannot connect to the docker|authentication agent"
-    r"|could not connect|failed to connect|unable to (?:connect|access|create)|cannot open display",
+    r"|could not connect|failed to (?:connect|establish)|unable to (?:connect|access|create)|cannot open display"
+    r"|host key verification failed|could not create directory",
     re.IGNORECASE,
 )
 

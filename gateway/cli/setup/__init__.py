@@ -21,6 +21,7 @@ from gateway.adapters.shared.folder import (
     load_settings_schema,
     load_setup,
 )
+from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli.output import apply_style, print_note
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.commands import CommandTable
@@ -28,10 +29,13 @@ from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.schema import SettingsSchema
+from gateway.config.settings import SandboxSettings
 from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, NotRunning
+from gateway.worker.sandbox import find_support
 
+SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
 HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
 
 
@@ -43,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         for ask in setup.questions:
             one.add_argument(ask.flag, dest=ask.variable, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
         one.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
+        one.add_argument(
+            "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
+        )
         one.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
         one.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
         if setup.manifest:
@@ -58,6 +65,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     known = dict(load_configuration(schema, home, get_process_environment()).environ)
     values = collect_answers(setup, args, known)
     values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
+    values |= ask_shell(args, load_configuration(schema, home, get_process_environment()), schema)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
     check: PlatformCheck = load_part(args.network, "check")
@@ -121,6 +129,18 @@ def choose_user(users: Sequence[str]) -> str:
         answer = input(f"{users[0]}: is this you? [Y/n] ").strip().lower()
         return users[0] if answer in ("", "y", "yes") else ""
     return input(f"which of {', '.join(users)} is you? (Enter: none) ").strip()
+
+
+def ask_shell(args: argparse.Namespace, configuration: Configuration, schema: SettingsSchema) -> dict[str, str]:
+    """Whether commands of the agent's shell may run unasked in the sandbox, where there is one that holds."""
+    choice = args.shell
+    is_free = "tools.shell" not in configuration.origins and ShellSandbox(SandboxSettings(), find_support()).is_held
+    if not choice and is_free and sys.stdin.isatty():
+        print("The agent's shell can ask you before each command, or run yours in a sandbox without network, and ask")
+        answer = input("for the rest alone. In the sandbox? [y/N] ").strip().lower()
+        choice = "sandboxed" if answer in ("y", "yes") else ""
+    variable = next(name.variable for name in schema.own_variables if name.path == ("tools", "shell"))
+    return {variable: choice} if choice else {}
 
 
 def prompt_for(ask: SetupQuestion, now: str) -> str:

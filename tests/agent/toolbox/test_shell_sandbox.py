@@ -40,8 +40,8 @@ def shell_in(fork_server, tmp_path):
         file.write_text(f"what stands in {file.name}\n")
     (root / "link").symlink_to(home / ".env")
 
-    def make(shell="ask", support=None, **sandbox):
-        settings = ToolSettings(shell=shell, sandbox=SandboxSettings(**sandbox))
+    def make(shell="ask", support=None, rules=(), **sandbox):
+        settings = ToolSettings(shell=shell, shell_allow=rules, sandbox=SandboxSettings(**sandbox))
         places = ShellPlaces(root, (root,), (home, keys), os.environ["PATH"])
         made = ShellSandbox(settings.sandbox, support or find_support(), (skills,))
         return ShellOptions(settings, places, {"PATH": os.environ["PATH"]}, fork_server.run, made)
