@@ -25,7 +25,7 @@ import msgspec
 from gateway.worker import kernel
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
 from gateway.worker.protocol import CANNOT_BEGIN, OOM_SCORE, CommandSandbox, CommandSpec
-from gateway.worker.readable_paths import find_hidden, list_pieces
+from gateway.worker.readable_paths import find_withheld, list_pieces
 from gateway.worker.sandbox import Sandbox, restrict
 
 DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
@@ -135,7 +135,7 @@ def _make_own_folder(spec: CommandSpec) -> str:
 
 
 def _enter_sandbox(wanted: CommandSandbox, own: str) -> None:
-    hidden = find_hidden((*wanted.hidden, DEVICES_FOLDER))
+    hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER))
     read = (*list_pieces("/", hidden), *wanted.read)
     write = (own, *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
     restrict(Sandbox(read=read, write=write, net=wanted.net, sockets=wanted.sockets))

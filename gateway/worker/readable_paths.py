@@ -12,8 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def find_hidden(paths: Iterable[str]) -> frozenset[str]:
-    """Where these really are, as far as they are there now and this user could read them."""
+def find_withheld(paths: Iterable[str]) -> frozenset[str]:
+    """Where these really are, as far as they are there now and this user could read them.
+
+    A place that is a link is hidden where it leads to: the link itself is granted to nobody.
+    """
     return frozenset(os.path.realpath(one) for one in paths if os.access(one, os.R_OK))
 
 
