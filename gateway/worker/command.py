@@ -77,7 +77,11 @@ class _Keeper:
 
     def run(self, spec: CommandSpec) -> int:
         """The program's exit code, or minus the signal that ended it."""
-        own = _make_own_folder(spec) if spec.sandbox else ""
+        try:
+            own = _make_own_folder(spec) if spec.sandbox else ""
+        except OSError as error:
+            os.write(2, f"there is no room for what is temporary: {error}\n".encode())
+            return NOT_FOUND
         program = _fork(lambda: _become(spec, own))
         for place in (1, 2):
             os.dup2(0, place)  # the pipe is the program's alone: its end says that all has been printed

@@ -21,12 +21,10 @@ def find_withheld(paths: Iterable[str]) -> frozenset[str]:
 
 
 def list_pieces(top: str, hidden: frozenset[str]) -> tuple[str, ...]:
-    """The fewest paths that hold everything at and below `top` but what is hidden there, and hold none of that."""
+    """The fewest paths that hold everything below `top` but what is hidden there, and hold none of that."""
     start = os.path.realpath(top)
     within = "/" if start == "/" else f"{start}/"
     below = {one for one in hidden if one.startswith(within)}
-    if start in hidden:
-        return ()
     above = {str(parent) for one in below for parent in Path(one).parents}
     return tuple(_list_below(start, below, above)) if below else (start,)
 

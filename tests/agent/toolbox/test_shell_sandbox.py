@@ -87,6 +87,21 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
 
 
+async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp_path):
+    """Who makes the gateway's home a root has said so; what lies in it and steers the gateway stays hidden."""
+    home = tmp_path / "user" / ".hermes"
+    places = ShellPlaces(home, (home,), (home, home / ".env"), "")
+    shell = ShellOptions(ToolSettings(), places, {}, fork_server.run, shell_in().sandbox)
+    assert await text_of(shell, "echo x > hermes-gateway/new && cat hermes-gateway/new") == "x"
+    assert "denied" in await text_of(shell, "cat .env")
+
+
+async def test_a_temporary_folder_that_cannot_be_made_is_said(shell_in):
+    shell = shell_in()
+    shell = ShellOptions(shell.settings, shell.places, {"TMPDIR": "/nowhere"}, shell.run, shell.sandbox)
+    assert "no room for what is temporary" in await text_of(shell, "true")
+
+
 async def test_what_is_set_is_added(shell_in, tmp_path):
     shell = shell_in()
     more = tmp_path / "more"
