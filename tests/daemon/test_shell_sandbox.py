@@ -75,3 +75,19 @@ def test_the_control_socket_is_out_of_reach(tmp_path):
         for name in ("got", "more"):
             assert "telegram" not in (root / name).read_text()
             assert "model" not in (root / name).read_text(), (root / name).read_text()
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("/approve", 2), ("/deny", 1)])
+def test_the_owner_is_asked_once_whether_it_may_run_outside(tmp_path, answer, runs):
+    with GatewayProcess(tmp_path / "home") as gateway:
+        call = {"tool_calls": [{"name": "shell", "args": {"command": "echo ran >> count; echo x > ../../beside"}}]}
+        gateway.script({"user": "try", "answers": [call, {"text": "it ran"}]}, settings="tools: {shell: sandboxed}\n")
+        gateway.start()
+        asked = gateway.say("try")["reply"]
+        assert "once outside" in asked
+        assert "echo ran >> count; echo x > ../../beside" in asked
+        count = gateway.home.own_folder / "workspace" / "count"
+        assert count.read_text() == "ran\n"
+        gateway.say(answer)
+        gateway.until(lambda: count.read_text() == "ran\n" * runs)
+        gateway.until(lambda: (gateway.home.root / "beside").exists() is (runs == 2))
