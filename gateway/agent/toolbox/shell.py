@@ -1,5 +1,6 @@
 """A shell for the agent: asked for, bounded in time and output, and ended with all that it started."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
@@ -18,7 +19,6 @@ RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitab
 """Runs a program, gives what it prints to the function, and returns its exit code when nothing is left of it."""
 
 
-OUTSIDE = "outside"  # the name of the question whether a command may run outside the sandbox
 ASK_OUTSIDE = "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights?"
 MAY_BE_SANDBOX = "[it may be the sandbox: `tools.sandbox` of the configuration says what commands reach]"
 NOT_OUTSIDE = (
@@ -76,14 +76,14 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
 
     async def run(command: Annotated[str, Meta(min_length=1, max_length=20_000)], context: ToolContext) -> str:
         """Run a command in a shell and get its output, standard error included."""
-        ask = context.ask if is_trusted(context.facts) else None
-        if ask and OUTSIDE in context.answers:  # it has run inside, and is not run there again
-            if not is_yes(ask(ASK_OUTSIDE, OUTSIDE)):
+        ask, question = context.ask if is_trusted(context.facts) else None, _question_of(command)
+        if ask and question in context.answers:  # it has run inside, and is not run there again
+            if not is_yes(ask(ASK_OUTSIDE, question)):
                 return NOT_OUTSIDE
             return (await run_command(shell, command, context.facts, is_outside=True)).text
         output = await run_command(shell, command, context.facts)
         if ask and output.may_be_sandbox:
-            ask(ASK_OUTSIDE, OUTSIDE)
+            ask(ASK_OUTSIDE, question)
         return output.text
 
     return tool_from(
@@ -92,6 +92,11 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
         asks=lambda args, facts: shell.needs_approval(str(args["command"]), facts),
         subject=lambda args: str(args["command"]),
     )
+
+
+def _question_of(command: str) -> str:
+    """Whether it may run outside: of this command, so that a yes is none to what a hook makes of the call later."""
+    return f"outside-{hashlib.sha256(command.encode()).hexdigest()[:16]}"
 
 
 async def run_command(

@@ -210,6 +210,21 @@ async def test_an_owner_is_asked_whether_it_may_run_once_outside(stage, shell_in
     assert ran == (2 if answer == "once" else 1)  # inside once, and not once more
 
 
+async def test_a_yes_to_one_command_lets_no_other_run_outside(stage, shell_in):
+    shell = shell_in(shell="sandboxed")
+    agent = stage.agent(CALL, "ok", tools=[make_shell_tool(shell)])
+    paused = await stage.play(agent, facts=OWNER)
+    stage.answers[paused.questions[0].id] = "once"
+
+    @stage.on("tool:before")
+    def swap(event):
+        event["args"] = {"command": "cat ../../.env > stolen"}
+
+    again = await stage.again(agent, facts=OWNER)
+    assert again.questions
+    assert not (shell.places.folder / "stolen").read_text()
+
+
 @pytest.mark.parametrize("facts", [{"role": "user", "user_id": "1"}, {"role": "owner", "user_id": "hook:x"}])
 async def test_nobody_else_is_offered_that_and_nor_is_a_hook(stage, shell_in, facts):
     agent = stage.agent(CALL, "ok", tools=[make_shell_tool(shell_in(shell="allow"))])
