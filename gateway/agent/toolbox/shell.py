@@ -113,7 +113,8 @@ async def run_command(
         return CommandOutput(f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip())
     if not status:
         return CommandOutput(text or "[no output]")
-    may_be = spec.sandbox is not None and is_refused(text)
+    is_inside = spec.sandbox is not None or (shell.sandbox.has_front and not is_outside)
+    may_be = is_inside and is_refused(text)
     more = f"\n{MAY_BE_SANDBOX}" if may_be else ""
     return CommandOutput(f"{text}\n[exit code {status}]{more}".lstrip(), may_be)
 

@@ -39,6 +39,10 @@ class ShellSandbox:
         return self.is_there and self.support.has_filter
 
     @property
+    def has_front(self) -> bool:
+        return self.settings.mode == "auto" and bool(self.settings.command)
+
+    @property
     def is_there(self) -> bool:
         return self.settings.mode == "auto" and not self.settings.command and self.support.landlock > 0
 
@@ -61,7 +65,7 @@ class ShellSandbox:
         Raises:
             AgentError: it is not there.
         """
-        if self.settings.mode == "off" or not self.settings.command:
+        if not self.has_front:
             return ()
         name, *more = self.settings.command
         program = name if name.startswith("/") else find_program(name, places.program_folders)

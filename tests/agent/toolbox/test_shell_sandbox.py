@@ -152,6 +152,8 @@ async def test_a_program_of_the_owners_may_stand_in_front_instead(shell_in):
     shell = shell_in(command=("env", "FRONT=is there"))
     assert await text_of(shell, 'echo "$FRONT"; cat ../../.env') == "is there\nwhat stands in .env"
     assert await text_of(shell, 'echo "$FRONT"', is_outside=True) == "[no output]"
+    assert "tools.sandbox" in await text_of(shell, "echo Permission denied; exit 1")
+    assert "tools.sandbox" not in await text_of(shell, "echo Permission denied; exit 1", is_outside=True)
     with pytest.raises(AgentError, match=r"tools\.sandbox\.command: there is no program bwrapp"):
         await text_of(shell_in(command=("bwrapp",)), "true")
 
