@@ -31,7 +31,16 @@ from gateway.daemon.platforms import why_not_served
 from gateway.daemon.process import lock_holder_of
 from gateway.engine.sqlite.backup import verify_journal
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
-from gateway.hermes.doctor import BROKEN, DEGRADES, OFF, WITHOUT_EFFECT, WORKS, CompatibilityRow, check_hermes_home
+from gateway.hermes.doctor import (
+    BROKEN,
+    DEGRADES,
+    OFF,
+    PENDING,
+    WITHOUT_EFFECT,
+    WORKS,
+    CompatibilityRow,
+    check_hermes_home,
+)
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
@@ -40,7 +49,14 @@ from gateway.yaml_source import Finding, SourceLocation
 PROBE_TIMEOUT = 8.0
 MAX_NAMES_SHOWN = 5
 MAX_ANSWER_BYTES = 4_000_000
-VERDICT_COLOURS = {WORKS: "green", DEGRADES: "yellow", BROKEN: "red", OFF: "dim", WITHOUT_EFFECT: "red"}
+VERDICT_COLOURS = {
+    WORKS: "green",
+    DEGRADES: "yellow",
+    PENDING: "yellow",
+    BROKEN: "red",
+    OFF: "dim",
+    WITHOUT_EFFECT: "red",
+}
 
 
 def probe_model(model: ModelSettings) -> tuple[str, str] | None:

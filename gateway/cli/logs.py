@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), args.hook, args.session, args.since or 0.0)
+    hook = find_hook_name(args.hook, home) if args.hook else None
+    wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), hook, args.session, args.since or 0.0)
     if not home.log.exists() and not args.follow:
         raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
     with LogFollower(home.log) as follower:  # where it begins the last lines end: none is missed or shown twice
@@ -47,6 +48,12 @@ def run(args: argparse.Namespace, home: Home) -> None:
             for raw in follower.read():
                 if wanted.takes(from_json(raw)):
                     show_line(raw, as_json=args.json)
+
+
+def find_hook_name(name: str, home: Home) -> str:
+    """As the log has it: the hook of this name, or where there is none the plugin."""
+    is_plugin = (home.plugins / name).is_dir() or (home.hook_logs / f"{PLUGIN_PREFIX}{name}.log").exists()
+    return PLUGIN_PREFIX + name if is_plugin and not (home.hooks / name).is_dir() else name
 
 
 def parse_moment(text: str) -> float:
@@ -79,7 +86,7 @@ class LineFilter(NamedTuple):
         return (
             level >= self.level
             and line.time >= self.since
-            and (self.hook is None or line.context.get("hook") in (self.hook, PLUGIN_PREFIX + self.hook))
+            and self.hook in (None, line.context.get("hook"))
             and self.session in (None, line.context.get("session"))
         )
 

@@ -111,13 +111,14 @@ class Gateway:
         self.access = AccessControl(access_rules_from(configuration), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
+        self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
         served = (PLATFORM, *list_enabled(settings.platforms))
         self.folder_hooks = FolderHooks(
             registry,
             fork_server,
             engine,
             add_agent_hooks(settings),
-            hooks.build_hook_environment(home, configuration, served, self.state_follower),
+            hooks.build_hook_environment(home, configuration, served, self.state_follower, self.session_list),
         )
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
@@ -304,9 +305,8 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         yield Part(name, partial(gateway.outbox.serve_platform, JournalTransport(platform)))
     yield Part("search", gateway.search.run)
     yield Part("state.db", partial(gateway.state_follower.run, gateway.folder_hooks.settled))
-    session_list = SessionList(gateway.home, gateway.engine, gateway.sessions, gateway.state_follower.is_foreign)
-    if session_list.is_ours():
-        yield Part("session list", session_list.run)
+    if gateway.session_list.is_ours():
+        yield Part("session list", gateway.session_list.run)
     yield Part("alerts", partial(gateway.alerts.run, gateway.registry))
     yield Part("tool servers", gateway.tool_servers.run)
     yield Part("retention", gateway.retention.run)

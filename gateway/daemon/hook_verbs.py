@@ -11,6 +11,8 @@ from gateway import records
 from gateway.control_socket.server import Notify
 from gateway.daemon.gateway import AnswerVerb, Gateway
 from gateway.errors import HookError
+from gateway.hermes.session_list import SESSIONS_FILE
+from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import EventSelector
@@ -22,7 +24,8 @@ async def _list(gateway: Gateway, _params: dict[str, Any]) -> Any:
 
 async def _info(gateway: Gateway, params: dict[str, Any]) -> Any:
     status = await gateway.folder_hooks.info(params["name"])
-    files = [gateway.state_follower.describe()] if status.files else []
+    describe = {STATE_FILE: gateway.state_follower.describe, SESSIONS_FILE: gateway.session_list.describe}
+    files = [describe[name]() for name in status.files]
     return {**msgspec.to_builtins(status), "files": files, "kept": await gateway.folder_hooks.kept(status.name)}
 
 

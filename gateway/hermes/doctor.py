@@ -23,7 +23,13 @@ from gateway.hermes.package_files import describe_package_need
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, describe_unsupported
 from gateway.hermes.plugin_manifest import REGISTERED_HOOK, join_python_files
 from gateway.hermes.plugin_packages import make_package_source
-from gateway.hermes.sources import HermesFolderSource, PluginSource, ShellHookSource, list_plugin_folders
+from gateway.hermes.sources import (
+    HermesFolderSource,
+    PluginSource,
+    ShellHookSource,
+    WebhookSource,
+    list_plugin_folders,
+)
 from gateway.hermes.state_file import find_owner
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
@@ -34,13 +40,17 @@ from gateway.yaml_source import Finding, YamlMapping, read_yaml
 
 FILE_LIMIT = 2_000_000
 WORKS, DEGRADES, BROKEN, OFF, WITHOUT_EFFECT = "works", "degrades", "broken", "off", "without effect"
+PENDING = "pending"  # somebody has to say that it may run
 # What plugins register, and what of it is taken up here.
 SUPPORTED_REGISTRATIONS = frozenset({"hook", "command", "tool", "skill"})
+ALLOWLIST_FILE = "shell-hooks-allowlist.json"  # of Hermes
 _REGISTERS = re.compile(rb"\.register_(\w+)\(")
+_COMPUTED_HOOK = re.compile(rb"register_hook\(\s*[^\s\"']")
 
 # Sections of Hermes's config.yaml, and what becomes of them.
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "hooks": (WORKS, "shell hooks run once trusted: hermes-gateway hooks trust NAME; outbound webhooks are sent"),
+    "hooks_auto_accept": (OFF, "shell hooks run once they are trusted here: hermes-gateway hooks trust NAME"),
     "plugins": (WORKS, "`enabled` and `disabled` count as in Hermes"),
     "model": (
         DEGRADES,
@@ -51,7 +61,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "mcp_servers": (DEGRADES, "not taken over; write `mcp_servers:` into our own config.yaml"),
     "platforms": (DEGRADES, "not taken over; tokens and home channels are read from .env"),
     "gateway": (DEGRADES, "not taken over; our own settings are in config.yaml, see: hermes-gateway config show"),
-    "quick_commands": (OFF, "not offered here; a hook at command:* can answer a command"),
+    "quick_commands": (OFF, "not offered here; a plugin can bring a command: ctx.register_command"),
 }
 
 
@@ -74,7 +84,7 @@ def check_hermes_home(
     """All that there is of Hermes in this home, in the order in which it is shown. `loads`: what was tried, by name."""
     return [
         *check_folders(home, environ, settings, loads or {}),
-        *check_settings(home),
+        *check_settings(home, settings),
         *check_variables(schema, home, environ),
         *check_files(home),
     ]
@@ -91,11 +101,14 @@ def check_folders(
             others = home.hooks if source.prefix else home.plugins
             folder = replace(version, has_namesake=(others / version.bare_name).is_dir())
             what = "plugin" if source.prefix else "hook"
-            row = _check_folder(what, folder, home, environ, tuple(_list_unsupported(folder)) if source.prefix else ())
-            if (load := loads.get(folder.name)) is not None:
+            load = loads.get(folder.name)
+            row = _check_folder(what, folder, home, environ, is_loaded=load is not None and not load.error)
+            if load is not None:
                 row = _apply_load(row, load)
             elif off := _why_off(folder, settings, switches):
                 row = row._replace(verdict=OFF, why=(off, *row.why))
+            elif settings.trust == "pinned" and row.verdict != BROKEN:
+                row = _apply_trust(row, folder.source.inspect(folder), switches)
             yield row
 
 
@@ -104,6 +117,16 @@ def _why_off(folder: HookVersion, settings: HooksSettings, switches: HookSwitche
         return why_not_enabled(folder.source.inspect_manifest(folder), settings, switches)
     except OSError:
         return ""
+
+
+def _apply_trust(
+    row: CompatibilityRow, version: HookVersion, switches: HookSwitches, why: str = ""
+) -> CompatibilityRow:
+    """Who has not been trusted as it is now does not run yet; the command that says so comes first."""
+    if switches.is_trusted(version.name, version.digest):
+        return row
+    helps = f"{why}read it, then run: hermes-gateway hooks trust {version.called}"
+    return row._replace(verdict=PENDING, why=(helps, *row.why))
 
 
 def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
@@ -119,9 +142,12 @@ def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
 
 
 def _check_folder(
-    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], known: tuple[str, ...]
+    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], is_loaded: bool
 ) -> CompatibilityRow:
-    """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told."""
+    """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told.
+
+    `is_loaded`: it was tried, and so what it imports at once is there.
+    """
     try:
         studied = folder.source.inspect(folder)
     except OSError as error:
@@ -132,17 +158,23 @@ def _check_folder(
     manifest, outside, files = studied.manifest, read_environment(environ, home.env), read_code(folder).files
     places = [str(home.hook_state / "packages" / folder.name), *sys.path]
     needs = find_missing_needs(manifest, outside.environ, manifest.requires.platforms, places, folder.called)
-    absent = list(find_missing_imports(folder.path, manifest.entry, files, places))
+    found = find_missing_imports(folder.path, manifest.entry, files, places)
+    absent = [one for one in found if not is_loaded or (one.is_sure and not one.is_fatal)]
     lacking = [*_describe_absent(folder, absent, places), *needs]
-    reached = list(find_unsupported_imports(folder.path.name, manifest.entry, files))
+    reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached
     )
-    if manifest.patches and not manifest.acts and not fails:
+    if manifest.patches and not manifest.acts:
         return CompatibilityRow(what, folder.bare_name, WITHOUT_EFFECT, tuple(map(_format_finding, studied.findings)))
-    told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings), *known]
-    verdict = BROKEN if fails else DEGRADES if reached or known or lacking else WORKS
-    return CompatibilityRow(what, folder.bare_name, verdict, tuple(dict.fromkeys((*lacking, *told))))
+    offer = _list_registrations(folder) if folder.source.prefix else PluginEffect()
+    told = [*(_format_finding(reach.finding) for reach in reached), *map(_format_finding, studied.findings)]
+    verdict = BROKEN if fails else DEGRADES if reached or offer.unsupported or lacking else WORKS
+    if verdict == DEGRADES and offer.is_idle:
+        verdict = WITHOUT_EFFECT
+    return CompatibilityRow(
+        what, folder.bare_name, verdict, tuple(dict.fromkeys((*lacking, *told, *offer.unsupported)))
+    )
 
 
 def _describe_absent(folder: HookVersion, absent: list[MissingImport], places: list[str]) -> list[str]:
@@ -163,31 +195,72 @@ def _format_finding(finding: Finding) -> str:
     return f"{finding.place}: {finding.what}; {finding.remedy}"
 
 
-def _list_unsupported(folder: HookVersion) -> Iterator[str]:
-    """What a plugin registers that is nothing here."""
+class PluginEffect(NamedTuple):
+    """What of a plugin's registrations is nothing here; `is_idle`: all of it."""
+
+    unsupported: tuple[str, ...] = ()
+    is_idle: bool = False
+
+
+def _list_registrations(folder: HookVersion) -> PluginEffect:
     source = join_python_files(read_code(folder).files)
-    for name in dict.fromkeys(found.decode() for found in REGISTERED_HOOK.findall(source)):
-        if name not in HERMES_HOOKS:
-            yield f"its hook {name} never fires here: {describe_unsupported(name)}"
-    for word in dict.fromkeys(found.decode() for found in _REGISTERS.findall(source)):
-        if word not in SUPPORTED_REGISTRATIONS:
-            yield f"ctx.register_{word} is not offered here; the rest of it works"
+    names = dict.fromkeys(found.decode() for found in REGISTERED_HOOK.findall(source))
+    words = dict.fromkeys(found.decode() for found in _REGISTERS.findall(source))
+    dead = [name for name in names if name not in HERMES_HOOKS]
+    unsupported = [f"its hook {name} never fires here: {describe_unsupported(name)}" for name in dead]
+    missing = [word for word in words if word not in SUPPORTED_REGISTRATIONS]
+    others = words.keys() - set(missing) - {"hook"}
+    is_hook_alive = "hook" in words and (len(dead) < len(names) or not names or _COMPUTED_HOOK.search(source))
+    is_idle = not (others or is_hook_alive or b".subscribe(" in source)
+    rest = "" if is_idle else "; the rest of it works"
+    unsupported += [f"ctx.register_{word} is not offered here{rest}" for word in missing]
+    return PluginEffect(tuple(unsupported), is_idle and bool(unsupported))
 
 
-def check_settings(home: Home) -> Iterator[CompatibilityRow]:
+def check_settings(home: Home, settings: HooksSettings) -> Iterator[CompatibilityRow]:
     if not home.hermes_config.exists():
         return
     tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
+    entries = list(_check_entries(home, settings))
     for key in root:
         verdict, why = SECTIONS.get(key, (OFF, "Hermes's own affair; nothing here reads it"))
+        if key == "hooks" and any(row.verdict == PENDING for row in entries):
+            verdict, why = (
+                PENDING,
+                "shell hooks run once they are trusted here; what was approved in Hermes is not taken over",
+            )
         yield CompatibilityRow("config.yaml", key, verdict, (why,))
-    shell = ShellHookSource(home.hermes_config, HermesConfig(home.hermes_config))
-    for one in map(shell.inspect, shell.list()):
-        if said := tuple(map(_format_finding, one.findings)):
-            yield CompatibilityRow("shell hook", one.name, DEGRADES, said)
+    yield from entries
     for finding in (*tree.findings, *_read_hermes_hooks(home).findings):
         yield CompatibilityRow("config.yaml", str(finding.place), BROKEN, (_format_finding(finding),))
+
+
+def _check_entries(home: Home, settings: HooksSettings) -> Iterator[CompatibilityRow]:
+    """Every shell hook and webhook."""
+    config, switches = HermesConfig(home.hermes_config), HookSwitches(home.hook_state)
+    consent = _find_consent(home)
+    sources = {"shell hook": ShellHookSource(config.path, config), "webhook": WebhookSource(config.path, config)}
+    for what, source in sources.items():
+        for one in map(source.inspect, source.list()):
+            is_wrong = any(finding.severity == "error" for finding in one.findings)
+            never = one.manifest is not None and not one.manifest.subscriptions
+            verdict = BROKEN if is_wrong else WITHOUT_EFFECT if never else DEGRADES if one.findings else WORKS
+            row = CompatibilityRow(what, one.name, verdict, tuple(map(_format_finding, one.findings)))
+            if off := why_not_enabled(one, settings, switches):
+                row = row._replace(verdict=OFF, why=(off, *row.why))
+            elif (source.needs_trust or settings.trust == "pinned") and verdict in (WORKS, DEGRADES):
+                row = _apply_trust(row, one, switches, consent if source.needs_trust else "")
+            yield row
+
+
+def _find_consent(home: Home) -> str:
+    """What Hermes has of its user's consent; it is over another content, or over any, and so it is asked for anew."""
+    if (home.root / ALLOWLIST_FILE).exists():
+        return f"what {ALLOWLIST_FILE} allows in Hermes is not taken over; "
+    tree = read_yaml(home.hermes_config, FILE_LIMIT, name=str(home.hermes_config))
+    says = isinstance(tree.root, YamlMapping) and tree.root.get("hooks_auto_accept") is not None
+    return "`hooks_auto_accept` is not taken over; " if says else ""
 
 
 def _read_hermes_hooks(home: Home) -> HermesHooks:

@@ -70,13 +70,37 @@ def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]
 
 
 def find_import_guards(tree: ast.Module) -> set[int]:
-    """The ids of all nodes within a `try` that gets over an import which fails, or that only a type checker sees."""
+    """The ids of all nodes within a `try` that gets over an import which fails."""
     return {id(node) for guard in ast.walk(tree) if _is_import_guard(guard) for node in ast.walk(guard)}
 
 
+def find_unused_nodes(tree: ast.Module) -> set[int]:
+    """The ids of all nodes that only a type checker sees."""
+    branches = (
+        statement
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If)
+        for statement in (
+            node.body if _is_type_check(node.test) else node.orelse if _is_no_type_check(node.test) else ()
+        )
+    )
+    return {id(node) for statement in branches for node in ast.walk(statement)}
+
+
+def _is_type_check(test: ast.expr) -> bool:
+    match test:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name == "TYPE_CHECKING"
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(map(_is_type_check, values))
+    return False
+
+
+def _is_no_type_check(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _is_type_check(test.operand)
+
+
 def _is_import_guard(node: ast.AST) -> bool:
-    if isinstance(node, ast.If):
-        return "TYPE_CHECKING" in ast.unparse(node.test)
     if not isinstance(node, ast.Try):
         return False
     caught = " ".join(ast.unparse(handler.type) if handler.type else "Exception" for handler in node.handlers)
@@ -93,12 +117,12 @@ def find_missing_imports(
     own = {part for name in files for part in name.removesuffix(".py").split("/")} | {folder.name}
     told: set[str] = set()
     code = select_imports(folder.name, entry, files)
-    added = [place for name, source in code.items() for place in _find_added_places(folder / name, source)]
+    added = [place for name, source in code.items() for place in find_extra_places(folder / name, source)]
     there = [*places, *(str(place) for place in added if place)]
     is_sure = all(place is not None and place.is_dir() for place in added)
     for name, source in code.items():
         tree = parse_python(source)
-        guarded = find_import_guards(tree) if tree else set()
+        guarded = find_import_guards(tree) | find_unused_nodes(tree) if tree else set()
         inner = _find_function_nodes(tree) if tree else set()
         for node in ast.walk(tree) if tree else ():
             for module in _tops_of(node):
@@ -109,7 +133,7 @@ def find_missing_imports(
                     yield MissingImport(place, module, is_sure and id(node) not in inner, is_sure)
 
 
-def _find_added_places(file: Path, source: bytes) -> Iterator[Path | None]:
+def find_extra_places(file: Path, source: bytes) -> Iterator[Path | None]:
     """Where it makes Python look for modules; None for a place that is known only when it runs."""
     tree = parse_python(source) if b"sys.path" in source or b"addsitedir" in source else None
     nodes = [*ast.walk(tree)] if tree else []
@@ -121,17 +145,43 @@ def _find_added_places(file: Path, source: bytes) -> Iterator[Path | None]:
         if isinstance(target, ast.Name)
     }
     for node in nodes:
-        match node:
-            case (
-                ast.Call(func=ast.Attribute(attr="insert"), args=[_, value])
-                | ast.Call(func=ast.Attribute(attr="append" | "addsitedir"), args=[value, *_])
-            ) if ast.unparse(node.func) in ("sys.path.insert", "sys.path.append", "site.addsitedir"):
-                yield _read_path(value, file, names)
-            case ast.Call(func=ast.Attribute(attr="extend", value=place)) | ast.AugAssign(target=place):
-                if ast.unparse(place) == "sys.path":
-                    yield None
-            case ast.Assign(targets=targets) if any(ast.unparse(one).startswith("sys.path") for one in targets):
-                yield None
+        for value in _list_added_values(node):
+            yield _read_path(value, file, names) if value else None
+
+
+def _list_added_values(node: ast.AST) -> Iterator[ast.expr | None]:
+    """What this adds to `sys.path`; None where it cannot be seen."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(attr="insert"), args=[_, value])
+            | ast.Call(func=ast.Attribute(attr="append" | "addsitedir"), args=[value, *_])
+        ) if ast.unparse(node.func) in ("sys.path.insert", "sys.path.append", "site.addsitedir"):
+            yield value
+        case ast.Call(func=ast.Attribute(attr="extend", value=place), args=[values]) if _is_search_path(place):
+            yield from _list_items(values)
+        case ast.AugAssign(target=target, value=values) if _is_search_path(target):
+            yield from _list_items(values)
+        case ast.Assign(targets=targets, value=values) if any(map(_is_search_path, targets)):
+            yield from _list_items(values)
+
+
+def _is_search_path(node: ast.expr) -> bool:
+    """`sys.path`, or a part of it: `sys.path[:0]`."""
+    return ast.unparse(node.value if isinstance(node, ast.Subscript) else node) == "sys.path"
+
+
+def _list_items(values: ast.expr) -> Iterator[ast.expr | None]:
+    """Of a literal list, or of some that are joined; what was there before adds nothing."""
+    match values:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            for item in items:
+                yield from _list_items(item.value) if isinstance(item, ast.Starred) else (item,)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from (*_list_items(left), *_list_items(right))
+        case ast.Attribute() | ast.Subscript() if _is_search_path(values):
+            return
+        case _:
+            yield None
 
 
 def _read_path(node: ast.expr, file: Path, names: Mapping[str, ast.expr]) -> Path | None:

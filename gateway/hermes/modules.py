@@ -5,7 +5,8 @@ nothing of Hermes pays for nothing of it. In the daemon `unsupported_imports` re
 """
 
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from importlib.abc import Loader
 from types import ModuleType
 from typing import Any
@@ -119,3 +120,17 @@ class ModuleTableLoader(Loader):
 
 
 LOADER = ModuleTableLoader()
+
+
+def add_hollow_modules(patches: Iterable[str]) -> None:
+    """The modules of what is patched, where they are none of those above: without effect, and the rest goes on."""
+    for patch in patches:
+        words = patch.split(".")[:-1]
+        for count in range(1, len(words) + 1) if words and words[0] in HERMES_OWN_MODULES else ():
+            name = ".".join(words[:count])
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                module = sys.modules[name] = ModuleType(name)
+                module.__path__ = []
+                LOADER.exec_module(module)

@@ -15,6 +15,7 @@ from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import select_imports
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
+from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
@@ -89,7 +90,9 @@ def join_python_files(files: Mapping[str, bytes]) -> bytes:
 
 def find_files(source: bytes) -> tuple[str, ...]:
     """Those of Hermes's files that are written for whoever reads them."""
-    return tuple(name for name in (STATE_FILE,) if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source))
+    return tuple(
+        name for name in (STATE_FILE, SESSIONS_FILE) if re.search(rb"\b" + re.escape(name.encode()) + rb"\b", source)
+    )
 
 
 def find_environment_names(source: bytes) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ is Hermes's to write. It is a copy for others; nothing of ours reads it but its 
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,15 @@ from gateway import records
 from gateway.config.home import Home
 from gateway.engine import Engine
 from gateway.engine.interface import Tail
+from gateway.events import Event
 from gateway.messages import Message
 from gateway.sessions import Session, SessionRepository, platform_of
 
 MARKER = "written by hermes-gateway for hooks made for Hermes; the conversations themselves are in its journal"
+SESSIONS_FILE = "sessions.json"
 WRITE_PAUSE = 1.0  # seconds in which changes are gathered
+LOOK_PAUSE = 0.02  # seconds between two looks for a conversation of which a hook is about to hear
+LAST_WORDS = 2.0  # seconds that a hook waits at most until that stands there
 MAX_SESSIONS = 500  # conversations, the newest
 
 log = logging.getLogger(__name__)
@@ -41,6 +45,22 @@ class SessionList:
         self._entries: dict[str, dict[str, Any]] = {}
         self._messages: dict[str, Message] = {}
         self._changed: dict[str, None] = {}
+        self._is_running = False
+        self._one_at_a_time = anyio.Lock()
+
+    async def keep_files(self, files: Collection[str]) -> None:
+        """What was written before stands there; each conversation comes before a hook hears of it."""
+
+    async def wait_for_files(self, files: Collection[str], event: Event) -> None:
+        """Under Hermes a conversation stands there before a handler hears anything of it."""
+        key, session_id = str(event.get("session_key") or ""), event.get("session_id")
+        if SESSIONS_FILE not in files or not key or not session_id or not self._is_running:
+            return
+        with anyio.move_on_after(LAST_WORDS):
+            while self._entries.get(key, {}).get("session_id") != session_id and self.is_ours():
+                self._changed[key] = None
+                await self._write()
+                await anyio.sleep(LOOK_PAUSE)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled. Where Hermes begins to run in this home, the file is left to it."""
@@ -49,11 +69,21 @@ class SessionList:
         self._entries = {key: value for key, value in kept.items() if isinstance(value, dict)}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen, heard)
+            self._is_running = True
             task_status.started()
             while True:
                 await anyio.sleep(WRITE_PAUSE)
                 if self._changed and self.is_ours():
                     await self._write()
+
+    def describe(self) -> str:
+        """For people, behind the name of a hook that reads it."""
+        said = (
+            "written for it, from the journal"
+            if self._is_running and self.is_ours()
+            else "Hermes's own; never written here"
+        )
+        return f"{SESSIONS_FILE}: {said}"
 
     def is_ours(self) -> bool:
         """Whether the file is ours to write, or not there and no Hermes either."""
@@ -70,6 +100,10 @@ class SessionList:
                 self._changed[kept.session_key] = None
 
     async def _write(self) -> None:
+        async with self._one_at_a_time:
+            await self._write_changed()
+
+    async def _write_changed(self) -> None:
         changed, self._changed = self._changed, {}
         messages, self._messages = self._messages, {}
         for key in changed:

@@ -24,6 +24,7 @@ from gateway.access import INTERNAL
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import PLUGIN_PREFIX
+from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.events import Event
 from gateway.hermes.config import HermesConfig, OutboundEntry, ShellEntry
 from gateway.hermes.handler_source import find_answer, has_answers
@@ -52,7 +53,7 @@ from gateway.hooks.folders.folder_source import (
     program_spec_of,
     worker_spec_of,
 )
-from gateway.hooks.folders.manifest import Guard, Manifest, ParsedManifest, describe_patches, label_of
+from gateway.hooks.folders.manifest import MANIFEST_FILE, Guard, Manifest, ParsedManifest, describe_patches, label_of
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -94,10 +95,11 @@ class HermesFolderSource(FolderSource):
         manifest = msgspec.structs.replace(manifest, files=find_files(b"\n".join(files.values())))
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
-    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        if manifest.hermes:
-            return _check_source(manifest, files)
-        return () if self.is_ours else _check_answers(manifest, files)
+    def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        if self.is_ours:
+            return ()
+        own = _check_source(version, manifest, files) if manifest.hermes else _check_answers(manifest, files)
+        return (*own, *check_command_names(manifest))
 
     def describe_failure(self, version: HookVersion, said: str, packages: Sequence[str]) -> str:
         return _describe_missing_module(version, said, packages)
@@ -130,8 +132,8 @@ class PluginSource(FolderSource):
         bare = Manifest(folder=version.bare_name, name=version.bare_name, entry=PLUGIN_ENTRY_FILE, hermes=True)
         return infer_plugin_manifest(bare, files).guard
 
-    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
-        return (*_check_source(manifest, files), *check_tool_guards(manifest.folder, files))
+    def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:
+        return (*_check_source(version, manifest, files), *check_tool_guards(manifest.folder, files))
 
     def _read_folder(self, name: str, is_link: bool, own: tuple[Finding, ...]) -> HookVersion | None:
         """A folder of helpers for plugins is none: it has code, and neither a manifest nor a `register`."""
@@ -172,7 +174,7 @@ class PluginSource(FolderSource):
     def facts_of(self, version: HookVersion, manifest: Manifest) -> Mapping[str, Any]:
         """What it finds as `ctx.manifest`; `guards`: the events at which its failures deny.
 
-        `callbacks`: hooks that it may register when it has long been running.
+        `callbacks`: hooks that it may register when it has long been running; `patches`: what of Hermes it changes.
         """
         return {
             "name": manifest.name,
@@ -184,6 +186,7 @@ class PluginSource(FolderSource):
             "kind": "standalone",
             "guards": manifest.guards,
             "callbacks": manifest.callbacks,
+            "patches": manifest.patches,
         }
 
     def places_of(self, version: HookVersion) -> tuple[str, ...]:  # noqa: ARG002 - for those that are packages
@@ -406,14 +409,29 @@ def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport
     return find_patches(manifest.folder, files, manifest.entry, starts_only=starts_only)
 
 
-def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
+def _check_source(version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
     found = _find_patches(manifest, files).patches if manifest.patches else ()
     if found and not manifest.acts:
         remedy = "what it changes in Hermes is not here; switch it off, or use an event that does the same"
         yield Finding(found[0].place, f"without effect: {describe_patches(manifest.patches)}", remedy, "warning")
         return
     yield from (patch.finding for patch in found)
-    yield from (reach.finding for reach in find_unsupported_imports(manifest.folder, manifest.entry, files))
+    reached = find_unsupported_imports(version.path, manifest.entry, files, manifest.patches)
+    yield from (reach.finding for reach in reached)
+
+
+def check_command_names(manifest: Manifest) -> Iterator[Finding]:
+    """Commands that it waits for and that nobody can type here."""
+    named = [name for name in manifest.subscriptions if name.startswith("command:") and "*" not in name]
+    for name in named:
+        word = name.partition(":")[2]
+        command = next((one for one in BUILT_IN if word == one.name or word in one.aliases), None)
+        place = SourceLocation(f"{label_of(manifest.folder)}/{MANIFEST_FILE}")
+        if command is None:
+            what, remedy = f"{name} never happens: there is no /{word} here", "unless a plugin brings that command"
+            yield Finding(place, what, remedy, "warning")
+        elif command.name != word:
+            yield Finding(place, f"{name} never happens", f"/{word} is told as command:{command.name}", "warning")
 
 
 def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:

@@ -5,12 +5,20 @@ The same is said when it runs, of what it really does; this says it before, and 
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Literal
 
-from gateway.hermes.imports import HERMES_MODULES, find_import_guards, select_imports
-from gateway.hermes.modules import HOLLOW_MODULES, NAMES
+from gateway.hermes.imports import (
+    HERMES_MODULES,
+    find_extra_places,
+    find_import_guards,
+    find_unused_nodes,
+    select_imports,
+)
+from gateway.hermes.modules import HERMES_OWN_MODULES, HOLLOW_MODULES, NAMES
 from gateway.hermes.written_for import parse_python
 from gateway.hooks.folders.manifest import label_of
 from gateway.worker.boot import PATCHED_MODULES
@@ -27,6 +35,7 @@ class UnsupportedImport:
     name: str
     verdict: ImportSupport
     is_caught: bool = False
+    module: str = ""  # of which it is imported
 
     @property
     def finding(self) -> Finding:
@@ -39,27 +48,38 @@ class UnsupportedImport:
         return Finding(self.place, what, remedy, "warning")
 
 
-def find_unsupported_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> Iterator[UnsupportedImport]:
-    """In the order of the files and lines; a file that cannot be read as Python, or is not imported, has none."""
+def find_unsupported_imports(
+    folder: Path, entry: str, files: Mapping[str, bytes], patches: Collection[str] = ()
+) -> Iterator[UnsupportedImport]:
+    """In the order of the files and lines; a file that cannot be read as Python, or is not imported, has none.
+
+    `patches`: what of Hermes it patches; the modules of these are there, without effect.
+    """
     if not any(HERMES_MENTION.search(source) for source in files.values()):
         return
     own = {name.partition("/")[0].removesuffix(".py") for name in files}
-    for name, source in sorted(select_imports(folder, entry, files).items()):
+    code = select_imports(folder.name, entry, files)
+    added = {str(place) for name, text in code.items() for place in find_extra_places(folder / name, text) if place}
+    own |= {top for top in HERMES_OWN_MODULES - {"gateway"} if added and PathFinder.find_spec(top, [*added])}
+    for name, source in sorted(code.items()):
         if HERMES_MENTION.search(source) and (tree := parse_python(source)):
-            yield from _find_in_tree(tree, f"{label_of(folder)}/{name}", own)
+            for found in _find_in_tree(tree, f"{label_of(folder.name)}/{name}", own):
+                is_patched = any(f"{patch}.".startswith(f"{found.module}.") for patch in patches)
+                yield replace(found, verdict="hollow") if is_patched else found
 
 
 HERMES_MENTION = re.compile(rb"\b(gateway|hermes_\w+|tools|run_agent|model_tools|toolsets)\b")
 
 
 def _find_in_tree(tree: ast.Module, file: str, own: Iterable[str]) -> Iterator[UnsupportedImport]:
-    caught = find_import_guards(tree)
+    caught, unused = find_import_guards(tree), find_unused_nodes(tree)
     for node in ast.walk(tree):
-        for name, verdict in _imports_of(node):
+        for name, verdict in _imports_of(node) if id(node) not in unused else ():
             if name.partition(".")[0] not in own:
-                assert isinstance(node, ast.stmt)
+                assert isinstance(node, ast.Import | ast.ImportFrom)
                 place = SourceLocation(file, node.lineno, node.col_offset + 1)
-                yield UnsupportedImport(place, name, verdict, id(node) in caught)
+                module = name if isinstance(node, ast.Import) else node.module or ""
+                yield UnsupportedImport(place, name, verdict, id(node) in caught, module)
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, ImportSupport]]:

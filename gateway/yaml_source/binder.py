@@ -155,7 +155,7 @@ class _Binder:
             else:
                 odd.append(key)
         if odd:
-            self._unknown_group(odd, _list_known(known))
+            self._unknown_group(odd, f"nothing reads {'it' if len(odd) == 1 else 'them'} here")
 
     def _unknown_group(self, keys: list[YamlScalar], remedy: str) -> None:
         named = ", ".join(self._name(to_printable(key.text)) for key in keys)

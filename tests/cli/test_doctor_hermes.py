@@ -36,9 +36,21 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]
     guard = "def stop(tool_name, **_):\n    return {'action': 'block'} if tool_name in ('terminal', 'bash') else None\n"
     guard += "def register(ctx):\n    ctx.register_hook('pre_tool_call', stop)\n"
     plant(root / "plugins" / "guard", plugin__dot__yaml="name: guard\n", __init____dot__py=guard)
+    mixed = (
+        "def register(ctx):\n    ctx.register_hook('post_tool_call', print)\n    ctx.register_middleware('x', print)\n"
+    )
+    plant(root / "plugins" / "mixed", plugin__dot__yaml="name: mixed\n", __init____dot__py=mixed)
+    wraps = "import model_tools\n\ndef register(ctx):\n    model_tools.handle_function_call = print\n"
+    plant(root / "plugins" / "wraps", plugin__dot__yaml="name: wraps\n", __init____dot__py=wraps)
+    plant(root / "hooks" / "squeezes", **{yaml: "events: ['command:compress', 'command:reset']\n", py: handler})
+    typed = f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hermes_state import SessionDB\n{handler}"
+    plant(root / "hooks" / "typed", **{yaml: "events: [agent:end]\n", py: typed})
+    (root / "shell-hooks-allowlist.json").write_text('{"approvals": []}')
     (root / "config.yaml").write_text(
-        "plugins: {enabled: [on, guard]}\nmodel: {default: x}\nskin: {a: 1}\n"
-        "hooks: {pre_tool_call: [{command: x.sh, matcher: terminal|run_it}, {command: y.sh, matcher: terminal}]}\n"
+        "plugins: {enabled: [on, guard, mixed, wraps]}\nmodel: {default: x}\nskin: {a: 1}\n"
+        "hooks: {pre_tool_call: [{command: x.sh, matcher: terminal|run_it}, {command: y.sh, matcher: terminal}],\n"
+        "  kanban_task_claimed: [{command: y.sh}], "
+        "outbound: [{url: 'https://example.org/told', events: [on_session_end]}]}\n"
     )
     (root / ".env").write_text("TELEGRAM_HOME_CHANNEL=5\nSLACK_ALLOW_ALL_USERS=1\nMY_KEY=secret-value\n")
     (root / ".env").chmod(0o600)
@@ -64,10 +76,25 @@ def snapshot(root: Path) -> dict[str, float]:
         ("hook", "lost", "broken", "hermes_state is inside Hermes: importing it fails here; catch ImportError"),
         ("hook", "borrows", "broken", "borrows/handler.py:1:1: agent is Hermes's own and is not offered here"),
         ("hook", "broken", "broken", "broken/handler.py:1"),
-        ("plugin", "on", "degrades", "ctx.register_platform is not offered here"),
-        ("plugin", "on", "degrades", "on_room_member_activity never fires here"),
+        ("plugin", "on", "without effect", "ctx.register_platform is not offered here"),
+        ("plugin", "on", "without effect", "on_room_member_activity never fires here"),
+        ("plugin", "mixed", "degrades", "ctx.register_middleware is not offered here; the rest of it works"),
+        ("plugin", "wraps", "without effect", "it patches model_tools.handle_function_call"),
+        ("hook", "squeezes", "works", "command:compress never happens: there is no /compress here"),
+        ("hook", "squeezes", "works", "command:reset never happens; /reset is told as command:new"),
+        ("hook", "typed", "works", ""),
         ("plugin", "guard", "works", "guard/__init__.py:2:1: its guard names a tool that is not here: bash"),
-        ("shell hook", "shell-pre_tool_call-x", "degrades", "a tool that is not here: run_it"),
+        ("shell hook", "shell-pre_tool_call-x", "pending", "a tool that is not here: run_it"),
+        (
+            "shell hook",
+            "shell-pre_tool_call-y",
+            "pending",
+            "what shell-hooks-allowlist.json allows in Hermes is not taken over",
+        ),
+        ("shell hook", "shell-pre_tool_call-y", "pending", "hermes-gateway hooks trust shell-pre_tool_call-y"),
+        ("shell hook", "shell-kanban_task_claimed-y", "without effect", "never fires here"),
+        ("webhook", "webhook-example.org-told", "works", ""),
+        ("config.yaml", "hooks", "pending", "what was approved in Hermes is not taken over"),
         ("plugin", "off", "off", "hermes-gateway hooks enable off"),
         ("config.yaml", "plugins", "works", "count as in Hermes"),
         ("config.yaml", "model", "degrades", "our own config.yaml"),
@@ -92,4 +119,6 @@ def test_people_get_a_table_and_a_sum(tmp_path: Path) -> None:
     )
     said = gateway.cli("doctor", "--hermes")
     assert ["hook", "good", "works"] in [line.split() for line in said.stdout.splitlines()]
-    assert "1 works, 0 degrades, 0 broken, 0 off, 0 without effect; nothing was changed or run" in said.stderr
+    assert (
+        "1 works, 0 degrades, 0 pending, 0 broken, 0 off, 0 without effect; nothing was changed or run" in said.stderr
+    )

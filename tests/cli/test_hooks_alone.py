@@ -124,6 +124,21 @@ def test_check_finds_all_that_is_wrong_and_runs_nothing(gateway: GatewayProcess,
     assert json.loads(gateway.cli("hooks", "check", "--json").stdout)["ok"] is False
 
 
+def test_check_looks_at_plugins_too_and_at_commands_that_are_not_here(gateway: GatewayProcess) -> None:
+    handler = "def handle(event_type, context):\n    pass\n"
+    manifest = "events: ['command:compress']\ntimeout: 5\nflavour: sweet\n"
+    gateway.add_hook("squeezes", {"HOOK.yaml": manifest, "handler.py": handler})
+    folder = gateway.home.plugins / "half"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text("name: half\n")
+    (folder / "__init__.py").write_text("def register(ctx:\n")
+    done = gateway.cli("hooks", "check")
+    assert done.returncode == 1
+    assert "half:\n  half/__init__.py:1:" in done.stdout
+    assert "command:compress never happens: there is no /compress here" in done.stdout
+    assert "`flavour` is not known; nothing reads it here\n" in done.stdout
+
+
 def test_check_takes_a_path_and_tells_what_is_missing_here(gateway: GatewayProcess, tmp_path: Path) -> None:
     folder = tmp_path / "repository" / "greet"
     folder.mkdir(parents=True, mode=0o700)
@@ -165,6 +180,15 @@ def test_logs_of_a_hook_are_there_without_the_gateway(gateway: GatewayProcess) -
     assert gateway.cli("hooks", "logs", "greet", "-n", "2").stdout == "two\nthree\n"
     done = gateway.cli("hooks", "logs", "../gateway")
     assert "is no name of a hook" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["hermes_cli", "hermes-cli>=1", "tools[x]", "hermes-agent==0.19"])
+def test_deps_installs_no_namesake_of_hermes(gateway: GatewayProcess, package: str) -> None:
+    gateway.add_hook("greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(a, b):\n    pass\n"})
+    done = gateway.cli("hooks", "deps", "greet", package)
+    assert done.returncode == 1
+    assert "is a module of Hermes's own" in done.stderr or "is not installed for a hook" in done.stderr
+    assert "installing" not in done.stderr
 
 
 def test_deps_that_cannot_be_installed_change_nothing(gateway: GatewayProcess) -> None:

@@ -220,3 +220,18 @@ def test_the_lines_of_a_gateway_say_of_which_hook_session_and_network_they_are(t
     assert any("clumsy failed at agent:start" in one["message"] for one in of_hook)
     assert any("the turn of agent" in one["message"] for one in of_session)
     assert len({one["turn"] for one in of_session}) == 1
+
+
+def test_a_hook_and_a_plugin_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    gateway = GatewayProcess(tmp_path / "home")
+    gateway.home.log.parent.mkdir(parents=True)
+    written(gateway.home.log, [line("of the hook", hook="twin"), line("of the plugin", hook="plugin:twin")])
+    (gateway.home.plugins / "twin").mkdir(parents=True)
+
+    def shown(name: str) -> list[bool]:
+        said = gateway.cli("logs", "--hook", name).stdout
+        return [text in said for text in ("of the hook", "of the plugin")]
+
+    assert shown("twin") == shown("plugin:twin") == [False, True]
+    (gateway.home.hooks / "twin").mkdir(parents=True)
+    assert (shown("twin"), shown("plugin:twin")) == ([True, False], [False, True])

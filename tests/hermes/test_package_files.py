@@ -100,6 +100,7 @@ def missing(source: str, **more: str) -> list[tuple[str, bool]]:
         ("def f():\n  from no_such_thing import x", [("no_such_thing", False)]),
         ("try:\n  import no_such_thing\nexcept ImportError: pass", []),
         ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  import no_such_thing", []),
+        ("import typing\nif not typing.TYPE_CHECKING:\n  import no_such_thing", [("no_such_thing", True)]),
         ("import sys\nsys.path.append('/elsewhere')\nimport no_such_thing", [("no_such_thing", False)]),
     ],
 )
@@ -131,6 +132,27 @@ from lent import x
 """
     found = find_missing_imports(tmp_path / "h", "handler.py", {"handler.py": source.encode()}, sys.path)
     assert [one.is_fatal for one in found] == [one for one in (is_fatal,) if one is not None]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ("sys.path.extend([HERE])", True),
+        ("sys.path += [HERE, '/elsewhere']", True),
+        ("sys.path[:0] = [HERE]", True),
+        ("sys.path = [HERE] + sys.path", True),
+        ("sys.path = [HERE, *sys.path]", True),
+        ("sys.path.extend(find_places())", False),
+    ],
+)
+def test_whatever_adds_to_where_code_looks_is_read(tmp_path: Path, line: str, is_found: bool) -> None:
+    for name in ("h", "_lib"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "_lib" / "lent.py").touch()
+    source = "import sys\nfrom pathlib import Path\nHERE = str(Path(__file__).parent.parent / '_lib')\n"
+    source += f"{line}\nimport lent\n"
+    found = list(find_missing_imports(tmp_path / "h", "handler.py", {"handler.py": source.encode()}, sys.path))
+    assert [one.is_sure for one in found] == ([] if is_found else [False])
 
 
 def test_only_code_that_is_imported_is_looked_at() -> None:

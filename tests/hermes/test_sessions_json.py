@@ -39,6 +39,40 @@ def test_each_conversation_has_an_entry_in_hermess_shape_that_follows_it(tmp_pat
         gateway.until(lambda: len(entries(gateway)) == 2)
 
 
+READER = """
+import json, os, pathlib
+
+HOME = pathlib.Path(os.environ["HERMES_HOME"])
+
+def handle(event_type, context):
+    try:
+        kept = json.loads((HOME / "sessions" / "sessions.json").read_text())
+    except FileNotFoundError:
+        kept = {}
+    found = [one for one in kept.values() if isinstance(one, dict) and one["session_id"] == context.get("session_id")]
+    with (HOME / "seen.jsonl").open("a") as file:
+        file.write(json.dumps([event_type, [one["origin"]["chat_id"] for one in found]]) + "\\n")
+"""
+
+
+def test_who_reads_it_finds_the_first_conversation_at_its_first_event(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "hello", "answers": [{"text": "hi"}]})
+        manifest = "events: ['session:start', 'agent:start', 'agent:end']\n"
+        gateway.add_hook("reads", {"HOOK.yaml": manifest, "handler.py": READER})
+        gateway.start()
+        gateway.until(lambda: gateway.call("hooks.info", {"name": "reads"})["state"] == "loaded")
+        assert gateway.call("hooks.info", {"name": "reads"})["files"] == [
+            "sessions.json: written for it, from the journal"
+        ]
+        seen = gateway.home.root / "seen.jsonl"
+        for count, session in ((3, "main"), (6, "other")):
+            gateway.say("hello", session=session)
+            gateway.until(lambda count=count: seen.exists() and len(seen.read_text().splitlines()) == count)  # type: ignore[misc]
+        told = [json.loads(line) for line in seen.read_text().splitlines()]
+        assert [chats for _, chats in told] == [["main"]] * 3 + [["other"]] * 3
+
+
 @pytest.mark.parametrize("theirs", ["state.db", "sessions/sessions.json"])
 def test_a_file_of_hermes_is_never_written(tmp_path: Path, theirs: str) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:

@@ -1,6 +1,7 @@
 """What a hook reaches for inside Hermes is seen in its source, before anything of it runs."""
 
 import importlib
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ def found(source: str, **more: str) -> list[tuple[str, str]]:
     files = {"handler.py": source.encode()} | {f"{name}.py": text.encode() for name, text in more.items()}
     return [
         (reach.name, reach.verdict + (", caught" if reach.is_caught else ""))
-        for reach in find_unsupported_imports("h", "handler.py", files)
+        for reach in find_unsupported_imports(Path("h"), "handler.py", files)
     ]
 
 
@@ -31,6 +32,12 @@ def found(source: str, **more: str) -> list[tuple[str, str]]:
         ("try:\n  import model_tools\nexcept KeyError: pass", [("model_tools", "missing")]),
         ("import gatewayish, toolsmith\nfrom . import tools", []),
         ("import (", []),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  from hermes_state import SessionDB", []),
+        (
+            "import typing as t\nif t.TYPE_CHECKING:\n  import toolsets\nelse:\n  import model_tools",
+            [("model_tools", "missing")],
+        ),
+        ("if not TYPE_CHECKING:\n  import toolsets\nelse:\n  import model_tools", [("toolsets", "missing")]),
     ],
 )
 def test_what_is_not_served_is_named(source: str, names: list[tuple[str, str]]) -> None:
@@ -51,6 +58,22 @@ def test_what_nothing_imports_is_not_looked_at() -> None:
     assert found(loads, **{"one": "import hermes_state", "scripts/two": "import toolsets"}) == [
         ("hermes_state", "missing")
     ]
+
+
+def test_a_module_where_the_hook_itself_looks_is_no_reach(tmp_path: Path) -> None:
+    (tmp_path / "shared" / "tools").mkdir(parents=True)
+    (tmp_path / "shared" / "tools" / "__init__.py").write_text("")
+    source = "import sys\nfrom pathlib import Path\nsys.path += [str(Path(__file__).parent.parent / 'shared')]\n"
+    files = {"handler.py": f"{source}from tools.moon import phase\nimport toolsets\n".encode()}
+    assert [one.name for one in find_unsupported_imports(tmp_path / "h", "handler.py", files)] == ["toolsets"]
+
+
+def test_the_module_of_what_is_patched_is_there_without_effect() -> None:
+    files = {"__init__.py": b"import model_tools\nfrom tools.registry import registry\n"}
+    found = find_unsupported_imports(
+        Path("h"), "__init__.py", files, ("model_tools.handle", "tools.registry.registry.x")
+    )
+    assert [one.verdict for one in found] == ["hollow", "hollow"]
 
 
 @pytest.mark.parametrize("module", NAMES)

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     place = HermesFolderSource(home.hooks, "home")
     environ = get_process_environment()
     places = (make_package_source(home, environ), *list_hermes_sources(home, environ), place)
-    folders = [find_folder(name, home, places) for name in args.names] or list(place.list())
+    folders = [find_folder(name, home, places) for name in args.names] or list_all(places)
     checked = [check_folder(folder, home) for folder in folders]
     is_wrong = any(has_errors(one.findings) for one, _ in checked)
     if args.json:
@@ -37,8 +37,16 @@ def run(args: argparse.Namespace, home: Home) -> int:
         for one, lacks in checked:
             show_check(one, lacks)
         if not checked:
-            print(f"there are no hooks in {home.hooks}")
+            print(f"there are no hooks in {home.hooks}, and no plugins in {home.plugins}")
     return int(ExitCode.FAILED if is_wrong else ExitCode.OK)
+
+
+def list_all(sources: Sequence[Source]) -> list[HookVersion]:
+    """Hooks first; of two that have one name the one that would run."""
+    found = {version.name: version for source in sources for version in source.list()}
+    others = {name.removeprefix(PLUGIN_PREFIX) if PLUGIN_PREFIX in name else PLUGIN_PREFIX + name for name in found}
+    named = [replace(version, has_namesake=version.name in others) for version in found.values()]
+    return sorted(named, key=lambda version: (bool(version.source.prefix), version.name))
 
 
 def check_folder(version: HookVersion, home: Home) -> tuple[HookVersion, list[str]]:

@@ -8,6 +8,7 @@ environment or of the Python which it was made from; else uv.
 
 import argparse
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,8 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.errors import GatewayError, HookError, NotRunning
-from gateway.hermes.package_files import PackageFiles
+from gateway.hermes.modules import HERMES_OWN_MODULES
+from gateway.hermes.package_files import SERVED_PACKAGES, PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
 from gateway.hooks.folders.manifest import read_requirement
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
@@ -34,6 +36,7 @@ ASKED_FILE = "requirements.txt"  # in the place: what was named by hand
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
+    refuse_hermes(args.packages)
     if args.name.startswith(PLUGIN_PREFIX) and args.packages:
         add_package_plugin(args, home)
     try:
@@ -106,6 +109,20 @@ def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
     args.packages = []
     with suppress(NotRunning):
         call_gateway(home.socket, "hooks.reload", name="")
+
+
+def refuse_hermes(named: list[str]) -> None:
+    """Raises HookError where one of these is called as a module of Hermes's, or is Hermes itself."""
+    own = {fold_name(module): module for module in HERMES_OWN_MODULES}
+    for text in named:
+        name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
+        if name in own:
+            what = f"{own[name]} is a module of Hermes's own, and a package of that name is somebody else's"
+            raise HookError(
+                f"{what}\nwhat of it is here needs no package: hermes-gateway doctor --hermes names the rest"
+            )
+        if name in SERVED_PACKAGES:
+            raise HookError(f"{name} is not installed for a hook\nwhat hooks import of it is answered by this gateway")
 
 
 def read_asked(place: Path) -> list[str]:

@@ -7,20 +7,16 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gateway.cli.logs import POLL_PAUSE, LogFollower
+from gateway.cli.logs import POLL_PAUSE, LogFollower, find_hook_name
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
-from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError, NotRunning
 from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    path = home.hook_logs / f"{args.name}.log"
-    plugin = home.hook_logs / f"{PLUGIN_PREFIX}{args.name}.log"
-    if plugin.exists() and not (home.hooks / args.name).is_dir():
-        path = plugin
+    path = home.hook_logs / f"{find_hook_name(args.name, home)}.log"
     if path.resolve().parent != home.hook_logs.resolve():
         raise HookError(f"{args.name} is no name of a hook")
     if not path.exists():

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from gateway.events import Event, HookMark
+from gateway.hermes.modules import add_hollow_modules
 from gateway.hermes.plugin.arguments import build_ids, remember_event
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
 from gateway.hermes.plugin.message_shape import build_message_event
@@ -80,6 +81,7 @@ def load_plugin(
 
     Raises whatever the plugin's code raises, and TypeError when it has no `register`.
     """
+    add_hollow_modules(manifest.get("patches", ()))
     value = str(manifest.get("entry_point", ""))
     module = _load_entry_point(value) if value else _run_module(file, str(manifest["key"]))
     register = getattr(module, "register", module)

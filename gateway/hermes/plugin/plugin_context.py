@@ -71,6 +71,20 @@ class PluginState:
         return key in self.keys()
 
 
+class MissingPart:
+    """Stands for what `ctx` does not have here: a call of it does nothing, and nothing is found on it."""
+
+    def __init__(self, called: str) -> None:
+        self._called = called
+
+    def __call__(self, *_args: Any, **_more: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"{self._called} has no {name!r} here: it is a part of Hermes's own process")
+
+
 class PluginContext:
     """`ctx`. Its calls answer when the gateway has answered, in a coroutine too, as in Hermes."""
 
@@ -197,7 +211,7 @@ class PluginContext:
         if name.startswith("__"):
             raise AttributeError(name)
         self.registered.remarks.append(f"ctx.{name} is not offered here")
-        return lambda *_args, **_more: None
+        return MissingPart(f"ctx.{name}")
 
 
 def _find_option(options: Mapping[str, Any], key: str, default: Any) -> Any:

@@ -60,6 +60,8 @@ class HookCalls:
         manifest = self._manifest
         if not self._version.source.wants(manifest, event):
             return None
+        if event.name != "agent:end":  # that stands nowhere before it has been decided
+            await self._wait_for_files(event)
         if not self.breaker.admits():
             self.record.skipped += 1
             last = self.record.last_error
@@ -106,12 +108,15 @@ class HookCalls:
         """Raises HookFailed when it could not be reached, or failed."""
         if name in self._intercepted or not self._version.source.wants(self._manifest, event):
             return
-        if (writer := self._services.environment.file_writer) and self._manifest.files:
-            await writer.wait_for_files(self._manifest.files, event)
+        await self._wait_for_files(event)
         if self.breaker.admits():
             await self.deliver(name, event)
         else:
             self.record.skipped += 1
+
+    async def _wait_for_files(self, event: Event) -> None:
+        if (writer := self._services.environment.file_writer) and self._manifest.files:
+            await writer.wait_for_files(self._manifest.files, event)
 
     async def deliver(self, name: str, event: Event) -> None:
         """Tell it of an event that the breaker has admitted. Raises HookFailed."""

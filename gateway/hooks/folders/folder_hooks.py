@@ -351,16 +351,22 @@ def _list_offers(hook: FolderHook) -> tuple[str, ...]:
 
 def _state(hook: FolderHook) -> HookState:
     state = hook.process.state
-    if state in ("loaded", "registered") and hook.idle_reason:
+    if hook.idle_reason and (state in ("loaded", "registered") or _only_patches(hook)):
         return "without effect"
     tripped = hook.calls.breaker.state != "closed" and state in ("loaded", "registered", "waiting", "starting")
     return "tripped" if tripped else state
 
 
+def _only_patches(hook: FolderHook) -> bool:
+    """Whether it does not start, and would do nothing here if it did."""
+    version = hook.current
+    return bool(hook.process.state == "broken" and version and not version.denied and hook.idle_reason)
+
+
 def _reason(hook: FolderHook) -> str:
     breaker, error, state = hook.calls.breaker, hook.calls.record.last_error, _state(hook)
     if state == "without effect":
-        return hook.idle_reason
+        return "; ".join(filter(None, (hook.idle_reason, hook.process.reason if _only_patches(hook) else "")))
     if error is None or state != "tripped":
         wire = hook.process.wire
         vain = wire.remarks if isinstance(wire, WorkerHandle) else ()

@@ -111,7 +111,11 @@ class FolderSource(Source):
         manifest = self.infer(version.manifest, code.files)
         if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
             manifest = msgspec.structs.replace(manifest, starts_programs=True)
-        findings = (*version.findings, *check_code(version, manifest, code), *self.check_files(manifest, code.files))
+        findings = (
+            *version.findings,
+            *check_code(version, manifest, code),
+            *self.check_files(version, manifest, code.files),
+        )
         return replace(version, manifest=manifest, findings=findings, digest=code.digest)
 
     def read_manifest(self, folder: Path) -> ParsedManifest:
@@ -125,7 +129,7 @@ class FolderSource(Source):
         """What a hook whose manifest cannot be read guards, as far as its source shows it."""
         return None
 
-    def check_files(self, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
+    def check_files(self, version: HookVersion, manifest: Manifest, files: Mapping[str, bytes]) -> Iterable[Finding]:  # noqa: ARG002 - likewise
         """What else there is to say of its source."""
         return ()
 

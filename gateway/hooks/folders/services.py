@@ -45,6 +45,22 @@ class FileWriter(Protocol):
 
 LOCK_FILE, DATA_FOLDER = "hooks.lock", "data"
 
+
+class FileWriters:
+    """Several, each of which knows its own files."""
+
+    def __init__(self, *writers: FileWriter) -> None:
+        self._writers = writers
+
+    async def keep_files(self, files: Collection[str]) -> None:
+        for writer in self._writers:
+            await writer.keep_files(files)
+
+    async def wait_for_files(self, files: Collection[str], event: Event) -> None:
+        for writer in self._writers:
+            await writer.wait_for_files(files, event)
+
+
 # What of the environment every hook sees; all else must be named in its manifest.
 _ALWAYS_VISIBLE = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"})
 _ALWAYS_VISIBLE_PREFIXES = ("LC_", "XDG_")
@@ -163,6 +179,7 @@ class DecisionTime:
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
+AFTERTHOUGHT = 5.0  # seconds after its answer in which what a program asks for is taken as caused by the event
 MAX_CAUSES = 256  # events whose cause is known, for tasks that a hook goes on with after its answer
 
 
@@ -172,6 +189,7 @@ class HookRights:
         self._services = services
         self._causes: OrderedDict[str, Cause | None] = OrderedDict()
         self._handled: dict[str, None] = {}
+        self._last, self._left = "", 0.0  # the event that it had last, and when it was done with it
 
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
@@ -185,6 +203,7 @@ class HookRights:
             yield
         finally:
             self._handled.pop(name, None)
+            self._last, self._left = name, time.monotonic()
 
     def make_capability(self, manifest: Manifest) -> Capability:
         """What answers the requests of a hook with this manifest."""
@@ -193,13 +212,18 @@ class HookRights:
             right = verb.partition(".")[0]
             if right not in manifest.uses and right != ALWAYS_ALLOWED:
                 raise HookError(f"{self._name} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
-            # A program does not say for which event it asks: for the newest of those that it has now.
-            with use_cause(self._causes.get(during or next(reversed(self._handled), ""))):
+            with use_cause(self._causes.get(during or self._guess_event())):
                 if verb == "emit":
                     return self._emit(params)
                 return await self._services.serve_request(self._name, verb, params, during)
 
         return serve
+
+    def _guess_event(self) -> str:
+        """A program does not say for which event it asks: for the newest of those that it has, or that it just had."""
+        if self._handled:
+            return next(reversed(self._handled))
+        return self._last if time.monotonic() - self._left < AFTERTHOUGHT else ""
 
     def _emit(self, params: dict[str, Any]) -> int:
         """How many are told."""

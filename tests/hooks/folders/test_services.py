@@ -72,6 +72,29 @@ async def test_events_that_hooks_emit_know_their_cause_and_end_after_eight(yard:
     assert all(cause for _, cause in seen[1:])
 
 
+AFTERTHOUGHT = """#!/usr/bin/env python3
+import json, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    if str(asked.get("method", "")).startswith("my:"):
+        print(json.dumps({"id": asked["id"], "result": None}), flush=True)
+        time.sleep(0.05)
+        fields = {"name": "my:echo", "fields": {"n": asked["params"]["n"] + 1}}
+        print(json.dumps({"id": f"own-{asked['id']}", "method": "gateway.emit", "params": fields}), flush=True)
+"""
+
+
+async def test_what_a_program_asks_for_after_its_answer_has_a_cause_too(yard: Yard) -> None:
+    yard.plant("late", "events: ['my:*']\nuses: [emit]\ncommand: ['./late.py']\n", **{"late.py": AFTERTHOUGHT})
+    await yard.state("late", "loaded")
+    seen: list[int] = []
+    yard.registry.watch("my:*", lambda name, event: seen.append(event["n"]))
+    yard.registry.emit("my:event", n=0)
+    await until(lambda: len(seen) >= 9)
+    await anyio.sleep(0.3)
+    assert 9 <= len(seen) <= 10
+
+
 async def test_a_hook_that_only_the_gateway_may_tell_of_cannot_be_emitted(yard: Yard) -> None:
     source = "async def handle(e, c):\n    await c.gateway.emit('message:received', text='forged')\n"
     yard.plant("forger", "events: ['my:*']\nuses: [emit]\n", source)
