@@ -5,8 +5,10 @@ A guard that waits for a tool that nobody has stops nothing, and looks like one 
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from fnmatch import fnmatchcase
 
+from gateway.hermes.patches import call_name_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.written_for import parse_first_files
 from gateway.hooks.folders.manifest import label_of
@@ -14,18 +16,32 @@ from gateway.yaml_source import Finding, SourceLocation
 
 TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE
 GUARD, TOOL_ARGUMENT = "pre_tool_call", "tool_name"
+MCP_SAMPLES = ("mcp__server__tool",)
+REGEX = ("match", "fullmatch", "search")
+KINDS = {"startswith": "that begin with", "fnmatch": "like", **dict.fromkeys(REGEX, "that match")}
+MOST_HANDS = 4  # through which the tool's name is followed
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PLAIN_WORDS = re.compile(r"\^?\(?(?:\?:)?(\w+(?:\|\w+)*)\)?\$?")  # one|another, maybe in brackets
 
 
 def check_tool_guards(folder: str, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    """What there is to say of a plugin whose guard names tools that it will never be told of."""
+    """What there is to say of a plugin whose guard waits for tools that it will never be told of."""
     if not any(GUARD.encode() in source for source in files.values()):
         return
-    trees = dict(parse_first_files(files))
+    trees = dict(sorted(parse_first_files(files)))
     own = {name for tree in trees.values() for name in _registered_tools(tree)}
     tables = {name: value for tree in trees.values() for name, value in _tables_of(tree).items()}
-    for file, tree in sorted(trees.items()):
-        named = {name: line for line, name in _named_tools(tree, tables) if name not in own}
+    waited = GuardSource(trees.values())
+    for file, tree in trees.items():
+        named: dict[str, int] = {}
+        for node in waited.nodes_of(tree):
+            line, called = getattr(node, "lineno", 1), waited.names_at(node)
+            named.update((text, line) for text in _named_tools(node, called, tables) if text not in own)
+            for pattern, kind in _patterns(node, called, tables):
+                if not any(_fits(kind, pattern, name) for name in (*TOLD_TOOLS, *own, *MCP_SAMPLES)):
+                    what = f"its guard waits for tools {KINDS[kind]} {pattern!r}, and none here is called so"
+                    remedy = "it stops nothing there, unless another plugin brings it"
+                    yield Finding(SourceLocation(f"{label_of(folder)}/{file}", line, 1), what, remedy, "warning")
         yield from _describe_unknown(f"{label_of(folder)}/{file}", named)
 
 
@@ -79,13 +95,11 @@ def _registered_tools(tree: ast.Module) -> Iterator[str]:
                 yield from (text for one in keywords if one.arg == "name" for text in _texts_of(one.value, {}))
 
 
-def _named_tools(tree: ast.Module, tables: Mapping[str, ast.expr]) -> Iterator[tuple[int, str]]:
-    """Each text that a tool's name is compared with, or looked up in, with its line."""
-    called = _names_of_tool(tree)
-    for node in ast.walk(tree):
-        for left, right in _compared(node):
-            if _is_named(left, called):
-                yield from ((getattr(node, "lineno", 1), text) for text in _texts_of(right, tables))
+def _named_tools(node: ast.AST, called: Set[str], tables: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Each text that a tool's name is compared with here, or looked up in."""
+    for left, right in _compared(node):
+        if _is_named(left, called):
+            yield from _texts_of(right, tables)
 
 
 def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
@@ -103,17 +117,107 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
             yield key, table
 
 
-def _names_of_tool(tree: ast.Module) -> set[str]:
-    """What holds the tool's name: the argument, and whatever is made of it (`name = kwargs.get("tool_name")`)."""
-    names = {TOOL_ARGUMENT}
-    for node in ast.walk(tree):
+def _patterns(node: ast.AST, called: Set[str], tables: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
+    """Each text that a tool's name must begin with here, or match, and how."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=subject, attr="startswith"), args=[prefix, *_]):
+            found = ((text, "startswith") for text in _texts_of(prefix, tables))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=how), args=[pattern, subject, *_]) if (
+            how in REGEX
+        ):
+            found = ((text, how) for text in _texts_of(pattern, tables))
+        case ast.Call(func=ast.Attribute(value=pattern, attr=how), args=[subject, *_]) if how in REGEX:
+            found = ((text, how) for text in _compiled_texts(pattern, tables))
+        case ast.Call(args=[subject, pattern]) if call_name_of(node) in ("fnmatch", "fnmatchcase"):
+            found = ((text, "fnmatch") for text in _texts_of(pattern, tables))
+        case _:
+            return
+    if _is_named(subject, called):
+        for text, how in found:
+            words = _PLAIN_WORDS.fullmatch(text) if how in REGEX else None
+            yield from ((word, how) for word in (words[1].split("|") if words else [text]))
+
+
+def _compiled_texts(node: ast.expr, tables: Mapping[str, ast.expr]) -> Iterable[str]:
+    match node:
+        case ast.Call(args=[pattern, *_]) if call_name_of(node) == "compile":
+            return _texts_of(pattern, tables)
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in tables:
+            return _compiled_texts(tables[name], {other: one for other, one in tables.items() if other != name})
+    return []
+
+
+def _fits(kind: str, pattern: str, name: str) -> bool:
+    if kind == "startswith":
+        return name.startswith(pattern) or (name == MCP_SAMPLES[0] and pattern.startswith("mcp__"))
+    if kind == "fnmatch":
+        return fnmatchcase(name, pattern) or (name == MCP_SAMPLES[0] and pattern.startswith("mcp__"))
+    try:
+        return getattr(re, kind)(pattern, name) is not None or "mcp__" in pattern
+    except re.error:
+        return True
+
+
+class GuardSource:
+    """In which places of a plugin's source which names hold the tool's: the argument, what is made of it, and the
+    parameters of functions that it is handed to."""
+
+    def __init__(self, trees: Iterable[ast.Module]) -> None:
+        self._owner: dict[int, ast.AST] = {}  # the function in which a node stands
+        self._outer: dict[int, ast.AST] = {}  # the one around that
+        self._names: dict[int, set[str]] = {}
+        self._nodes: dict[int, list[ast.AST]] = {}
+        self._functions: dict[str, list[_Function]] = {}
+        for tree in trees:
+            self._nodes[id(tree)] = []
+            self._enter(tree, tree, tree)
+        everything = [node for nodes in self._nodes.values() for node in nodes]
+        for _ in range(MOST_HANDS):
+            for node in everything:
+                self._follow(node)
+
+    def nodes_of(self, tree: ast.Module) -> Sequence[ast.AST]:
+        return sorted(self._nodes[id(tree)], key=lambda node: getattr(node, "lineno", 0))
+
+    def names_at(self, node: ast.AST) -> Set[str]:
+        owner: ast.AST | None = self._owner[id(node)]
+        found: set[str] = set()
+        while owner is not None:
+            found |= self._names[id(owner)]
+            owner = self._outer.get(id(owner))
+        return found
+
+    def _enter(self, node: ast.AST, owner: ast.AST, tree: ast.Module) -> None:
+        waiting = [(node, owner)]
+        while waiting:
+            node, owner = waiting.pop()
+            if isinstance(node, _Function):
+                self._functions.setdefault(node.name, []).append(node)
+                self._names[id(node)] = {TOOL_ARGUMENT}
+                self._outer[id(node)] = owner
+                owner = node
+            self._names.setdefault(id(owner), {TOOL_ARGUMENT})
+            self._owner[id(node)] = owner
+            self._nodes[id(tree)].append(node)
+            waiting += ((inner, owner) for inner in ast.iter_child_nodes(node))
+
+    def _follow(self, node: ast.AST) -> None:
+        if not isinstance(node, ast.Assign | ast.Call):
+            return
+        names = self.names_at(node)
         match node:
             case ast.Assign(targets=[ast.Name(id=target)], value=value) if _is_named(value, names):
-                names.add(target)
-    return names
+                self._names[id(self._owner[id(node)])].add(target)
+            case ast.Call():
+                for function in self._functions.get(call_name_of(node), ()):
+                    parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+                    parameters = parameters[1:] if parameters[:1] in (["self"], ["cls"]) else parameters
+                    given = [*zip(parameters, node.args, strict=False)]
+                    given += [(one.arg, one.value) for one in node.keywords if one.arg]
+                    self._names[id(function)].update(name for name, value in given if _is_named(value, names))
 
 
-def _is_named(node: ast.AST, names: set[str]) -> bool:
+def _is_named(node: ast.AST, names: Set[str]) -> bool:
     """Whether this is the tool's name, maybe without blanks or in lower case."""
     match node:
         case ast.Name(id=name):
@@ -130,7 +234,7 @@ def _is_named(node: ast.AST, names: set[str]) -> bool:
 
 
 def _tables_of(tree: ast.Module) -> dict[str, ast.expr]:
-    """The values of plain assignments, by the last word of their target."""
+    """The values of plain assignments and loops, by the last word of their target."""
     found: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
         match node:
@@ -138,18 +242,33 @@ def _tables_of(tree: ast.Module) -> dict[str, ast.expr]:
                 found[name] = value
             case ast.AnnAssign(target=ast.Name(id=name) | ast.Attribute(attr=name), value=ast.expr() as value):
                 found[name] = value
+            case (
+                ast.For(target=ast.Name(id=name), iter=value) | ast.comprehension(target=ast.Name(id=name), iter=value)
+            ):
+                found.setdefault(name, value)
+            case (
+                ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=value)
+                | ast.comprehension(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=value)
+            ) if isinstance(value, ast.Call):  # `RULES.items()`
+                found.setdefault(name, value)
     return found
 
 
 def _texts_of(node: ast.AST, tables: Mapping[str, ast.expr]) -> Iterable[str]:
-    """The texts of a constant, of a literal collection, or of the name of one."""
+    """The texts of a constant, of a literal collection, of several that are joined, or of the name of one."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
         case ast.Set(elts=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Dict(keys=parts):
-            return [text for part in parts if part is not None for text in _texts_of(part, {})]
-        case ast.Call(func=ast.Name(id="frozenset" | "set" | "tuple"), args=[inner]):
+            return [text for part in parts if part is not None for text in _texts_of(part, tables)]
+        case ast.Starred(value=inner):
             return _texts_of(inner, tables)
+        case ast.BinOp(op=ast.BitOr() | ast.Add(), left=left, right=right):
+            return [*_texts_of(left, tables), *_texts_of(right, tables)]
+        case ast.Call(func=ast.Name(id="frozenset" | "set" | "tuple" | "list" | "sorted"), args=[inner]):
+            return _texts_of(inner, tables)
+        case ast.Call(func=ast.Attribute(value=first, attr="union" | "keys" | "items"), args=more):
+            return [text for one in (first, *more) for text in _texts_of(one, tables)]
         case ast.Name(id=name) | ast.Attribute(attr=name) if name in tables:
-            return _texts_of(tables[name], {})
+            return _texts_of(tables[name], {other: one for other, one in tables.items() if other != name})
     return []
