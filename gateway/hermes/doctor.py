@@ -6,7 +6,7 @@ with it.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -160,7 +160,7 @@ def _check_folder(
     needs = find_missing_needs(manifest, outside.environ, manifest.requires.platforms, places, folder.called)
     found = find_missing_imports(folder.path, manifest.entry, files, places)
     absent = [one for one in found if not is_loaded or (one.is_sure and not one.is_fatal)]
-    lacking = [*_describe_absent(folder, absent, places), *needs]
+    lacking = [*describe_missing_imports(folder, absent, places), *needs]
     reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached
@@ -177,7 +177,7 @@ def _check_folder(
     )
 
 
-def _describe_absent(folder: HookVersion, absent: list[MissingImport], places: list[str]) -> list[str]:
+def describe_missing_imports(folder: HookVersion, absent: Iterable[MissingImport], places: Sequence[str]) -> list[str]:
     """One line for each command that helps."""
     found: dict[str, list[str]] = {}
     for one in absent:

@@ -132,7 +132,11 @@ def test_check_looks_at_plugins_too_and_at_commands_that_are_not_here(gateway: G
     folder.mkdir(parents=True)
     (folder / "plugin.yaml").write_text("name: half\n")
     (folder / "__init__.py").write_text("def register(ctx:\n")
+    gateway.add_hook("hungry", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": f"import no_such_thing\n{handler}"})
     done = gateway.cli("hooks", "check")
+    assert (
+        "missing here: hungry/handler.py:1:1: the package no_such_thing is missing; run: hermes-gateway" in done.stdout
+    )
     assert done.returncode == 1
     assert "half:\n  half/__init__.py:1:" in done.stdout
     assert "command:compress never happens: there is no /compress here" in done.stdout

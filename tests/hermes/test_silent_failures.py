@@ -1,8 +1,15 @@
 """What strangers wrote for Hermes neither falls asleep nor passes for what works: deciders, patches, broken guards."""
 
+import fcntl
 import json
+import os
+import pty
 import shutil
 import signal
+import struct
+import subprocess
+import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +58,8 @@ def list_hooks(gateway: GatewayProcess) -> dict[str, dict[str, Any]]:
         ("/undo", "lends says no"),
         ("/retry", "patient says no"),
         ("/help", "swaps says no"),
+        ("/sessions", "first says so"),
+        ("/approvals", "tidies says no"),
     ],
 )
 def test_a_handler_decides_whatever_the_shape_of_its_answer(gateway: GatewayProcess, said: str, reply: str) -> None:
@@ -155,6 +164,29 @@ def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayP
 def test_an_answer_that_nobody_reads_is_told_of(gateway: GatewayProcess) -> None:
     for said in (("hooks", "check", "mutters"), ("hooks", "list"), ("doctor", "--hermes")):
         assert "it returns something at command:sessions, which nobody reads" in gateway.cli(*said).stdout
+
+
+def read_on_terminal(gateway: GatewayProcess, *words: str, columns: int = 80) -> str:
+    keeper, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "gateway.cli", *words]
+    environ = {**gateway.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    with subprocess.Popen(command, env=environ, stdin=end, stdout=end, stderr=subprocess.DEVNULL):
+        os.close(end)
+        told = b""
+        try:
+            while part := os.read(keeper, 65_536):
+                told += part
+        except OSError:  # nobody writes any more
+            pass
+    os.close(keeper)
+    return told.decode().replace("\r\n", "\n")
+
+
+def test_a_reason_is_read_to_its_end_on_a_narrow_terminal(gateway: GatewayProcess) -> None:
+    said = read_on_terminal(gateway, "hooks", "list")
+    (_, told) = said.split("! footer is without effect: ", 1)
+    assert told.split("\n!", 1)[0].replace("\n", " ").startswith(str(list_hooks(gateway)["footer"]["reason"]))
 
 
 def test_deny_in_our_configuration_makes_a_decider_a_guard(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)
 
 __all__ = ["hermes"]  # the fixture
 
-HOOKS = ("night-watch", "shouts", "counts-commands", "_shared", "lends", "patient", "swaps")
+HOOKS = ("night-watch", "shouts", "counts-commands", "_shared", "lends", "patient", "swaps", "first", "tidies")
 PLUGINS = ("front-desk", "usher")
-SAID = ("hello", "/title night", "/title LOUD", "look away", "/title day", "/undo", "/retry", "/help")
+SAID = ("hello", "/title night", "/title LOUD", "look away", "/title day", "/undo", "/retry", "/help", "/sessions")
 
 
 def furnish(home: Path) -> None:
@@ -57,7 +57,11 @@ def test_the_same_commands_are_refused_with_the_same_words(theirs: Side, ours: S
 
 
 def test_a_decider_decides_wherever_its_code_comes_from_and_whatever_its_keys(theirs: Side, ours: Side) -> None:
-    assert ours.answers[5:] == theirs.answers[5:] == ["lends says no", "patient says no", "swaps says no"]
+    assert ours.answers[5:8] == theirs.answers[5:8] == ["lends says no", "patient says no", "swaps says no"]
+
+
+def test_of_several_decisions_the_first_counts(theirs: Side, ours: Side) -> None:
+    assert ours.answers[8] == theirs.answers[8] == "first says so"
 
 
 def test_an_observer_sees_the_same_commands(theirs: Side, ours: Side) -> None:

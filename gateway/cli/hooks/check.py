@@ -14,8 +14,11 @@ from gateway.config.loading import has_errors
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.config import HermesConfig
+from gateway.hermes.doctor import describe_missing_imports
+from gateway.hermes.imports import find_missing_imports
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
+from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
@@ -59,7 +62,11 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     """What it requires and is not here; which platforms are configured is a thing of the gateway."""
     outside = read_environment(get_process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / version.name), *sys.path]
-    return find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages, version.called)
+    yield from find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages, version.called)
+    if manifest.wire == "worker" and (manifest.acts or not manifest.patches):
+        found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
+        absent = (one for one in found if one.is_sure and one.is_fatal)
+        yield from describe_missing_imports(version, absent, packages)
 
 
 def show_check(one: HookVersion, lacks: Sequence[str]) -> None:

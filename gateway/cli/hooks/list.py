@@ -1,13 +1,15 @@
 """What the running gateway knows of all its hooks: `list`, `stats`."""
 
 import argparse
+import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.cli.output import apply_style, format_ago, print_note, show_json, show_table
+from gateway.cli.output import apply_style, format_ago, print_lines, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
+from gateway.logs.text import to_one_line
 
 GOOD_STATES = {"loaded", "registered"}
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
@@ -37,7 +39,14 @@ def read_hooks(home: Home, verb: str, **params: Any) -> Any:
 
 def show_list(shown: list[dict[str, Any]], home: Home) -> None:
     empty = f"there are no hooks; put a folder into {home.hooks}, or: hermes-gateway hooks new NAME --event agent:end"
-    show_table(("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row_of, shown), empty)
+    headers, rows = ("hook", "state", "from", "events", "calls", "failed", "p95", "last", ""), map(row_of, shown)
+    if not sys.stdout.isatty():
+        show_table(headers, rows, empty)
+    else:  # as wide as it is, a reason would be cut off where it begins
+        show_table(headers[:-1], (row[:-1] for row in rows), empty)
+        for hook in shown:
+            if hook["reason"]:
+                print_lines(to_one_line(f"! {hook['name']} is {hook['state']}: {hook['reason']}", 2000), "")
     show_findings(shown)
 
 

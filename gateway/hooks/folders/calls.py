@@ -79,6 +79,12 @@ class HookCalls:
                 answer = self._version.source.read_answer(manifest, answer)
                 outcome_from(answer)  # what means nothing is a failure
                 self._answered(event.name, begun, describe_outcome(answer))
+                if (
+                    answer is not None
+                    and manifest.decide_together
+                    and not self._services.decisions.counts(event, answer)
+                ):
+                    answer = None
         except HookFailed as failed:
             raise self._refusal(event, failed) from None
         return answer

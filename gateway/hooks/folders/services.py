@@ -161,6 +161,16 @@ class DecisionTime:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._spent: OrderedDict[str, float] = OrderedDict()
+        self._decided: OrderedDict[str, None] = OrderedDict()  # events about which one of them has decided
+
+    def counts(self, event: Event, answer: Mapping[str, Any]) -> bool:
+        """Whether this decision counts: of several the first does, and a refusal whoever has decided before."""
+        name = str(event.get("id", ""))
+        is_first = name not in self._decided
+        self._decided[name] = None
+        if len(self._decided) > MAX_CAUSES:
+            self._decided.popitem(last=False)
+        return is_first or answer.get("decision") == "deny"
 
     @contextmanager
     def limit(self, event: Event, together: float | None) -> Iterator[float]:
