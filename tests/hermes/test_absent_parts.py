@@ -18,6 +18,17 @@ PLUGINS = {
     "    model_tools.handle_function_call = lambda *a, **k: before(*a, **k)\n    registry.dispatch = print\n",
     "wraps-and-works": "import model_tools\n\ndef register(ctx):\n    model_tools.handle_function_call = print\n"
     "    ctx.register_command('wave', lambda raw_args: 'waves')\n",
+    "wraps-a-method": """
+from gateway.run import GatewayRunner
+from tools.registry import registry
+
+def register(ctx):
+    if not getattr(GatewayRunner, "_wrapped", False) and not hasattr(registry, "wrapped"):
+        before, dispatch = GatewayRunner.deliver, registry.dispatch
+        GatewayRunner.deliver = lambda *a, **k: before(*a, **k)
+        registry.dispatch = lambda *a, **k: dispatch(*a, **k)
+        ctx.register_command("bow", lambda raw_args: "bows")
+""",
     "hears-stops": """
 import os, pathlib
 
@@ -86,6 +97,7 @@ def test_what_patches_the_dispatch_of_tools_is_without_effect(gateway: GatewayPr
 def test_what_else_it_does_goes_on(gateway: GatewayProcess) -> None:
     assert found(gateway)["wraps-and-works"]["state"] == "loaded"
     assert gateway.say("/wave")["reply"] == "waves"
+    assert gateway.say("/bow")["reply"] == "bows"
 
 
 def test_a_live_stop_is_told(gateway: GatewayProcess) -> None:

@@ -6,10 +6,16 @@ that it is not there.
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from opcode import opname
+from types import FrameType, ModuleType
 from typing import Any
 
 from gateway.hermes.shim.gateway_calls import note_patch, warn_once
+
+
+def _is_plain_reading(frame: FrameType) -> bool:
+    """Whether the code says `thing.name`, and not `getattr(thing, "name", None)` or `hasattr`."""
+    return opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_ATTR", "LOAD_METHOD")
 
 
 class PatchWarningType(type):
@@ -19,6 +25,12 @@ class PatchWarningType(type):
         if not name.startswith("__") and not name.startswith("_abc"):
             note_patch(f"{cls.__module__}.{cls.__name__}.{name}")
         super().__setattr__(name, value)
+
+    def __getattr__(cls, name: str) -> Any:
+        """What a patch wraps: `before = GatewayRunner.send`. Who asks by `getattr` expects that it may not be there."""
+        if name.startswith("__") or not _is_plain_reading(sys._getframe(1)):  # noqa: SLF001 - see there
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        return PatchWarningType(name, (Placeholder,), {"__module__": f"{cls.__module__}.{cls.__name__}"})
 
     def __subclasses__(cls) -> list[Any]:
         if sys._getframe(1).f_globals.get("__name__") != "abc":  # noqa: SLF001 - `isinstance` asks too

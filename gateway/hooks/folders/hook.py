@@ -36,8 +36,8 @@ _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
 _KEEPS_NOTHING = frozenset({"disabled", "refused", "pending"})
 
 _FAILED = frozenset({"broken", "missing"})
-# What a hook of another program may refuse.
-_REFUSABLE = ("tool:before", "message:received", "command:")
+# What a hook of another program may refuse, though its failure does not. (At tool:before that denies, or it looks on.)
+_REFUSABLE = ("message:received", "command:")
 
 log = logging.getLogger("gateway.hooks")
 
