@@ -119,7 +119,7 @@ def test_context_goes_to_the_model_alone_and_variables_are_those_that_a_script_n
     trusted.say("nobody answers this", "context")
     error = trusted.say("nobody answers this", "context")["error"]
     assert "from the shell" in error
-    assert "sesame and nothing" in error
+    assert "[secret] and nothing" in error, "it was given the variable, and an error does not show its value"
     assert "from the shell" not in trusted.cli(*SHOW, "agent:main:terminal:dm:context", "--json").stdout
 
 
