@@ -112,14 +112,7 @@ class Gateway:
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
-        served = (PLATFORM, *list_enabled(settings.platforms))
-        self.folder_hooks = FolderHooks(
-            registry,
-            fork_server,
-            engine,
-            add_agent_hooks(settings),
-            hooks.build_hook_environment(home, configuration, served, self.state_follower, self.session_list),
-        )
+        self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_journal = ToolServerJournal(engine)
@@ -214,6 +207,12 @@ class Gateway:
         self.hook_requests.waiting.give_up()
         await self.lanes.drain(limit * LANES_DRAIN_SHARE)
         await self.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
+
+    def _build_folder_hooks(self, registry: HookRegistry, fork_server: ForkServerClient) -> FolderHooks:
+        settings, files = self.settings, (self.state_follower, self.session_list)
+        served = (PLATFORM, *list_enabled(settings.platforms))
+        around = hooks.build_hook_environment(self.home, self.configuration, served, *files)
+        return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
 
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
