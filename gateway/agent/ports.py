@@ -46,6 +46,7 @@ class Ports:
         answers by question id or name, the prompts of those questions and the calls that they were about, and whether
         there was such a run at all. The answers are those that the hooks' scope reads; an interceptor of a question may
         change them.
+    changed_by: which hooks changed a tool's call, by its id. open_questions: those that this run of the turn has put.
     stop: cancelling it interrupts the turn, which then has the status `interrupted`; any other cancellation passes.
     approvals: what the person has approved for longer than once: `tool` or `tool:subject` -> `session` or `always`.
     turn, session, facts: the bags and the common fields that tools see.
@@ -67,6 +68,8 @@ class Ports:
     answers: MutableMapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
     calls: MutableMapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
+    changed_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    open_questions: set[str] = field(default_factory=set)
     resumed: bool = False
     stop: CancelScope = field(default_factory=CancelScope)
     approvals: MutableMapping[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from gateway.agent.batch_gate import BatchGate
 from gateway.agent.operation import Operation, OperationResult, run_operation
 from gateway.agent.tool_call import ENDED_TEXT, as_text, call_tool, make_result
 from gateway.agent.tools import Tool
@@ -99,42 +100,47 @@ class ToolBatchRun(Operation[ToolBatch]):
         return self.denied("" if result.error is None else str(result.error) or type(result.error).__name__)
 
     async def _run_in_parallel(self, left: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> ToolBatch:
-        """A pause of one call lets the others finish, so that they are not run again; all questions leave together."""
-        state = self.state
+        """A pause of one lets those finish that only read, and they are not run again; all questions go together."""
         results: dict[str, Entry] = {}
         messages: dict[str, str] = {}
-        questions: list[Question] = []
+        pauses: list[Pause] = []
         unrecorded: list[StepNotRecorded] = []
+        gate = BatchGate((call.id for call in left), self.state.ports.open_questions)
 
-        async def run_one(call: ToolCall) -> None:
-            known = state.replay.finished.get(call.id)
-            if known and call.name != TRANSFER:  # what follows from a transfer is in the target's own records
-                results[call.id] = known.entry
-                return
-            if state.finish is not None:
-                results[call.id] = make_result(call, ENDED_TEXT, error=True)
-                return
+        async def run_to_the_end(call: ToolCall) -> None:
+            asked: tuple[Question, ...] = ()
             try:
-                results[call.id], messages[call.id] = await call_tool(state, call, tools)
+                results[call.id], messages[call.id] = await self._run_one(call, tools, gate)
             except Pause as pause:
-                questions.extend(pause.questions)
+                asked = pause.questions
+                pauses.append(pause)
             except StepNotRecorded as refusal:
                 unrecorded.append(refusal)
+            finally:
+                gate.settle(call.id, [question.id for question in asked])
 
         if len(left) == 1:
-            await run_one(left[0])
+            await run_to_the_end(left[0])
         else:
             async with anyio.create_task_group() as group:
                 for call in left:
-                    group.start_soon(run_one, call)
+                    group.start_soon(run_to_the_end, call)
         if unrecorded:
             raise unrecorded[0]
-        if questions:
-            raise Pause(tuple(questions))
+        if pauses:
+            raise Pause(tuple(question for pause in pauses for question in pause.questions))
         # A hook at `tools:before` may have taken calls away; each call of the model gets a result all the same.
         found = (results.get(call.id) or make_result(call, WITHDRAWN_TEXT, error=True) for call in self.calls)
         ordered = tuple(replace(entry, call_id=call.id) for call, entry in zip(self.calls, found, strict=True))
         return ToolBatch(ordered, tuple(messages[call.id] for call in left if messages.get(call.id)))
+
+    async def _run_one(self, call: ToolCall, tools: tuple[Tool, ...], gate: BatchGate) -> tuple[Entry, str]:
+        known = self.state.replay.finished.get(call.id)
+        if known and call.name != TRANSFER:  # what follows from a transfer is in the target's own records
+            return known.entry, ""
+        if self.state.finish is not None:
+            return make_result(call, ENDED_TEXT, error=True), ""
+        return await call_tool(self.state, call, tools, gate)
 
 
 def _calls_from(calls: tuple[ToolCall, ...], event: Fields) -> tuple[ToolCall, ...]:

@@ -7,6 +7,7 @@ better then. Only a pause, a cancellation and a journal that refuses to write go
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import anyio
 import msgspec
 
+from gateway.agent.batch_gate import BatchGate
 from gateway.agent.operation import Operation, OperationResult, run_operation
+from gateway.agent.tool_approval import Refused, check_approval
 from gateway.agent.tools import AskPerson, Tool, ToolContext, check_args, find_tool
 from gateway.agent.turn_state import Fields, StepNotRecorded, TurnState
 from gateway.errors import AgentError
-from gateway.events import Deny, End, Pause, Question, Retry, is_yes
+from gateway.events import AskedCall, Deny, End, Pause, Question, Retry
 from gateway.events.asked_calls import make_asked_call
 from gateway.steps import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
@@ -27,22 +30,13 @@ UNKNOWN_OUTCOME = (
     "This call was started before the gateway was interrupted, and its outcome is unknown: "
     "it may or may not have taken effect. Check before you do it again."
 )
-REFUSED = "The person did not allow {tool} to run."
 SUSPECT_TEXT = (
     "The gateway ended while this call ran, perhaps because of what came back: it is not done again. "
     "Go on without it, or say so to the person."
 )
-UNSHOWN = "The question could not be shown whole, so the answer is no."  # stands for the answer that nobody gave
 STOPPED_TEXT = "The person stopped this before it was finished; it may have taken effect."
-UNREACHABLE = "Nobody who may allow this can be reached."  # stands for the answer that nobody gave
 ENDED_TEXT = "Not run: the turn was ended."
 WITHHELD_TEXT = "This call was made; what it gave is withheld. "
-
-TOO_LATE = "Nobody allowed {tool} to run in time. Go on without it."
-
-
-class Refused(AgentError):
-    """A person was asked and did not agree. The name is what hooks see as the error's `type`."""
 
 
 @dataclass(slots=True)
@@ -51,6 +45,7 @@ class ToolCallRun(Operation[Entry]):
 
     asked: ToolCall
     tools: tuple[Tool, ...]
+    gate: BatchGate
     name: str = ""
     args: dict[str, Any] = field(default_factory=dict)
     tool: Tool | None = None  # the one of that name, if there is one
@@ -115,9 +110,9 @@ class ToolCallRun(Operation[Entry]):
         return make_result(self.asked, denied or str(result.error) or type(result.error).__name__, error=True)
 
 
-async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...]) -> tuple[Entry, str]:
+async def call_tool(state: TurnState, asked: ToolCall, tools: tuple[Tool, ...], gate: BatchGate) -> tuple[Entry, str]:
     """The result of the call for the model, recorded; and what a hook's Retry wants to tell it besides."""
-    call = ToolCallRun(state, asked, tools)
+    call = ToolCallRun(state, asked, tools, gate)
     try:
         entry = await run_operation(call)
     except Pause:
@@ -165,20 +160,23 @@ def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolCont
 
 async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     state = call.state
-    args = check_args(tool, call.args)
+    args = deepcopy(check_args(tool, call.args))  # a hook in code may have kept the very arguments that it was shown
     turn_id, call_id = state.ports.turn_id, call.asked.id
     before = state.replay.started.pop(call_id, None)  # said once: after that the model may call it again
     is_harmless = tool.repeatable and not tool.suspect
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
-    if tool.asks(args, state.ports.facts) if callable(tool.asks) else tool.asks:
-        _check_approval(call, tool, args)
+    about = _describe_call(call, tool, args)
+    check_approval(state.ports, tool, about)
+    if not tool.read_only:
+        await call.gate.pass_through(call_id)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)
     await state.record(started)
     ports = state.ports
     bags = (ports.turn, ports.session, ports.facts)
-    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call), ports.chat, _list_answers(call))
+    answers = _list_answers(call)
+    context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call, about), ports.chat, answers)
     began = time.perf_counter()
     try:
         return await tool.call(args, context)
@@ -194,33 +192,18 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
         call.duration = time.perf_counter() - began
 
 
-def _check_approval(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> None:
-    """Go on when a person agreed: now, for this session, or for ever. Whatever is not clearly a yes refuses."""
-    approvals = call.state.ports.approvals
-    subject = tool.subject(args) if tool.subject else ""
-    keys = (tool.name, f"{tool.name}:{subject}")
-    if any(approvals.get(key) in ("session", "always") for key in keys):
-        return
-    answer = _make_ask(call, can_last=True, pattern=subject)(ask_for_approval(tool.name), "approve")
-    if isinstance(answer, str) and answer.strip().lower() in ("session", "always"):
-        approvals[keys[1] if subject else keys[0]] = answer.strip().lower()
-    elif not is_yes(answer):
-        text = TOO_LATE if answer is None else answer if answer in (UNREACHABLE, UNSHOWN) else REFUSED
-        raise Refused(text.format(tool=tool.name))
+def _describe_call(call: ToolCallRun, tool: Tool, args: dict[str, Any]) -> AskedCall:
+    """The call as it would run now. What a hook put in the place of a tool is not that tool, whatever its name."""
+    name = tool.name if any(tool is one for one in call.tools) else f"{tool.name} (put in its place by a hook)"
+    return make_asked_call(call.asked.id, name, args, call.state.ports.changed_by.get(call.asked.id, ()))
 
 
-def ask_for_approval(tool: str) -> str:
-    """The words by which a tool asks; what it is about to do stands below them, wherever they are shown."""
-    return f"May I run {tool}?"
-
-
-def _make_ask(call: ToolCallRun, can_last: bool = False, pattern: str = "") -> AskPerson:
+def _make_ask(call: ToolCallRun, about: AskedCall) -> AskPerson:
     def ask(prompt: str, name: str) -> Any:
         key = f"{call.asked.id}/{call.name}/{name}"
         if key in call.state.ports.answers:
             return call.state.ports.answers[key]  # None: nobody answered in time
-        calls = (make_asked_call(call.asked.id, call.name, call.args),)
-        raise Pause((Question(key, prompt, call.name, key, can_last, calls, pattern),))
+        raise Pause((Question(key, prompt, call.name, key, calls=(about,)),))
 
     return ask
 

@@ -69,7 +69,8 @@ class Tool:
     first, always or for the arguments and people for whom it says so; `subject` says what a lasting approval covers
     (without it: every call of this tool). `suspect`: when the process died while it ran, that may have been its doing,
     and it is not run again although it is repeatable. `is_trusted`: it needs nobody's yes, and may be given without
-    being named. `narrow`: what somebody has of it who has not every tool.
+    being named. `narrow`: what somebody has of it who has not every tool. `read_only`: it changes nothing, so that it
+    need not wait while a person is asked about a call beside it.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Tool:
     suspect: bool = False
     is_trusted: bool = False
     narrow: "Tool | None" = None
+    read_only: bool = False
 
     @property
     def spec(self) -> ToolSpec:
@@ -134,13 +136,14 @@ def tool(
     repeatable: bool = False,
     asks: ApprovalRule = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
+    read_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of an async function: its docstring is the description, its typed parameters are the schema.
 
     A parameter named `context` gets the `ToolContext` and is hidden from the model.
     """
 
-    return partial(tool_from, name=name, repeatable=repeatable, asks=asks, subject=subject)
+    return partial(tool_from, name=name, repeatable=repeatable, asks=asks, subject=subject, read_only=read_only)
 
 
 def tool_from(
@@ -150,6 +153,7 @@ def tool_from(
     repeatable: bool = False,
     asks: ApprovalRule = False,
     subject: Callable[[dict[str, Any]], str] | None = None,
+    read_only: bool = False,
 ) -> Tool:
     """The tool that a typed function is."""
     name = name or getattr(function, "__name__", type(function).__name__)
@@ -165,7 +169,9 @@ def tool_from(
     schema = msgspec.json.schema(struct)
     schema = {**schema["$defs"].pop(name), **({"$defs": schema["$defs"]} if schema["$defs"] else {})}
     schema.pop("title", None)
-    return Tool(name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept)
+    return Tool(
+        name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept, read_only=read_only
+    )
 
 
 def find_tool(tools: Sequence[Tool], name: str) -> Tool | None:

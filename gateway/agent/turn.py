@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.agent.agent import Agent
+from gateway.agent.batch_gate import BatchGate
 from gateway.agent.invocation import Invocation
 from gateway.agent.model_call import apply_summary
 from gateway.agent.operation import Operation, OperationResult, run_operation
@@ -70,7 +71,7 @@ async def _run_rounds(
     resumed = ports.resumed or bool(ports.steps) or bool(ports.answers)
     for round_ in range(ROUNDS):
         known = build_replay(steps, ports.turn_id)
-        inner = replace(ports, record=record, steps=tuple(steps))
+        inner = replace(ports, record=record, steps=tuple(steps), open_questions=set())
         view, summarized = apply_summary(history, ports.session)
         state = TurnState(agent, inner, view, known, summarized=summarized, resumed=resumed or round_ > 0)
         states.append(state)
@@ -183,7 +184,8 @@ async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
         Pause: a person has to be asked first.
     """
     try:
-        entry, _ = await call_tool(TurnState(agent, ports, (), Replay()), call, agent.tools)
+        gate = BatchGate((call.id,), ports.open_questions)
+        entry, _ = await call_tool(TurnState(agent, ports, (), Replay()), call, agent.tools, gate)
     except StepNotRecorded as refusal:
         raise refusal.error from None
     return entry

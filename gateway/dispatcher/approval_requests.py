@@ -21,7 +21,7 @@ import anyio
 import anyio.abc
 
 from gateway import records
-from gateway.agent.tool_call import UNREACHABLE
+from gateway.agent.tool_approval import UNREACHABLE
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_places import (
     ASKED,

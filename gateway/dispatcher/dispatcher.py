@@ -16,7 +16,7 @@ import anyio.abc
 from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
-from gateway.agent.tool_call import UNREACHABLE, UNSHOWN
+from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
@@ -44,7 +44,7 @@ from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Message, Reply, cause_of
 from gateway.outbox import Stream
 from gateway.roles import Role
-from gateway.sessions import Session, apply_record
+from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.transcript import Entry
 
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # what stands for an answer where there is none: to hooks it is a no
@@ -98,7 +98,7 @@ class Dispatcher:
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
-        answers = {asked: False if answer in NOBODY else answer for asked, answer in turn.open.answers.items()}
+        answers = {name: False if answer in NOBODY else answer for name, answer in answers_of_turn(turn.open).items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
         if turn.begins_session:
             self._emit_session_switch(turn.session, view)
@@ -154,9 +154,10 @@ class Dispatcher:
                 discard=live.discard,
                 turn_id=turn.turn_id,
                 steps=turn.open.steps,
-                answers=dict(turn.open.answers),
+                answers=answers_of_turn(turn.open),
                 asked=turn.open.asked,
                 calls=dict(turn.open.calls),
+                changed_by=view.changed_by,
                 resumed=turn.resumed,
                 stop=turn.scope,
                 approvals=allowed,
@@ -210,6 +211,12 @@ def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Repl
 def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) -> LaneResult:
     """A text that no model wrote ends the turn; an empty one ends it in silence."""
     return LaneResult(replies=(make_reply(turn, message, text),) if text else (), **how)
+
+
+def answers_of_turn(turn: OpenTurn) -> dict[str, Any]:
+    """What people answered. An approval ends with its question: a turn that was away for longer does without it."""
+    is_over = time.time() > turn.until
+    return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
 
 
 def make_question_result(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gateway import records
 from gateway.access import INTERNAL
-from gateway.agent.tool_call import UNREACHABLE, UNSHOWN
+from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_text import APPROVAL_END, show_calls, show_signs, to_markdown
 from gateway.events import AskedCall, is_yes

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from gateway.agent.tool_call import ask_for_approval
+from gateway.agent.tool_approval import ask_for_approval
 from gateway.events import AskedCall, Question
 from gateway.messages import LiteralText
 
@@ -45,7 +45,7 @@ def show_question(question: Question, *, can_last: bool) -> tuple[LiteralText, .
 
 def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]:
     """What is asked, and the calls that a yes lets run, whole."""
-    if len(calls) == 1 and prompt == ask_for_approval(calls[0].tool) and PLAIN_NAME.fullmatch(calls[0].tool):
+    if len(calls) == 1 and PLAIN_NAME.fullmatch(calls[0].tool) and prompt in prompts_of_tool(calls[0].tool):
         yield LiteralText(prompt)
         yield from show_call(calls[0])
         return
@@ -57,6 +57,11 @@ def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]
         count = f"Call {number} of {len(calls)}, of the tool" if len(calls) > 1 else "The tool"
         yield LiteralText(f"{count}:", show_signs(call.tool))
         yield from show_call(call)
+
+
+def prompts_of_tool(tool: str) -> tuple[str, ...]:
+    """What our own tools say; the words of everybody else are literal text."""
+    return ask_for_approval(tool), ask_for_approval(tool, again=True)
 
 
 def show_call(call: AskedCall) -> Iterator[LiteralText]:

@@ -7,7 +7,7 @@ from typing import Any
 from gateway.agent import Agent, Model, Ports, Tool, run_turn, tool
 from gateway.agent.models.script import ScriptModel, script
 from gateway.agent.ports import TurnResult
-from gateway.events import Event
+from gateway.events import AskedCall, Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.scope import HookScope
@@ -26,6 +26,7 @@ class Stage:
     steps: list[Step] = field(default_factory=list)
     streamed: list[str] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, tuple[AskedCall, ...]] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     hooks: HookRegistry = field(default_factory=HookRegistry)
     watching: bool = True
@@ -72,6 +73,8 @@ class Stage:
             "record": self.record,
             "delta": self.streamed.append,
             "answers": self.answers,
+            "calls": self.calls,
+            "changed_by": self.scope.changed_by,
         }
         given |= {"turn": self.scope.bags.turn, "session": self.session}
         return Ports(run=self.run, emit=self.emit, wants=self.wants, **(given | more))
@@ -83,6 +86,7 @@ class Stage:
 
     async def play(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:
         self.turns += 1
+        self.calls.clear()
         return await self._run(agent, text, history, ports)
 
     async def again(self, agent: Agent, text: str = "hi", history: Sequence[Entry] = (), **ports: Any) -> TurnResult:

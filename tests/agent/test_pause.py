@@ -18,7 +18,7 @@ def ran():
 
 @pytest.fixture
 def tools(ran):
-    @tool()
+    @tool(read_only=True)
     async def safe() -> str:
         """Harmless."""
         await anyio.sleep(0.01)

@@ -1,5 +1,6 @@
 """What a person allows for longer than once: kept in the journal, listed, taken back, and nobody else's."""
 
+import math
 from typing import Any
 
 import anyio
@@ -7,9 +8,12 @@ import pytest
 
 from gateway import records
 from gateway.agent import tool
+from gateway.dispatcher.dispatcher import answers_of_turn
 from gateway.dispatcher.tool_approvals import expire_approvals
 from gateway.engine import NewRecord
+from gateway.events.asked_calls import make_asked_call
 from gateway.messages import Address
+from gateway.sessions import OpenTurn
 from tests.dispatcher.room import KEY, Chat, chat
 from tests.spine import until
 
@@ -151,3 +155,12 @@ async def test_what_is_allowed_for_a_session_serves_whoever_allowed_it_and_nobod
         count = len(room.net.sent)
         await room.write("list", address=thread)
         assert await room.hear(count + 1) == "done"
+
+
+async def test_an_approval_ends_with_its_question() -> None:
+    """A turn that was away for longer finds no yes any more; what else people said stands."""
+    call = make_asked_call("c", "run", {"command": "ls"})
+    answers = {"may": "yes", "which": "large"}
+    for ends, may in ((math.inf, "yes"), (1.0, None)):
+        turn = OpenTurn("t", 1, 1, 1, answers=answers, calls={"may": (call,)}, until=ends)
+        assert answers_of_turn(turn) == {"may": may, "which": "large"}

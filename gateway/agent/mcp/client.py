@@ -155,6 +155,7 @@ class McpConnection:
         hints = found.annotations
         only_reads = bool(hints and hints.read_only_hint)
         is_repeatable = only_reads or bool(hints and hints.idempotent_hint)
+        is_trusted = trust.is_allowed(own, only_reads=only_reads)
         return Tool(
             make_tool_name(self._spec.name, own),
             description,
@@ -162,7 +163,8 @@ class McpConnection:
             call,
             is_repeatable,
             asks=asks,
-            is_trusted=trust.is_allowed(own, only_reads=only_reads),
+            is_trusted=is_trusted,
+            read_only=only_reads and is_trusted,
         )
 
 

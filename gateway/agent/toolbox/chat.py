@@ -23,7 +23,7 @@ def make_chat_tools() -> tuple[Tool, ...]:
     return (
         replace(send, narrow=tool_from(send_reply, name=send.name)),
         tool_from(schedule),
-        tool_from(scheduled, repeatable=True),
+        tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )
 

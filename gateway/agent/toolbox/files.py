@@ -58,10 +58,10 @@ def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]
         return "\n".join(lines) or "It is empty."
 
     return (
-        tool_from(read_file, repeatable=True),
+        tool_from(read_file, repeatable=True, read_only=True),
         tool_from(write_file, repeatable=True),
         tool_from(edit_file),
-        tool_from(list_files, repeatable=True),
+        tool_from(list_files, repeatable=True, read_only=True),
     )
 
 

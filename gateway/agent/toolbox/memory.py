@@ -72,7 +72,7 @@ def make_memory_tools(memory: FileMemory) -> tuple[Tool, Tool]:
         found = await memory.recall(owner_of(context), query)
         return "\n".join(found) or "Nothing is remembered about that."
 
-    return tool_from(remember), tool_from(recall, repeatable=True)
+    return tool_from(remember), tool_from(recall, repeatable=True, read_only=True)
 
 
 def owner_of(context: ToolContext) -> str:
