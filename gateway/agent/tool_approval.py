@@ -43,8 +43,8 @@ def ask_for_approval(tool: str, *, again: bool = False) -> str:
     )
 
 
-def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> None:
-    """Go on when this call may run as it is.
+def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> bool:
+    """Go on when this call may run as it is. Returns whether that took a yes, now or for longer.
 
     Raises:
         Pause: a person has to be asked first.
@@ -63,11 +63,12 @@ def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> None:
     key = f"{call.tool}:{pattern}" if tool.subject else call.tool
     is_own = is_changed or question in ports.calls
     if not is_own and (not asks or ports.approvals.get(key) in LASTING or _was_allowed_in_0_1(ports, call, pattern)):
-        return
+        return bool(forms) or asks
     if question not in ports.answers:
         prompt = ask_for_approval(call.tool, again=is_changed)
         raise Pause((Question(question, prompt, call.tool, question, can_last=True, calls=(call,), pattern=pattern),))
     _follow_answer(ports, call, ports.answers[question], key)
+    return True
 
 
 def _follow_answer(ports: Ports, call: AskedCall, answer: Any, key: str) -> None:

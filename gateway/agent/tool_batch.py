@@ -117,7 +117,7 @@ class ToolBatchRun(Operation[ToolBatch]):
             except StepNotRecorded as refusal:
                 unrecorded.append(refusal)
             finally:
-                gate.settle(call.id, [question.id for question in asked])
+                gate.end(call.id, [question.id for question in asked])
 
         if len(left) == 1:
             await run_to_the_end(left[0])

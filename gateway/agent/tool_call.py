@@ -167,9 +167,9 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     if before is not None and not (is_harmless or before.repeatable):
         raise AgentError(SUSPECT_TEXT if tool.suspect else UNKNOWN_OUTCOME)
     about = _describe_call(call, tool, args)
-    check_approval(state.ports, tool, about)
+    needed_yes = check_approval(state.ports, tool, about)
     if not tool.read_only:
-        await call.gate.pass_through(call_id)
+        await call.gate.pass_through(call_id, needed_yes=needed_yes)
     # Written before it acts: after a crash in the tool, the next try of the turn knows that it may have run.
     started = ToolStarted(turn_id=turn_id, call_id=call_id, name=tool.name, args=args, repeatable=is_harmless)
     await state.record(started)

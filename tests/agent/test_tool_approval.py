@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.agent import Agent, tool
@@ -145,6 +146,25 @@ async def test_nothing_that_changes_something_runs_beside_an_open_question(stage
         "written",
         "text",
     ]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+async def test_what_was_asked_about_has_run_before_anything_beside_it_begins(stage, tools, ran, turned) -> None:
+    """The script is the one that was there when the person was asked, and not what the next call makes of it."""
+
+    @tool(asks=True, subject=lambda args: str(args["command"]), name="shell")
+    async def slow(command: str) -> str:
+        """Take a while."""
+        ran.append("begins")
+        await anyio.sleep(0.05)
+        ran.append("ends")
+        return command
+
+    calls = [("shell", {"command": "sh build.sh"}), ("write_file", {"path": "build.sh", "text": "touch x"})]
+    agent = stage.agent(calling(*(calls[::-1] if turned else calls)), "Done.", tools=[slow, *tools[1:]])
+    say_yes(stage, await stage.play(agent))
+    await stage.again(agent)
+    assert ran == ["begins", "ends", "build.sh=touch x"]
 
 
 async def test_all_questions_of_a_batch_are_put_together_and_nothing_runs_before_the_last_answer(
