@@ -5,9 +5,10 @@ import json
 import time
 from typing import Any
 
-from gateway.cli.output import apply_style, escape_text, format_duration, show_json, show_result
+from gateway.cli.output import apply_style, format_duration, show_json, show_result
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.logs.signs import show_signs
 from gateway.logs.text import to_one_line
 
 NOTHING = "nothing waits for an approval"
@@ -47,6 +48,6 @@ def show_approvals(found: dict[str, Any], *, as_json: bool) -> None:
         print(f"{apply_style(one['id'], 'bold')}  {who}")
         for call in one["calls"]:
             print(f"  {to_one_line(call['tool'])}")
-            for line in escape_text(json.dumps(call["args"], ensure_ascii=False, indent=2)).splitlines():
+            for line in show_signs(json.dumps(call["args"], ensure_ascii=False, indent=2)).split("\n"):
                 print(f"    {line}")
     print(REMEDY if found["approvals"] else apply_style(NOTHING, "dim"))

@@ -11,8 +11,9 @@ from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.dispatcher.context import DispatcherContext
-from gateway.dispatcher.question_text import APPROVAL_END, show_calls, show_signs, to_markdown
+from gateway.dispatcher.question_text import APPROVAL_END, show_calls, to_markdown
 from gateway.events import AskedCall, is_yes
+from gateway.logs.signs import show_signs
 from gateway.messages import Address, Button, LiteralText, Reply
 from gateway.records import ApprovalRequest
 from gateway.sessions import OpenTurn

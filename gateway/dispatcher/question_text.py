@@ -1,31 +1,20 @@
 """A question as people are shown it: our own words, and between them as literal text all that others wrote.
 
 Whoever says yes must have seen what runs: tool and arguments stand there whole, and so does what a hook asks. A network
-shows each literal text as a code block, in which nothing acts. What could not be seen there, or would make the rest
-look other than it is, is shown as its number instead, `⟨U+202E⟩`; so what is shown can be read back to the letter.
+shows each literal text as a code block, in which nothing acts, and signs that cannot be seen by their codes.
 """
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
 from typing import Any
 
 from gateway.agent.tool_approval import ask_for_approval
 from gateway.events import AskedCall, Question
+from gateway.logs.signs import code_of, show_signs
 from gateway.messages import LiteralText
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-ODD_SIGN = re.compile(r"[^ -~\n]")
-LOST_BLANK = re.compile(r"\A[ \n]+|[ \n]+\Z| +(?=\n)")  # networks cut them away
-UNSEEN_KINDS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs", "Me"})
-# Letters and marks by their kind, which show nothing all the same; U+27E8 opens our own way of showing a sign.
-UNSEEN_SIGNS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U0001d159\u27e8") | {
-    chr(number) for numbers in (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)) for number in numbers
-}
-TO_THE_LEFT = frozenset({"R", "AL", "AN"})
-MOST_MARKS = 2  # upon one letter
 APPROVAL_END = "Yes or no? A button answers, or /approve and /deny."
 LASTING = "For this session and Always allow every call of this tool"
 QUESTION_END = "A button answers, or what you write."
@@ -85,6 +74,14 @@ def show_argument(name: str, value: Any) -> LiteralText:
     return LiteralText(f"{name} (JSON):", show_signs(json.dumps(value, ensure_ascii=False)))
 
 
+def to_code_line(text: str) -> str:
+    """A text within a line of Markdown, as it is."""
+    shown = show_signs(text).replace("\n", code_of("\n"))
+    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    pad = " " if "`" in (shown[:1], shown[-1:]) else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
 def to_markdown(literals: Sequence[LiteralText]) -> str:
     """The same for networks that show Markdown and know no literal text; no text ends its own fence."""
     blocks = []
@@ -92,35 +89,3 @@ def to_markdown(literals: Sequence[LiteralText]) -> str:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", one.text)), default=0))
         blocks.append(f"{one.words}\n{fence}\n{one.text}\n{fence}" if one.text else one.words)
     return "\n".join(blocks)
-
-
-def show_signs(text: str) -> str:
-    """The same text with nothing in it that cannot be seen, and nothing that moves or hides what stands around it."""
-    shown = "\n".join(ODD_SIGN.sub(partial(_show_sign, is_turned=_is_turned(line)), line) for line in text.split("\n"))
-    return LOST_BLANK.sub(lambda found: "".join(map(code_of, found[0])), shown)
-
-
-def code_of(sign: str) -> str:
-    """How a sign is shown that cannot be."""
-    return f"\u27e8U+{ord(sign):04X}\u27e9"
-
-
-def _show_sign(found: re.Match[str], *, is_turned: bool) -> str:
-    sign, before = found[0], found.string[max(found.start() - MOST_MARKS, 0) : found.start()]
-    is_seen = not (_is_unseen(sign) or (is_turned and unicodedata.bidirectional(sign) in TO_THE_LEFT))
-    if is_seen and unicodedata.category(sign) == "Mn":
-        is_seen = any(unicodedata.category(one)[0] == "L" for one in before)
-    return sign if is_seen else code_of(sign)
-
-
-@lru_cache(4096)
-def _is_unseen(sign: str) -> bool:
-    return unicodedata.category(sign) in UNSEEN_KINDS or sign in UNSEEN_SIGNS
-
-
-def _is_turned(line: str) -> bool:
-    """Does it hold letters of both directions? The eye would read them in another order than they stand in."""
-    if line.isascii():
-        return False
-    found = {unicodedata.bidirectional(sign) for sign in line}
-    return "L" in found and not found.isdisjoint(TO_THE_LEFT)

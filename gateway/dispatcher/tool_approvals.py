@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gateway import records
 from gateway.access import AccessControl
+from gateway.dispatcher.question_text import to_code_line
 from gateway.engine import Engine, NewRecord
 from gateway.messages import Address, Message
 from gateway.sessions import Session
@@ -94,7 +95,7 @@ async def run_approvals_command(found: ToolApprovals, args: str) -> str:
     """Run `/approvals`: list what is allowed, by number, or `revoke NUMBER`; returns the answer."""
     known = sorted((await found.known()).items())
     if not args:
-        rows = [f"{number}. {key} ({how})" for number, (key, how) in enumerate(known, 1)]
+        rows = [f"{number}. {to_code_line(key)} ({how})" for number, (key, how) in enumerate(known, 1)]
         return (
             "\n".join([*rows, "/approvals revoke NUMBER takes one back."]) if rows else "Nothing is allowed for good."
         )
@@ -103,4 +104,4 @@ async def run_approvals_command(found: ToolApprovals, args: str) -> str:
         return "/approvals lists them, /approvals revoke NUMBER takes one back."
     key, _ = known[int(number) - 1]
     await found.revoke(key)
-    return f"I ask again before {key}."
+    return f"I ask again before {to_code_line(key)}."

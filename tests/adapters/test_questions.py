@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.dispatcher.question_text import show_signs
+from gateway.logs.signs import show_signs
 from gateway.testing import GatewayProcess
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import Refused

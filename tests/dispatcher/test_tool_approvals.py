@@ -46,7 +46,7 @@ async def test_an_approval_holds_as_long_as_was_said_and_can_be_taken_back(how: 
         await room.write("list again")
         assert await room.hear(count + 1) == "done"
         await room.write("/approvals")
-        assert f"1. run:ls ({how})" in await room.hear(count + 2)
+        assert f"1. `run:ls` ({how})" in await room.hear(count + 2)
         await room.write("/new")
         await room.hear(count + 3)
         await room.write("list in a new session")
@@ -66,7 +66,7 @@ async def test_what_is_taken_back_is_asked_for_again_and_an_approval_is_of_one_p
         await room.write("/approvals revoke 7")
         assert "takes one back" in await room.hear(count + 2)
         await room.write("/approvals revoke 1")
-        assert await room.hear(count + 3) == "I ask again before run:ls."
+        assert await room.hear(count + 3) == "I ask again before `run:ls`."
         await room.write("list")
         assert (await room.hear(count + 4)).startswith("May I run run?\ncommand:\n```\nls\n```")
 
