@@ -19,7 +19,15 @@ from gateway import __version__
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.cli.hooks.check import check_folder
-from gateway.cli.output import apply_style, count_columns, print_lines, print_note, show_json, show_progress
+from gateway.cli.output import (
+    apply_style,
+    count_columns,
+    format_duration,
+    print_lines,
+    print_note,
+    show_json,
+    show_progress,
+)
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
@@ -299,9 +307,11 @@ def run(args: argparse.Namespace, home: Home) -> int:
         shown = {
             name: [{**asdict(one), "place": str(one.place)} for one in findings] for name, findings in found.items()
         }
-        show_json({"ok": not any(found.values()), "running": target.facts is not None, "checks": shown})
+        facts = {"running": target.facts is not None, "unattended": _list_unattended(target)}
+        show_json({"ok": not any(found.values()), **facts, "checks": shown})
     else:
         show_findings(found, is_running=target.facts is not None)
+        _show_unattended(target)
     return int(ExitCode.FAILED if any(found.values()) else ExitCode.OK)
 
 
@@ -312,6 +322,19 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool) -> None:
             print(f"  {to_one_line(f'{finding.place}: {finding.what}')}\n    {to_one_line(finding.remedy)}")
     if not is_running:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
+
+
+def _list_unattended(target: DoctorTarget) -> list[str]:
+    """The tools for which work that nobody waits for asks first; none where no gateway says it."""
+    return list((target.facts or {}).get("unattended", ()))
+
+
+def _show_unattended(target: DoctorTarget) -> None:
+    """What such work cannot do by itself: no fault, but good to know before BOOT.md or a schedule stands still."""
+    if target.configuration and (found := _list_unattended(target)):
+        limit = format_duration(target.configuration.settings.tools.unattended)
+        print(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {', '.join(found)}")
+        print(f"  after {limit} it goes on without (tools.unattended)")
 
 
 def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[str, LoadResult] | None) -> None:

@@ -40,6 +40,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
+        "unattended": [tool.name for tool in gateway.agents.main.tools if tool.asks],
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "intake": await describe_intake(gateway, health),
         "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
