@@ -245,7 +245,7 @@ class Gateway:
             keys=sessions,
             on_skill=self.skill_hooks.changed,
             reach=REACH,
-            unattended=self.settings.tools.unattended,
+            unattended=lambda: self.settings.tools.unattended,
             too_old=sessions.too_old or math.inf,
             redact=self.configuration.redactor.clean,
         )

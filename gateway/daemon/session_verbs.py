@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.adapters.terminal import OWNER, PLATFORM
 from gateway.daemon.gateway import AnswerVerb, Gateway
+from gateway.dispatcher.question_places import describe_request
 from gateway.errors import SessionError
 from gateway.sessions import Session
 from gateway.sessions.export import as_json, as_markdown
@@ -56,7 +57,8 @@ async def _statistics(gateway: Gateway, params: dict[str, Any]) -> Any:
 
 
 async def _list_approvals(gateway: Gateway, _params: dict[str, Any]) -> Any:
-    return {"approvals": await gateway.dispatcher.approvals.list_open()}
+    found = await gateway.dispatcher.approvals.list_open()
+    return {"approvals": [describe_request(request, turn) for request, turn in found]}
 
 
 async def _answer_approval(gateway: Gateway, params: dict[str, Any]) -> Any:

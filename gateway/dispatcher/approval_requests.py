@@ -15,7 +15,6 @@ be reached begins anew then.
 
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
 
 import anyio
 import anyio.abc
@@ -26,7 +25,6 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.question_places import (
     ASKED,
     describe_answer,
-    describe_request,
     describe_tools,
     list_places,
     make_question,
@@ -89,13 +87,9 @@ class ApprovalRequests:
         """Does its turn still wait for the answer?"""
         return await self._find_turn(request) is not None
 
-    async def list_open(self) -> list[dict[str, Any]]:
-        """All that wait for somebody's yes, with everything that is known of them."""
-        found = []
-        async for _, request in self._read_all():
-            if turn := await self._find_turn(request):
-                found.append(describe_request(request, turn))
-        return found
+    async def list_open(self) -> list[tuple[ApprovalRequest, OpenTurn]]:
+        """All that wait for somebody's yes, each with its turn."""
+        return [(request, turn) async for _, request in self._read_all() if (turn := await self._find_turn(request))]
 
     async def answer(self, request: ApprovalRequest, answer: str, by: str, by_name: str = "") -> bool:
         """Settle it; False: it is settled already."""

@@ -4,6 +4,8 @@ Such a turn is not taken up again after a crash, as a person's message is: the h
 gateway. For the same reason it does not hold up the stop.
 """
 
+import math
+
 import anyio
 import msgspec
 
@@ -45,6 +47,8 @@ class AwaitedTurns:
     async def answer(self, message: Message, key: str, seconds: float) -> SubmitResult:
         """Give the message to the session of this key, and wait for how its turn ends.
 
+        The time in which the turn waits for somebody's answer does not count: it has a limit of its own.
+
         Raises:
             GatewayError: the gateway stops.
         """
@@ -56,7 +60,7 @@ class AwaitedTurns:
             if self._is_over:
                 scope.cancel()
             try:
-                return await self._wait_for_end(tail, key, seq)
+                return await self._wait_for_end(tail, key, seq, scope)
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
@@ -66,9 +70,16 @@ class AwaitedTurns:
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
         return SubmitResult("", "timeout", "", f"it was not done within {seconds:g} s, and did not stop")
 
-    async def _wait_for_end(self, tail: Tail, key: str, seq: int) -> SubmitResult:
+    async def _wait_for_end(
+        self, tail: Tail, key: str, seq: int, timer: anyio.CancelScope | None = None
+    ) -> SubmitResult:
+        left = math.inf
         async for record in tail:
             kept = records.decode(record.data)
+            if timer and isinstance(kept, records.QuestionsAsked) and timer.deadline < math.inf:
+                left, timer.deadline = timer.deadline - anyio.current_time(), math.inf
+            elif timer and isinstance(kept, records.Claim) and timer.deadline == math.inf:
+                timer.deadline = anyio.current_time() + left
             if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
                 return SubmitResult(
                     await self._read_replies(key, kept.turn_id, seq), kept.status, kept.turn_id, kept.error

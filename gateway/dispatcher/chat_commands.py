@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from gateway import records
 from gateway.commands import Command, CommandResult, ParsedCommand, parse_command
 from gateway.dispatcher import pairing_commands
+from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.context import DispatcherContext
-from gateway.dispatcher.question_places import QUESTION_SIGN
+from gateway.dispatcher.question_places import QUESTION_SIGN, show_request
 from gateway.dispatcher.question_rights import as_answer, find_rights
 from gateway.dispatcher.tool_approvals import approvals_of, run_approvals_command
 from gateway.errors import SessionError
@@ -161,7 +162,12 @@ async def resume_session(call: CommandCall) -> CommandResult:
 
 async def run_approvals(call: CommandCall) -> CommandResult:
     known = approvals_of(call.context.engine, call.message, call.session)
-    return CommandResult(await run_approvals_command(known, call.args))
+    text = await run_approvals_command(known, call.args)
+    may_see = call.context.access.can_approve(call.role, is_own=False) and call.message.address.chat_type == "dm"
+    if not may_see or call.args:
+        return CommandResult(text)
+    found = await ApprovalRequests(call.context, call.lanes).list_open()
+    return CommandResult("\n\n".join([*(show_request(request, turn) for request, turn in found), text]))
 
 
 async def branch_session(call: CommandCall) -> CommandResult:
@@ -303,7 +309,12 @@ BUILT_IN = (
         urgent=True,
         answers=True,
     ),
-    Command("approvals", "what tools may do without asking", run_approvals, usage="[revoke NUMBER]"),
+    Command(
+        "approvals",
+        "what tools may do without asking, and what waits for your yes",
+        run_approvals,
+        usage="[revoke NUMBER]",
+    ),
     Command("deny", "say no to the question that is open", deny_question, urgent=True, answers=True),
     Command(
         "platform",

@@ -81,7 +81,7 @@ class DispatcherContext:
     run_id: str  # of this process: the next one has another
     on_skill: OnSkillChange
     reach: float  # seconds in which somebody must have been asked for an approval
-    unattended: float  # seconds for the answer, where nobody waits for what is to be approved
+    unattended: Callable[[], float]  # seconds for the answer, where nobody waits for what is to be approved
     too_old: float  # seconds after which a message that waited is not answered any more
     redact: Callable[[str], str] = str  # takes secrets out of an error
 

@@ -260,7 +260,7 @@ def make_question_result(
     )
     wait = ANSWER_WAIT
     if not is_attended and requests:
-        wait = context.unattended
+        wait = context.unattended()
     elif message.address.platform == INTERNAL:
         wait = 0.0  # where nobody can answer, it is no at once
     prompts: Mapping[str, str] = {question.id: question.prompt for question in asked.values()}

@@ -84,6 +84,14 @@ def describe_request(request: ApprovalRequest, turn: OpenTurn) -> dict[str, Any]
     }
 
 
+def show_request(request: ApprovalRequest, turn: OpenTurn) -> str:
+    """The same for an approver in their own chat, as Markdown in which nothing of others acts."""
+    shown = show_calls(turn.questions[request.name], turn.calls[request.name])
+    sign = f"{QUESTION_SIGN}{request.mark}"
+    end = LiteralText(f"/approve {sign} lets it run this once, /deny {sign} refuses it.")
+    return to_markdown((LiteralText("Somebody wants this:", describe_sender(request)), *shown, end))
+
+
 def describe_answer(answered: records.QuestionAnswered) -> str:
     """What became of a question, for whoever was shown it."""
     if answered.answer is None:

@@ -51,9 +51,9 @@ class ShownQuestions:
     async def show(self, reply: Reply, request: ApprovalRequest, owed: int | None) -> bool:
         """Owe it to its chat, unless it is `owed` already; did the chat take it?"""
         sent = self._tail(reply)
-        owed = owed or await self._outbox.post(reply, request.session_key)
+        shown = ShownQuestion(owed or await self._outbox.post(reply, request.session_key), reply)
         with anyio.move_on_after(PLACE_PATIENCE):
-            return await self._wait_for_ids(sent, ShownQuestion(owed, reply)) is not None
+            return ids_of(await self._read_end(shown) or await self._hear_end(sent, shown)) is not None
         return False
 
     async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
@@ -65,13 +65,12 @@ class ShownQuestions:
 
     async def find_ids(self, shown: ShownQuestion) -> MessageIds:
         """The network's ids of what is shown; empty where it is not."""
-        sent, where = self._tail(shown.reply), records.send_subject_of(records.place_of(shown.reply.address))
-        last = await self._engine.last(where)
-        kept = records.decode(last.data) if last else None
-        is_under_way = isinstance(kept, records.SendIntent) and kept.out == shown.owed
-        with anyio.move_on_after(LINGER if is_under_way else 0):
-            return await self._wait_for_ids(sent, shown) or ()
-        return ()
+        sent = self._tail(shown.reply)
+        ended = await self._read_end(shown)
+        if ended is None and await self._is_under_way(shown):
+            with anyio.move_on_after(LINGER):
+                ended = await self._hear_end(sent, shown)
+        return ids_of(ended) or ()
 
     async def close(self, shown: ShownQuestion, text: str) -> None:
         """Take its buttons away and say below it what came of it. A button that stays after all does nothing."""
@@ -94,17 +93,25 @@ class ShownQuestions:
     def _tail(self, reply: Reply) -> Tail:
         return self._engine.tail(records.send_subject_of(records.place_of(reply.address)))
 
-    async def _wait_for_ids(self, sent: Tail, shown: ShownQuestion) -> MessageIds | None:
-        """The ids once it is sent; None once it is given up. `sent` was asked for before."""
+    async def _read_end(self, shown: ShownQuestion) -> records.SendRecord | None:
+        """How its sending ended, as far as it has."""
         where = records.send_subject_of(records.place_of(shown.reply.address))
         async for _, kept in records.read_all(self._engine, where, records.SendRecord, shown.owed):
             if is_end_of(kept, shown):
-                return ids_of(kept)
-        async for record in sent:
-            found = records.decode(record.data)
-            if isinstance(found, records.SendRecord) and is_end_of(found, shown):
-                return ids_of(found)
+                return kept
         return None
+
+    async def _hear_end(self, sent: Tail, shown: ShownQuestion) -> records.SendRecord | None:
+        async for record in sent:
+            kept = records.decode(record.data)
+            if isinstance(kept, records.SendRecord) and is_end_of(kept, shown):
+                return kept
+        return None
+
+    async def _is_under_way(self, shown: ShownQuestion) -> bool:
+        last = await self._engine.last(records.send_subject_of(records.place_of(shown.reply.address)))
+        kept = records.decode(last.data) if last else None
+        return isinstance(kept, records.SendIntent) and kept.out == shown.owed
 
 
 def own_reply_id_of(turn_id: str, question: str) -> str:
@@ -119,5 +126,5 @@ def is_end_of(kept: records.SendRecord, shown: ShownQuestion) -> bool:
     return is_over and kept.out == shown.owed
 
 
-def ids_of(kept: records.SendRecord) -> MessageIds | None:
+def ids_of(kept: records.SendRecord | None) -> MessageIds | None:
     return kept.message_ids if isinstance(kept, records.SendSucceeded) else None

@@ -40,6 +40,7 @@ class TelegramWire:
     url: str = ""
     files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
+    forbid_edits: bool = False
     bot: dict[str, Any] = field(default_factory=lambda: dict(BOT))
     _served: list[dict[str, Any]] = field(default_factory=list)
     _files: dict[str, bytes] = field(default_factory=dict)
@@ -282,6 +283,8 @@ class TelegramWire:
         return True
 
     def _found(self, asked: dict[str, Any]) -> Shown:
+        if self.forbid_edits:
+            raise Refused(500, "Internal Server Error")
         for shown in self.shown:
             if shown.id == str(asked["message_id"]) and shown.chat == str(asked["chat_id"]):
                 return shown

@@ -138,7 +138,7 @@ async def chat(
     sessions = SessionRepository(engine)
     admins, users = {"net": frozenset({"1"})}, {"net": frozenset({"7", "8"})}
     given: dict[str, Any] = {"choose": lambda message, session: agent, "on_skill": no_tools}
-    given |= {"reach": 30.0, "unattended": 600.0, "too_old": math.inf}
+    given |= {"reach": 30.0, "unattended": lambda: 600.0, "too_old": math.inf}
     given |= house_facts
     house = DispatcherContext(
         engine=engine,

@@ -191,7 +191,7 @@ async def test_a_hook_that_asks_about_a_tool_asks_an_approver() -> None:
 
 
 async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so() -> None:
-    async with chat(TURN, tools=(run,), approvers=("admin",), unattended=0.5) as room:
+    async with chat(TURN, tools=(run,), approvers=("admin",), unattended=lambda: 0.5) as room:
         message = Message("w1", ROOM, "hook:morning", "list", kind="internal")
         await room.dispatcher.lanes.accept(message, KEY)
         asked = await question(room)
@@ -200,3 +200,20 @@ async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so()
         assert (await room.told("tool:after"))[-1]["denied"] == "Nobody allowed run to run in time. Go on without it."
         await until(lambda: bool(room.net.shown) and room.net.shown[-1].endswith("Nobody answered in time."))
         assert not any("is asked" in text for text in told(room))
+
+
+async def test_an_approver_sees_the_whole_call_in_a_direct_chat_and_nobody_else_does() -> None:
+    async with asking() as room:
+        await room.write("list")
+        await question(room)
+        await room.write("/approvals", user="1", address=GROUP)
+        await room.write("/approvals", user="8", address=Address("net", "8"))
+        await until(lambda: bool(told(room, GROUP)) and bool(told(room, Address("net", "8"))))
+        assert "ls -la" not in told(room, GROUP)[0] + told(room, Address("net", "8"))[0]
+        await room.write("/approvals", user="1", address=ADMIN_CHAT)
+        await until(lambda: "lets it run" in told(room, ADMIN_CHAT)[-1])
+        assert "ls -la" in told(room, ADMIN_CHAT)[-1]
+        command = told(room, ADMIN_CHAT)[-1].split(" lets it run")[0].splitlines()[-1]
+        await room.write(command, user="1", address=ADMIN_CHAT)
+        await until(lambda: "done" in told(room))
+        assert await ran(room) == ["ran ls -la"]
