@@ -16,19 +16,19 @@ REMEDY = "\nallow one, this once: hermes-gateway approvals yes ID    refuse it: 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(json=False)
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="what waits, with all that would run")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    listed = verbs.add_parser("list", help="what waits, with all that would run; so without a verb")
     allowed = verbs.add_parser("yes", help="let it run, this once")
     refused = verbs.add_parser("no", help="do not let it run")
     for one in (allowed, refused):
         one.add_argument("id", help="as `list` shows it")
     for one in (listed, allowed, refused):
-        one.add_argument("--json", action="store_true", help="print one object")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one object")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    if args.verb == "list":
+    if args.verb in (None, "list"):
         show_approvals(call_gateway(home.socket, "approvals.list", PATIENCE), as_json=args.json)
         return
     did = call_gateway(home.socket, "approvals.answer", PATIENCE, id=args.id, allowed=args.verb == "yes")

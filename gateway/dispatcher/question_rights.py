@@ -4,6 +4,7 @@ Whether somebody is an approver is for the access rules to say (`tools.approvers
 which way the answer comes (a button, a text, a command), makes no difference.
 """
 
+import re
 from typing import NamedTuple
 
 from gateway import records
@@ -14,6 +15,8 @@ from gateway.messages import Message
 from gateway.roles import Role, is_admin
 from gateway.sessions import OpenTurn, Session
 
+# The ids of such questions without calls: that of a tool, and that of a hook before tools.
+OLD_APPROVAL = re.compile(r"[^/]+/[^/]+/approve|[^/]+/tools?:before/.*", re.DOTALL)
 LASTING = ("session", "always")
 
 
@@ -44,8 +47,8 @@ def is_own_approver(context: DispatcherContext, message: Message) -> bool:
 
 
 def is_approval(turn: OpenTurn, name: str) -> bool:
-    """Is this question of a turn an approval?"""
-    return bool(turn.calls.get(name))
+    """Is this question of a turn an approval? The first version wrote down no calls: then its name says it."""
+    return bool(turn.calls.get(name) or OLD_APPROVAL.fullmatch(name))
 
 
 def is_same_person(one: Message, other: Message) -> bool:
@@ -63,7 +66,7 @@ def list_refusals(turn: OpenTurn, message: Message) -> tuple[str, ...]:
     if message.kind != "internal":
         return ()
     missed = [name for name, answer in turn.answers.items() if is_approval(turn, name) and not is_yes(answer)]
-    tools = dict.fromkeys(call.tool for name in missed for call in turn.calls[name])
+    tools = dict.fromkeys(call.tool for name in missed for call in turn.calls.get(name, ()))
     return (f"(Done without {', '.join(tools)}: nobody allowed it in time.)",) if tools else ()
 
 

@@ -61,6 +61,13 @@ async def question(wire: TelegramWire) -> Shown:
     return found
 
 
+async def everything_sent(gateway: GatewayProcess, wire: TelegramWire) -> None:
+    """Until the gateway knows that the question and the note have arrived: what is in doubt would be sent again."""
+    await until(lambda: bool(said(wire, NOTE)), "the note")
+    idle = partial(gateway.until, lambda: not any(gateway.call("status")["backlog"]["replies"].values()))
+    await to_thread.run_sync(idle)
+
+
 def said(wire: TelegramWire, text: str) -> list[Shown]:
     return [one for one in wire.shown if text in one.text]
 
@@ -83,7 +90,7 @@ async def test_the_owner_sees_on_the_host_what_would_run_and_answers_there(
     await until(lambda: bool(said(wire, "Did.")), "the end of the turn")
     await until(lambda: not asked.buttons and f"{word} by terminal owner" in asked.text, "the end of the question")
     assert await listed(gateway) == []
-    assert "nothing waits" in (await cli(gateway, "approvals", "list")).stdout
+    assert "nothing waits" in (await cli(gateway, "approvals")).stdout
     again = await cli(gateway, "approvals", "yes", one["id"])
     assert (again.returncode, "is open" in again.stderr) == (1, True)
 
@@ -92,7 +99,7 @@ async def test_a_question_outlives_the_gateway_and_is_asked_once(gateway: Gatewa
     await begin(gateway)
     await wire.write("run it", by=BEN)
     asked = await question(wire)
-    await until(lambda: bool(said(wire, NOTE)), "that it is known to have arrived")
+    await everything_sent(gateway, wire)
     for _ in range(2):
         gateway.kill()
         await to_thread.run_sync(gateway.start)
@@ -111,7 +118,7 @@ async def test_what_is_answered_while_nobody_could_close_it_is_closed_afterwards
     await begin(gateway)
     await wire.write("run it", by=BEN)
     asked = await question(wire)
-    await until(lambda: bool(said(wire, NOTE)), "that it is known to have arrived")
+    await everything_sent(gateway, wire)
     (one,) = await listed(gateway)
     gateway.kill()
     # The network refuses edits until the gateway is started once more.
@@ -137,6 +144,11 @@ async def test_one_person_alone_goes_on_as_before(gateway: GatewayProcess, wire:
     await until(lambda: bool(said(wire, "Did.")), "the end of the turn")
     await wire.write("run it")
     await until(lambda: len(said(wire, "Did.")) == 2, "no second question")
+    gateway.kill()
+    await to_thread.run_sync(gateway.start)
+    await wire.write("run it")
+    await until(lambda: len(said(wire, "Did.")) >= 3, "no question after a restart")
+    assert not [one for one in wire.shown if one.buttons]
 
 
 async def test_boot_md_asks_and_goes_on_without_and_says_so(gateway: GatewayProcess, wire: TelegramWire) -> None:

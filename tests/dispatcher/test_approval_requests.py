@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
+from gateway import records
 from gateway.agent import tool
 from gateway.dispatcher import GatewayFacts, PlatformInfo
+from gateway.dispatcher.question_rights import is_approval
+from gateway.engine import NewRecord
 from gateway.messages import Address, Message, Reply
+from gateway.sessions import OpenTurn
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 from tests.spine import until
 
@@ -217,3 +221,26 @@ async def test_an_approver_sees_the_whole_call_in_a_direct_chat_and_nobody_else_
         await room.write(command, user="1", address=ADMIN_CHAT)
         await until(lambda: "done" in told(room))
         assert await ran(room) == ["ran ls -la"]
+
+
+async def test_an_approval_that_the_first_version_left_open_is_for_approvers_too() -> None:
+    """Its journal says nothing of the calls that questions were about."""
+    async with asking() as room:
+        session = await room.house.sessions.open(KEY)
+        message = records.InboundMessage(session_key=KEY, message=Message("1", ROOM, "7", "list"))
+        (seq,) = await room.house.engine.append(
+            NewRecord(records.session_subject_of("in", KEY), records.encode(message))
+        )
+        claim = records.Claim(turn_id="t", by="", on=seq)
+        asked = records.QuestionsAsked(turn_id="t", questions={"c1/run/approve": "May I?"}, until=9e9)
+        await room.house.sessions.append(session, claim, asked)
+        assert (await room.write("/approve")).decision == "forbidden"
+        assert (await room.house.sessions.open(KEY)).is_waiting
+
+
+def test_a_question_is_known_as_an_approval_by_its_calls_or_its_old_name() -> None:
+    turn = OpenTurn("t", 1, 1, 1)
+    for name in ("c1/shell/approve", "t/tool:before/main/c1/1/hook/Sure?", "t/tools:before/main/1/hook/sure"):
+        assert is_approval(turn, name), name
+    for name in ("t/agent:start/main/hook/approve", "agent:start/hook/why", "Really?"):
+        assert not is_approval(turn, name), name

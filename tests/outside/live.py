@@ -157,6 +157,7 @@ def approvals(tour: Tour) -> None:
     with tour.line() as line:
         for session in ("one", "two", "three"):
             line.ask("chat.say", {"text": "run it", "session": session})
+    tour.show("approvals")
     tour.show("approvals list")
     tour.verb("approvals.list")
     ids = [one["id"] for one in tour.gateway.call("approvals.list")["approvals"]]
