@@ -164,7 +164,7 @@ class ApprovalRequests:
             for number, place in list(waiting.items()):
                 if turn and place.address.platform in self._context.outbox.platforms:
                     del waiting[number]
-                    reply = make_question(request, turn, place, f"{KIND}:{request.mark}:{number}")
+                    reply = make_question(request, turn, place, f"{KIND}:{request.mark}:{seq}:{number}")
                     if await self._shown.show(reply, request, owed.get(reply.id)):
                         return ASKED.format(tools=describe_tools(turn.calls[request.name]))
             await anyio.sleep(LOOK)

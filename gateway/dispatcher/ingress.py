@@ -124,6 +124,9 @@ class Ingress:
                 if message.kind != "button":  # who pressed one is told by the platform, and nobody else
                     await self._say(key, message, NOT_YOURS)
                 return Receipt(key, settled=NOT_YOURS, decision="forbidden")
+        if request and command is None:  # nothing but an answer goes into the session of somebody else
+            await self._say(key, message, NOT_YOURS)
+            return Receipt(key, settled=NOT_YOURS, decision="forbidden")
         if typed and command and command.urgent:
             call = CommandCall(typed, message, role, session, self._context, self._lanes)
             return await self._settle(call, command)

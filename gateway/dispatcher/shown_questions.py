@@ -20,7 +20,7 @@ from gateway.outbox import Outbox
 from gateway.outbox.interface import MessageIds
 from gateway.records import ApprovalRequest
 
-KIND = "approval"  # begins the ids of replies that put the question to somebody else
+KIND = "approval"  # begins the ids of replies that put the question to somebody else; a question may come twice
 PLACE_PATIENCE = 8.0  # seconds for one place, before the next is tried as well
 LINGER = 10.0  # for a question that is just being sent while it is settled
 CLOSE_PAUSES = Backoff(1.0, 16.0)
@@ -58,7 +58,7 @@ class ShownQuestions:
 
     async def tell(self, since: int, request: ApprovalRequest, text: str) -> None:
         """Tell the person who wants it how far it is, once."""
-        number = f"{KIND}-note:{request.mark}:{records.token_of(text)[:6]}"
+        number = f"{KIND}-note:{request.mark}:{since}:{records.token_of(text)[:6]}"
         if not [one async for one in self._read(since, request) if one.reply.id == number]:
             note = Reply(number, request.address, text, reply_to=request.message_id)
             await self._outbox.post(note, request.session_key)

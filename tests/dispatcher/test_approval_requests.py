@@ -244,3 +244,19 @@ def test_a_question_is_known_as_an_approval_by_its_calls_or_its_old_name() -> No
         assert is_approval(turn, name), name
     for name in ("t/agent:start/main/hook/approve", "agent:start/hook/why", "Really?"):
         assert not is_approval(turn, name), name
+
+
+async def test_who_may_not_answer_writes_nothing_into_the_session_of_whoever_asks() -> None:
+    lobby = Address("net", "lobby", "group")
+
+    def about() -> GatewayFacts:
+        return GatewayFacts(networks=(PlatformInfo("net", served=True, home_channel="lobby"),))
+
+    async with asking(approvers=(), about=about) as room:
+        await room.write("list")
+        await question(room, Address("net", "lobby"))
+        await until(lambda: bool(told(room)))
+        receipt = await room.write("yes", user="8", address=lobby, reply_to="m1")
+        assert receipt.decision == "forbidden"
+        assert len(await room.house.engine.read(records.session_subject_of("in", KEY))) == 1
+        assert not await ran(room)
