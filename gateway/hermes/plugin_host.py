@@ -19,6 +19,7 @@ from gateway.dispatcher.chat_commands import CommandCall, describe_unknown_comma
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.errors import AgentError, Conflict, HookError, ModelError
 from gateway.events import Pause
+from gateway.hermes.override_source import ANY_TOOL, is_same_tool
 from gateway.hermes.plugin.arguments import as_openai_messages
 from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
@@ -27,6 +28,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
+from gateway.hooks.folders.sources import HookVersion
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry, ToolCall, Usage, as_message
@@ -48,17 +50,49 @@ class Plugins:
 
     def extend_agent(self, agent: Agent) -> Agent:
         """The agent with their tools and skills. A name that is taken keeps its meaning, if nobody wanted otherwise."""
-        tools = {tool.name: tool for tool in agent.tools}
-        skills = list(agent.skills)
+        agent = self._override_tools(agent)
+        tools, skills = {tool.name: tool for tool in agent.tools}, list(agent.skills)
         for hook, offers in self._offering.all():
-            is_override_allowed = hook.current and hook.current.options.get(OVERRIDE_OPTION) is True
             for tool in offers.tools:
-                if tool.override and is_override_allowed:  # of what Hermes calls so, too
-                    tools = {name: one for name, one in tools.items() if HERMES_TOOLS.describe_name(name) != tool.name}
                 if tool.name not in tools:
                     tools[tool.name] = self._tool(hook, tool)
             skills += (_skill_from(hook, one) for one in offers.skills)
         return replace(agent, tools=tuple(tools.values()), skills=tuple(skills))
+
+    def _override_tools(self, agent: Agent) -> Agent:
+        """With plugins' tools in the place of ours, for the agents that it may ask too."""
+        tools = list(agent.tools)
+        for hook, offers in self._offering.all():
+            for other in offers.tools if _may_override(hook.current) else ():
+                if other.override:
+                    tools = [self._tool(hook, other) if is_same_tool(one.name, other.name) else one for one in tools]
+        for hook in self._offering.missing():
+            if _may_override(hook.latest):
+                names = hook.latest.manifest.overrides if hook.latest and hook.latest.manifest else (ANY_TOOL,)
+                tools = [
+                    self._hold(hook, one) if any(is_same_tool(one.name, name) for name in names) else one
+                    for one in tools
+                ]
+        below = tuple(self._override_tools(one) for one in agent.agents)
+        return replace(agent, tools=tuple({one.name: one for one in tools}.values()), agents=below)
+
+    def _hold(self, hook: FolderHook, tool: Tool) -> Tool:
+        """Our tool while the plugin that takes its place is not up: it waits for that one, and is never used before."""
+
+        async def call(args: dict[str, Any], context: ToolContext) -> Any:
+            try:
+                offers = await self._offering.wait_until_up(hook.name, START_PATIENCE)
+            except HookError as error:
+                what = f"the plugin {hook.called} takes the place of {tool.name} and is not up: {error}"
+                helps = f"hermes-gateway hooks info {hook.called} shows more, and hermes-gateway hooks disable"
+                raise AgentError(f"{what}\n{helps} {hook.called} goes on without it") from None
+            other = next((one for one in offers.tools if one.override and is_same_tool(tool.name, one.name)), None)
+            if other is None:
+                return await tool.call(args, context)
+            _, told = HERMES_TOOLS.describe_call(tool.name, args)
+            return _as_own(tool.name, await self._tool(hook, other).call(told, context))
+
+        return replace(tool, call=call)
 
     def commands(self) -> Iterable[Command]:
         for hook, offers in self._offering.all():
@@ -83,12 +117,7 @@ class Plugins:
                 given = await self._offering.use(hook.name, target, asked, TOOL_TIMEOUT)
             except HookError as error:
                 raise AgentError(f"{offered.name} of the plugin {hook.called}: {error}") from None
-            if offered.name not in TOOL_RESULTS or not isinstance(given, str):
-                return given
-            result = read_override(offered.name, given)
-            if result.error:
-                raise AgentError(result.text)
-            return result.text
+            return _as_own(offered.name, given)
 
         return Tool(offered.name, offered.description, offered.schema, call)
 
@@ -116,6 +145,20 @@ class Plugins:
             return await self._runner(hook.name, command)(call)
 
         return run
+
+
+def _may_override(version: HookVersion | None) -> bool:
+    return version is not None and version.options.get(OVERRIDE_OPTION) is True
+
+
+def _as_own(tool: str, given: Any) -> Any:
+    """What a plugin's tool gave, as ours of this name would give it; AgentError where that is an error."""
+    if tool not in TOOL_RESULTS or not isinstance(given, str):
+        return given
+    result = read_override(tool, given)
+    if result.error:
+        raise AgentError(result.text)
+    return result.text
 
 
 def _skill_from(hook: FolderHook, offered: PluginItem) -> Skill:

@@ -13,6 +13,7 @@ import msgspec
 from gateway.hermes.callback_source import can_guard
 from gateway.hermes.config import get_items, get_text
 from gateway.hermes.imports import select_imports
+from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
 from gateway.hermes.session_list import SESSIONS_FILE
@@ -125,6 +126,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         files=find_files(text),
         callbacks=tuple(dict.fromkeys(name.decode() for name in REGISTERED_HOOK.findall(text))),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
+        overrides=find_overrides(select_imports(manifest.folder, manifest.entry, sources)),
     )
 
 

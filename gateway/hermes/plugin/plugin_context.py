@@ -7,6 +7,7 @@ is noted and answers None, so that the rest of the plugin works.
 import asyncio
 import atexit
 import inspect
+import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -85,6 +86,13 @@ class MissingPart:
         raise AttributeError(f"{self._called} has no {name!r} here: it is a part of Hermes's own process")
 
 
+def _make_refusal(why: str) -> Callable[..., str]:
+    def refuse(args: Mapping[str, Any], **_: Any) -> str:  # noqa: ARG001 - whatever they are
+        return json.dumps({"error": why})
+
+    return refuse
+
+
 class PluginContext:
     """`ctx`. Its calls answer when the gateway has answered, in a coroutine too, as in Hermes."""
 
@@ -133,10 +141,11 @@ class PluginContext:
         override: bool = False,
     ) -> None:
         if check_fn is not None and not check_fn():
-            self.registered.remarks.append(
-                f"the tool {name} is not offered to the model: its own check says that it cannot work"
-            )
-            return
+            why = f"the tool {name} is not offered to the model: its own check says that it cannot work"
+            self.registered.remarks.append(why)
+            if not override:
+                return
+            handler = _make_refusal(why)  # what it takes the place of is not offered either
         inner = schema.get("function", schema) if isinstance(schema.get("function", schema), Mapping) else schema
         parameters = inner.get("parameters", inner if inner.get("type") == "object" else None)
         said = description or str(inner.get("description") or "")

@@ -150,6 +150,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()  # that its source names; which ones it brings is known once it is up
     declared_hooks: tuple[str, ...] = ()  # of a plugin: what its manifest says that it registers
     callbacks: tuple[str, ...] = ()  # what its source registers by name, perhaps only while it runs
+    overrides: tuple[str, ...] = ()  # the tools whose place it takes, where it is allowed to; `*`: it may be any
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there

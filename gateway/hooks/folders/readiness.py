@@ -63,7 +63,8 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         audience["session_id"] = sorted(version.source.conversations)
     if version.manifest is None:
         is_denied = version.denied and settings.on_error != "skip"
-        return replace(version, denied=_restrict(version.denied, audience) if is_denied and version.denied else None)
+        denied = _restrict(version.denied, audience) if is_denied and version.denied else None
+        return replace(version, denied=denied, options={**version.source.options_of(version), **settings.options})
     manifest = _restrict(version.manifest, audience)
     if services.settings.env == "strict" and (manifest.hermes or manifest.found):
         env, uses = (
