@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +41,17 @@ def hermes(request: pytest.FixtureRequest) -> Path:
     return Path(named) if named else install(request, "hermes-agent", VERSION)
 
 
-def install(
-    request: pytest.FixtureRequest, package: str, version: str, give_up: Callable[[str], Any] = pytest.fail
-) -> Path:
-    """The interpreter of an environment with this package, as its lock says where it has one."""
+def install(request: pytest.FixtureRequest, package: str, version: str) -> Path:
+    """The interpreter of an environment with this package, as its lock says."""
     lock = Path(__file__).with_name(f"{package}.lock")
     place = Path(request.config.cache.mkdir(f"{package}-{version}"))
     python = place / "bin" / "python"
     if not (place / "ready").exists():
         made = run([sys.executable, "-m", "venv", "--clear", str(place)])
         if made.returncode == 0:
-            wanted = ["--require-hashes", "-r", str(lock)] if lock.exists() else [f"{package}=={version}"]
-            made = run([str(python), "-m", "pip", "install", "-q", *wanted])
+            made = run([str(python), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(lock)])
         if made.returncode:
-            give_up(f"{package} cannot be installed here: {made.stderr[-300:]}")
+            pytest.fail(f"{package} cannot be installed here: {made.stderr[-300:]}")
         (place / "ready").touch()
     return python
 

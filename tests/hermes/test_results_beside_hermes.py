@@ -107,15 +107,19 @@ class Side:
         return found
 
 
-@pytest.fixture(scope="module")
-def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
-    home = tmp_path_factory.mktemp("hermes")
+def run_hermes(python: Path, home: Path) -> Side:
+    """One turn in Hermes with all calls."""
     furnish(home, home)
     calls = [[tool, args] for _, _, tool, args in CALLS]
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), **ENVIRON}
-    done = run([str(hermes), str(SIDE), json.dumps(calls)], env=environ, cwd=home)
+    done = run([str(python), str(SIDE), json.dumps(calls)], env=environ, cwd=home)
     assert done.stdout.startswith("grey\n"), done.stderr[-2000:]
     return Side(home)
+
+
+@pytest.fixture(scope="module")
+def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
+    return run_hermes(hermes, tmp_path_factory.mktemp("hermes"))
 
 
 @pytest.fixture(scope="module")
