@@ -253,8 +253,9 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
             if said.startswith("hook "):
                 yield Finding(GATEWAY_PLACE, said, f"see: hermes-gateway hooks info {said.split()[1]}")
         return
+    settings = found.configuration.settings.hooks if found.configuration else HooksSettings()
     for folder in HermesFolderSource(found.home.hooks, "home").list():
-        one, lacks = check_folder(folder, found.home)
+        one, lacks = check_folder(folder, found.home, settings)
         yield from one.findings
         for lack in lacks:
             remedy = f"install it, or switch the hook off: hermes-gateway hooks disable {one.name}"

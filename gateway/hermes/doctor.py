@@ -99,7 +99,8 @@ def check_folders(
     for source in (HermesFolderSource(home.hooks, "home"), *plugins, make_package_source(home, environ)):
         for version in source.list():
             others = home.hooks if source.prefix else home.plugins
-            folder = replace(version, has_namesake=(others / version.bare_name).is_dir())
+            written_for = settings.find_overrides(version.name, version.short).written_for
+            folder = replace(version, has_namesake=(others / version.bare_name).is_dir(), written_for=written_for)
             what = "plugin" if source.prefix else "hook"
             load = loads.get(folder.name)
             row = _check_folder(what, folder, home, environ, is_loaded=load is not None and not load.error)

@@ -42,6 +42,7 @@ from gateway.hermes.plugin_manifest import (
     join_python_files,
     read_plugin_manifest,
 )
+from gateway.hermes.shim.event_shapes import show_fields
 from gateway.hermes.tool_guards import check_tool_guards, check_tool_pattern
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookDialect
@@ -60,6 +61,7 @@ from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.wires.program import OneshotProgram
 from gateway.hooks.wires.wire import Capability, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
+from gateway.worker.context import ShowFields
 from gateway.yaml_source import Finding, SourceLocation
 from gateway.yaml_source.tree import to_printable
 
@@ -107,6 +109,9 @@ class HermesFolderSource(FolderSource):
     def wants(self, manifest: Manifest, event: Event) -> bool:
         """What an `AIAgent` does is told to no handler in Hermes, but for its plugins."""
         return not (manifest.hermes and is_in_agent_session(event))
+
+    def show_fields_of(self, manifest: Manifest) -> ShowFields | None:
+        return show_fields if manifest.hermes else None
 
     def read_answer(self, manifest: Manifest, answer: Any) -> Any:
         return decision_of(answer) if manifest.hermes else answer

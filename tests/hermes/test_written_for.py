@@ -1,15 +1,18 @@
 """For whom a folder was written: what its HOOK.yaml and its source show, and who says otherwise."""
 
+import json
 from pathlib import Path
 
 import anyio
 import pytest
 
 from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.hermes.shim.event_shapes import HERMES_KEYS
 from gateway.hermes.sources import HermesFolderSource
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.sources import HookVersion
+from gateway.testing import GatewayProcess
 from tests.hooks.folders import workshop
 
 PLAIN = "def handle(event_type, context):\n    print(context['response'])\n"
@@ -155,3 +158,33 @@ async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp
             while (await service.info("one")).written_for.startswith("Hermes"):  # noqa: ASYNC110 - no event tells it
                 await anyio.sleep(0.01)
         assert (await service.info("one")).written_for == "this gateway: `written_for` says so"
+
+
+@pytest.mark.process
+def test_the_commands_that_only_look_obey_the_configuration_too(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        handler = "def handle(e, c):\n    return verdict(c)\n"
+        gateway.add_hook("one", {"HOOK.yaml": "events: ['command:stop']\ntimeout: 5\n", "handler.py": handler})
+        commands = (("hooks", "check", "one"), ("doctor", "--hermes"), ("doctor",))
+        assert all("which nobody reads" in gateway.cli(*command).stdout for command in commands)
+        gateway.configure("hooks: {one: {written_for: hermes}}\n")
+        assert not any("which nobody reads" in gateway.cli(*command).stdout for command in commands)
+
+
+@pytest.mark.process
+def test_in_the_gateways_own_process_it_finds_hermess_keys_too(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        kept = tmp_path / "keys.json"
+        handler = (
+            "import json\nfrom pathlib import Path\n\n\ndef handle(event_type, context):\n"
+            f"    Path({str(kept)!r}).write_text(json.dumps([event_type, sorted(context), len(context)]))\n"
+        )
+        gateway.add_hook("near", {"HOOK.yaml": "events: [agent:start]\n", "handler.py": handler})
+        gateway.configure("hooks: {near: {isolation: none}}\n")
+        gateway.start()
+        gateway.say("hello")
+        gateway.until(kept.exists)
+        gateway.until(lambda: bool(kept.read_text()))
+        assert gateway.call("hooks.info", {"name": "near"})["pid"] == 0
+        keys = sorted(HERMES_KEYS["agent:start"])
+        assert json.loads(kept.read_text()) == ["agent:start", keys, len(keys)]

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.options import is_path
 from gateway.cli.output import show_json
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
-from gateway.config.loading import has_errors
-from gateway.config.settings import PLUGIN_PREFIX
+from gateway.config.loading import has_errors, read_configuration
+from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.doctor import describe_missing_imports
@@ -30,7 +31,8 @@ def run(args: argparse.Namespace, home: Home) -> int:
     environ = get_process_environment()
     places = (make_package_source(home, environ), *list_hermes_sources(home, environ), place)
     folders = [find_folder(name, home, places) for name in args.names] or list_all(places)
-    checked = [check_folder(folder, home) for folder in folders]
+    settings = read_hook_settings(home)
+    checked = [check_folder(folder, home, settings) for folder in folders]
     is_wrong = any(has_errors(one.findings) for one, _ in checked)
     if args.json:
         findings = {one.called: [*map(str, one.findings)] for one, _ in checked}
@@ -52,9 +54,16 @@ def list_all(sources: Sequence[Source]) -> list[HookVersion]:
     return sorted(named, key=lambda version: (bool(version.source.prefix), version.name))
 
 
-def check_folder(version: HookVersion, home: Home) -> tuple[HookVersion, list[str]]:
+def read_hook_settings(home: Home) -> HooksSettings:
+    """What our configuration says of hooks: nothing, where it cannot be read, for that is told elsewhere."""
+    configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
+    return configuration.settings.hooks if configuration else HooksSettings()
+
+
+def check_folder(version: HookVersion, home: Home, settings: HooksSettings) -> tuple[HookVersion, list[str]]:
     """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine."""
-    version = version.source.inspect(version)
+    written_for = settings.find_overrides(version.name, version.short).written_for
+    version = version.source.inspect(replace(version, written_for=written_for))
     return version, list(list_missing(version, version.manifest, home)) if version.manifest else []
 
 

@@ -38,6 +38,7 @@ from gateway.hooks.remote import Remote, RemoteSpec
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
+from gateway.worker.context import ShowFields
 from gateway.worker.protocol import WorkerSpec
 from gateway.worker.sandbox import Sandbox
 from gateway.yaml_source import Finding, SourceLocation
@@ -139,6 +140,10 @@ class FolderSource(Source):
             return f"comes with the gateway and is off; to switch it on: hermes-gateway hooks enable {version.name}"
         return "" if manifest is None or manifest.enabled else "`enabled: false` stands in its HOOK.yaml"
 
+    def show_fields_of(self, manifest: Manifest) -> ShowFields | None:  # noqa: ARG002 - for those of another make
+        """In what shape its handler is told of events, where that is not ours."""
+        return None
+
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         manifest = version.manifest
         assert manifest
@@ -155,7 +160,8 @@ class FolderSource(Source):
         wants_none = configured == "none" or (configured is None and self.is_ours and manifest.isolation == "none")
         if wants_none and version.reach is None:
             data = services.environment.data_of(version.name)
-            return InProcessWire.open(manifest.folder, version.path / HANDLER_FILE, version.options, serve, data)
+            file, show = version.path / HANDLER_FILE, self.show_fields_of(manifest)
+            return InProcessWire.open(manifest.folder, file, version.options, serve, data, show)
         return await services.fork_server.start(worker_spec_of(version, manifest, services), serve, log, START_TIMEOUT)
 
     def _own_findings(self) -> tuple[Finding, ...]:

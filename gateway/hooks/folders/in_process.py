@@ -16,7 +16,7 @@ from gateway.hooks.wires import codec
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed
 from gateway.logs.lines import bind_context
 from gateway.worker.capabilities import HookCapabilities
-from gateway.worker.context import HandlerCall, TurnMemory
+from gateway.worker.context import HandlerCall, ShowFields, TurnMemory
 from gateway.worker.loader import Handlers, load_handler
 from gateway.worker.protocol import CallMeta
 
@@ -30,12 +30,19 @@ class InProcessWire:
     """The wire to a handler in this process."""
 
     def __init__(
-        self, name: str, handlers: Handlers, options: Mapping[str, Any], serve: Capability, data: Path
+        self,
+        name: str,
+        handlers: Handlers,
+        options: Mapping[str, Any],
+        serve: Capability,
+        data: Path,
+        show: ShowFields | None,
     ) -> None:
         self._name = name
         self._data = data
         self._options = options
         self._serve = serve
+        self._show = show
         self._memory = TurnMemory()
         self._handlers = handlers
         self.loaded = handlers.describe()
@@ -43,17 +50,23 @@ class InProcessWire:
 
     @classmethod
     def open(
-        cls, name: str, handler: Path, options: Mapping[str, Any], serve: Capability, data: Path
+        cls,
+        name: str,
+        handler: Path,
+        options: Mapping[str, Any],
+        serve: Capability,
+        data: Path,
+        show: ShowFields | None = None,
     ) -> "InProcessWire":
-        """Raises HookError when the handler cannot be imported."""
+        """`show`: in what other shape it is told of events. Raises HookError when the handler cannot be imported."""
         try:
-            return cls(name, load_handler(name, handler), options, serve, data)
+            return cls(name, load_handler(name, handler), options, serve, data, show)
         except (Exception, SystemExit) as error:  # importing a hook
             raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         params = msgspec.Raw(codec.encode_fields(fields))
-        call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory)
+        call = HandlerCall(name, params, _decode_meta(_encode(meta)), self._name, self._memory, self._show)
         # Here every request is to be awaited, also in a plain function.
         gateway = HookCapabilities(lambda verb, params: self._serve(verb, params, meta.event))
         call.equip(self._options, gateway, str(self._data))
