@@ -74,6 +74,8 @@ OWN = frozenset(
         *("content", "results", "file_size"),  # looked at below
     }
 )
+# Code that reckons with these finds what it can reckon with.
+SAME_TYPE = frozenset({"usage", "entry_count", "file_size", "message", "note", "content", "diff", "results", "job"})
 # What Hermes says besides where it fails: it looks for what was meant.
 MORE = frozenset({"available_skills", "hint"})
 FILES = {"a.txt": f"one\n{KEY}\n", "b.txt": "one\ntwo\nthree\nfour\n", "c.txt": "one\ntwo\n", "d.txt": "one\n"}
@@ -146,6 +148,9 @@ def test_each_result_has_hermess_keys_and_says_the_same(
     their, our = theirs.of(name, args), ours.of(name, args)
     assert our[2].keys() == (their[2].keys() - MORE if their[2].get("error") else their[2].keys())
     assert our[3:5] == their[3:5]  # status and kind of error
+    assert {key: type(our[2][key]) for key in our[2].keys() & SAME_TYPE} == {
+        key: type(value) for key, value in their[2].items() if key in SAME_TYPE
+    }
     known = {key: value for key, value in their[2].items() if key in our[2] and key not in OWN}
     assert {key: our[2][key] for key in known} == known
 

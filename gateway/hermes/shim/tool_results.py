@@ -217,18 +217,18 @@ def _show_skill(text: str, args: Args) -> dict[str, Any]:
 
 
 def _show_answer(text: str, _: Args) -> dict[str, Any]:
-    one = {"task_index": 0, "status": "completed", "summary": text, "api_calls": None, "duration_seconds": None}
-    return {"results": [one], "total_duration_seconds": None}
+    one = {"task_index": 0, "status": "completed", "summary": text, "api_calls": 0, "duration_seconds": 0}
+    return {"results": [one], "total_duration_seconds": 0}
 
 
 def _show_failed_answer(text: str, _: Args) -> dict[str, Any]:
-    one = {"task_index": 0, "status": "error", "summary": None, "error": text, "api_calls": 0, "duration_seconds": None}
-    return {"results": [one], "total_duration_seconds": None}
+    one = {"task_index": 0, "status": "error", "summary": None, "error": text, "api_calls": 0, "duration_seconds": 0}
+    return {"results": [one], "total_duration_seconds": 0}
 
 
 def _show_sent(text: str, args: Args) -> dict[str, Any]:
     platform, _, chat = str(args.get("target") or "").partition(":")
-    return {"success": True, "platform": platform, "chat_id": chat, "message_id": None, "note": text}
+    return {"success": True, "platform": platform, "chat_id": chat, "message_id": "", "note": text}
 
 
 def _show_scheduled(text: str, args: Args) -> dict[str, Any]:
@@ -278,7 +278,7 @@ _FAILED = ResultShape(lambda text, _: {"error": text})
 _NOT_DONE = _make_shape("error", success=False)
 _NOT_RUN = {"output": "", "exit_code": -1}
 _NOT_READ = {"content": "", "total_lines": 0, "file_size": 0, "truncated": False, "is_binary": False, "is_image": False}
-_SAVED = {"success": True, "done": True, "target": "memory", "usage": None, "entry_count": None, "note": "It is kept."}
+_SAVED = {"success": True, "done": True, "target": "memory", "usage": "", "entry_count": 0, "note": "It is kept."}
 _NONE: list[Any] = []
 _SKILL_FACTS = {
     **dict.fromkeys(("skill_dir", "linked_files", "usage_hint")),
