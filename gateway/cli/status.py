@@ -79,7 +79,8 @@ def describe_owners(facts: dict[str, Any]) -> str:
 
 def describe_sandbox(sandbox: dict[str, Any]) -> str:
     """What restricted hooks and tools are held to here."""
-    return "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
+    held = "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
+    return f"{held}; {sandbox['exposed']}" if sandbox["exposed"] else held
 
 
 def describe_intake(facts: dict[str, Any]) -> str:

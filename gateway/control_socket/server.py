@@ -6,6 +6,7 @@ The socket lies in a directory that only its owner may enter, so whoever reaches
 import json
 import logging
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,8 +24,11 @@ log = logging.getLogger(__name__)
 
 MAX_OPEN_REQUESTS = 64  # requests of one caller that are answered at once
 SURROGATES = re.compile("[\ud800-\udfff]")
-INVALID_REQUEST, TOO_MANY_REQUESTS = -32600, -32000
+INVALID_REQUEST, TOO_MANY_REQUESTS, REFUSED = -32600, -32000, -32001
 
+Judge: TypeAlias = Callable[[str], str]
+"""Why this verb is refused; "": it is not."""
+JudgeCaller: TypeAlias = Callable[[socket.socket], Judge]
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
 Verb: TypeAlias = Callable[[dict[str, Any], Notify], Awaitable[Any]]
 AnswerParams: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -39,12 +43,22 @@ class ControlRequest(msgspec.Struct):
 
 
 class ControlServer:
-    """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with."""
+    """Serves a table of verbs on a Unix socket. `redact` takes secrets out of what they fail with.
 
-    def __init__(self, path: Path, verbs: Mapping[str, Verb], redact: Callable[[str], str] = str) -> None:
+    `judge` says of a connection which verbs are refused to it; without it none is.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        verbs: Mapping[str, Verb],
+        redact: Callable[[str], str] = str,
+        judge: JudgeCaller | None = None,
+    ) -> None:
         self.path = path
         self.verbs = verbs
         self._redact = redact
+        self._judge = judge
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
@@ -60,12 +74,23 @@ class ControlServer:
         caller = ControlConnection(stream)
         try:
             async with stream, anyio.create_task_group() as tasks:
-                await self._read(caller, stream, tasks)
+                if await self._is_known(caller, stream):
+                    await self._read(caller, stream, tasks)
                 tasks.cancel_scope.cancel()
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("a caller left the control socket in the middle of an answer")
         except* Exception:  # one caller's fault: all others stay connected
             log.exception("control: a connection failed")
+
+    async def _is_known(self, caller: "ControlConnection", stream: anyio.abc.SocketStream) -> bool:
+        """Whether anything at all is answered to it."""
+        try:
+            if self._judge:
+                caller.refusal_of = self._judge(stream.extra(anyio.abc.SocketAttribute.raw_socket))  # noqa: S610 - no database
+        except GatewayError as error:
+            await caller.fail(None, INVALID_REQUEST, str(error))
+            return False
+        return True
 
     async def _read(
         self, caller: "ControlConnection", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup
@@ -94,6 +119,10 @@ class ControlServer:
 
     async def _serve(self, caller: "ControlConnection", request: ControlRequest) -> None:
         try:
+            if refusal := caller.refusal_of(request.method):
+                log.warning("control: %s", refusal)
+                await caller.fail(request.id, REFUSED, refusal)
+                return
             verb = self.verbs.get(request.method)
             if verb is None:
                 await caller.fail(
@@ -120,6 +149,7 @@ class ControlConnection:
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self.open = 0
+        self.refusal_of: Judge = lambda _verb: ""
         self._stream = stream
         self._lock = anyio.Lock(fast_acquire=True)
 

@@ -28,7 +28,7 @@ from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
-from gateway.control_socket.server import ControlServer, Verb
+from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents, ToolProcesses
 from gateway.daemon.alerts import Alerts
@@ -70,6 +70,7 @@ log = logging.getLogger(__name__)
 
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
+BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
 AnswerVerb: TypeAlias = Callable[["Gateway", dict[str, Any]], Awaitable[Any]]
 """A verb of the control socket that answers once, from the parameters that it was given."""
 
@@ -260,9 +261,16 @@ class Gateway:
 
 @asynccontextmanager
 async def open_gateway(
-    home: Home, configuration: Configuration, shutdown: Shutdown, build_verbs: BuildVerbs
+    home: Home,
+    configuration: Configuration,
+    shutdown: Shutdown,
+    build_verbs: BuildVerbs,
+    caller_check: BuildCallerCheck | None = None,
 ) -> AsyncIterator[Gateway]:
-    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit."""
+    """A gateway that serves while inside; on the way out it lets end what it has begun, within the stop's limit.
+
+    `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
+    """
     create_hermes_folders(home)
     async with (
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
@@ -277,9 +285,9 @@ async def open_gateway(
         await gateway.find_owners()
         await gateway.load_tool_servers()
         async with gateway.serving_hooks():
-            for part in build_parts(
-                gateway, ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean)
-            ):
+            judge = caller_check(gateway.folder_hooks) if caller_check else None
+            control = ControlServer(home.socket, build_verbs(gateway), configuration.redactor.clean, judge)
+            for part in build_parts(gateway, control):
                 gateway.start(part)
                 await part.wait_first_try()  # a part that fails at first is tried again while the others go on
             for platform in gateway.platforms:

@@ -18,8 +18,10 @@ from gateway import __version__
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
+from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
+from gateway.daemon.own_process import isolate_process, keep_orphans
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.status import format_status_line
 from gateway.errors import ConfigError, ExitCode, HomeBusy
@@ -145,12 +147,14 @@ async def run_daemon(
         HomeBusy: another gateway serves this home, and did not end in time.
         ConfigError: the configuration is not right.
     """
+    isolate_process()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     configuration = load()
     limit = configuration.settings.gateway.shutdown_timeout
     shutdown = Shutdown(limit)
     async with lock_home(home.lock, limit), anyio.create_task_group() as tasks:
-        async with open_gateway(home, configuration, shutdown, build_verbs) as gateway:
+        tasks.start_soon(keep_orphans)
+        async with open_gateway(home, configuration, shutdown, build_verbs, build_caller_check) as gateway:
             await tasks.start(handle_signals, shutdown, ConfigurationReloader(gateway, load, notifier).reload)
             tasks.start_soon(report_status, gateway, notifier, watchdog)
             notifier.ready(format_status_line(gateway))

@@ -14,6 +14,7 @@ from gateway.agent.mcp import McpServers
 from gateway.config.settings import Settings
 from gateway.daemon import hooks
 from gateway.daemon.gateway import Gateway
+from gateway.daemon.own_process import describe_readers
 from gateway.daemon.platforms import why_not_served
 from gateway.engine import EngineHealth
 from gateway.hooks.folders.stats import HookStatus
@@ -69,7 +70,8 @@ def list_owners(access: AccessControl) -> list[dict[str, str]]:
 
 def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
     """What this kernel holds a restricted process to, and what not."""
-    return {"landlock": support.landlock, "filter": support.has_filter, "missing": list(support.missing)}
+    said = {"landlock": support.landlock, "filter": support.has_filter, "missing": list(support.missing)}
+    return {**said, "exposed": describe_readers()}
 
 
 async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:

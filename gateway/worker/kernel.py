@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -45,6 +46,17 @@ def _as_argument(value: Argument) -> object:
     if isinstance(value, ctypes.Structure):
         return ctypes.byref(value)
     return ctypes.c_long(value) if isinstance(value, int) else value
+
+
+def refuse_dumps() -> None:
+    """What /proc has of this process belongs to root, and nobody of its own user looks into it; no core is written."""
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def wait_ended(pid: int) -> None:
+    """Let go of a child that has ended and that nobody waits for."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def refuse_new_rights() -> None:

@@ -20,16 +20,33 @@ class ProcessInfo(NamedTuple):
     pid: int
     parent: int
     started: int
+    is_zombie: bool = False
 
 
 def list_processes() -> Iterator[ProcessInfo]:
     for entry in os.scandir(PROC) if PROC.is_dir() else ():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                stat = (PROC / entry.name / "stat").read_text(errors="replace")
-                fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and parentheses
-                if fields[0] != "Z":
-                    yield ProcessInfo(int(entry.name), int(fields[1]), int(fields[19]))
+        if entry.name.isdigit() and (found := read_process(int(entry.name))) and not found.is_zombie:
+            yield found
+
+
+def read_process(pid: int) -> ProcessInfo | None:
+    """None where it is gone, or not to be seen."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold blanks and parentheses
+    return ProcessInfo(pid, int(fields[1]), int(fields[19]), fields[0] == "Z")
+
+
+def find_ended_children(parent: int) -> set[int]:
+    """Its children that have ended, and that nobody has waited for."""
+    threads = PROC / str(parent) / "task"
+    found: set[int] = set()
+    for thread in os.listdir(threads) if threads.is_dir() else ():  # noqa: PTH208 - names are all that is wanted
+        with suppress(OSError):
+            found |= {int(pid) for pid in (threads / thread / "children").read_text().split()}
+    return {pid for pid in found if (process := read_process(pid)) and process.is_zombie}
 
 
 def find_descendants(ancestors: set[int], spared: frozenset[int] = frozenset()) -> list[ProcessInfo]:

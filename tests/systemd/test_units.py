@@ -50,5 +50,6 @@ def test_it_knows_our_exit_codes(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_units_treat_the_process_alike(kind: str) -> None:
-    same = ("Type", "NotifyAccess", "WatchdogSec", "Restart", "KillMode", "TimeoutStopSec", "MemoryMax", "TasksMax")
+    same = ["Type", "NotifyAccess", "WatchdogSec", "Restart", "KillMode", "TimeoutStopSec", "MemoryMax", "TasksMax"]
+    same.append("LimitCORE")
     assert {key: settings(kind)[key] for key in same} == {key: settings("system")[key] for key in same}

@@ -11,7 +11,7 @@ that comes before a hook is up waits for it. Listing and checking never import a
 import difflib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Self
@@ -36,7 +36,7 @@ from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.event_calls import describe_session
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.process_handle import read_memory
-from gateway.hooks.wires.program import LastingProgram
+from gateway.hooks.wires.program import LastingProgram, OneshotProgram
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, PluginContents
@@ -150,7 +150,7 @@ class FolderHooks:
         dead = Counter(letter.hook for letter in (await self._letters.list() if self._letters else ()))
         called, found = group_by_label(self._set.hooks), []
         for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
-            found.append(await self._status(hook, dead[name], called))
+            found.append(await _status_of(hook, dead[name], called))
             await anyio.lowlevel.checkpoint()  # a thousand hooks do not hold the loop
         return found
 
@@ -158,7 +158,7 @@ class FolderHooks:
         """Raises HookError when there is no such hook."""
         hook = self._hook(name)
         dead = len(await self._letters.list(hook.name)) if self._letters else 0
-        return await self._status(hook, dead, group_by_label(self._set.hooks))
+        return await _status_of(hook, dead, group_by_label(self._set.hooks))
 
     async def kept(self, name: str) -> dict[str, Any]:
         """What this hook keeps in its store."""
@@ -166,6 +166,13 @@ class FolderHooks:
         return {
             key: await ask(name, "store.get", {"key": key}, "") for key in await ask(name, "store.keys", {}, "") or ()
         }
+
+    def find_by_process(self, pids: Collection[int]) -> HookVersion | None:
+        """The hook that runs in one of these processes."""
+        for hook in self._set.hooks.values():
+            if hook.current and not set(pids).isdisjoint(_processes_of(hook)):
+                return hook.current
+        return None
 
     async def reload(self, name: str = "") -> None:
         """Look at the folder again, or at all of them, and start anew from what is there. HookError: no such hook."""
@@ -254,12 +261,6 @@ class FolderHooks:
             raise HookError(f"the folder of {name} is gone")
         return version
 
-    async def _status(self, hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
-        manifest = hook.current.manifest if hook.current else None
-        owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
-        namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
-        return build_status(hook, owed, dead, namesakes)
-
 
 def group_by_label(hooks: Mapping[str, FolderHook]) -> dict[str, list[str]]:
     """The folders of each label: they all run, and people may take one for another."""
@@ -273,6 +274,13 @@ def _label_of(hook: FolderHook) -> str:
     """A hook and a plugin are not taken for one another."""
     prefix = PLUGIN_PREFIX if hook.name.startswith(PLUGIN_PREFIX) else ""
     return prefix + (hook.label or hook.name)
+
+
+async def _status_of(hook: FolderHook, dead: int, called: Mapping[str, Sequence[str]]) -> HookStatus:
+    manifest = hook.current.manifest if hook.current else None
+    owed = await hook.queue.depth() if manifest and manifest.delivery == "durable" else 0
+    namesakes = [name for name in called.get(_label_of(hook), ()) if name != hook.name]
+    return build_status(hook, owed, dead, namesakes)
 
 
 def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequence[str] = ()) -> HookStatus:
@@ -374,6 +382,13 @@ def _reason(hook: FolderHook) -> str:
     said = hook.explain(error.message, hook.current) if hook.current else error.message
     again = f"is tried again in {breaker.remaining:.0f} s" if breaker.remaining else "is tried again at its next event"
     return f"failed {breaker.failures} times in a row and {again}; the last time: {said}"
+
+
+def _processes_of(hook: FolderHook) -> Collection[int]:
+    wire = hook.process.wire
+    if isinstance(wire, WorkerHandle):
+        return (wire.process.pid,)
+    return wire.pids if isinstance(wire, LastingProgram | OneshotProgram) else ()
 
 
 def _process_facts(hook: FolderHook) -> tuple[int, int, str]:

@@ -158,6 +158,10 @@ class LastingProgram:
     def pid(self) -> int:
         return self._pipes.transport.get_pid() if self._pipes.transport else 0
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.pid,)
+
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self._failure()
@@ -233,6 +237,10 @@ class ProgramRun(asyncio.SubprocessProtocol):
         self.over = anyio.Event()
         self.is_too_long = False
 
+    @property
+    def pid(self) -> int:
+        return self._transport.get_pid()
+
     def write(self, data: bytes) -> None:
         """All that it can read; it need not."""
         stdin = self._transport.get_pipe_transport(0)
@@ -281,6 +289,11 @@ class OneshotProgram:
         self._idle = anyio.Event()
         self._output = HookOutput(spec.log, spec.redact)
         self.gone = Disconnection()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of all that run now."""
+        return tuple(run.pid for run in self._running)
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:

@@ -1,0 +1,102 @@
+"""Who calls on the control socket: the process at the other end, and those that it comes from.
+
+The kernel notes who connected, and keeps that note whatever becomes of the process. Its parents stand in /proc; who is
+orphaned meanwhile has another parent, so a walk that loses its way begins again. A number of a process may be given to
+another once it has ended: so it must still live when the walk is over.
+"""
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from gateway.errors import GatewayError
+from gateway.worker.process_tree import read_process
+
+PEER_HANDLE = 77  # SO_PEERPIDFD, which Python has no name for; Linux 6.5
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+WALKS = 5
+LONGEST_LINE = 1000  # of parents: more than anybody has
+
+
+class CallerEnded(GatewayError):
+    """Whoever called has ended, so that nobody can say who it was."""
+
+    def __init__(self) -> None:
+        super().__init__("whoever asked this has ended meanwhile; ask again, and wait for the answer")
+
+
+def find_ancestors(connection: socket.socket) -> tuple[int, ...]:
+    """The caller's process, its parent, and so on; none for one that cannot be seen from here, and so is not ours.
+
+    Raises:
+        CallerEnded: it has ended.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return ()
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    pid, user, _ = CREDENTIALS.unpack(credentials)
+    if pid == 0:  # it runs outside of the container in which we are
+        return ()
+    with _hold_process(connection, pid) as handle:
+        found = _walk_until_whole(pid)
+        if handle is None or _has_ended(handle):
+            raise CallerEnded
+    if not found and user == os.geteuid():
+        raise CallerEnded
+    return found  # another user's process may be hidden from us: what we start is of our own user
+
+
+def _walk_until_whole(pid: int) -> tuple[int, ...]:
+    for _ in range(WALKS):
+        walked = tuple(_walk(pid))
+        if not walked or walked[-1] == 0 or _is_hidden(walked[-1]):
+            return walked[:-1]
+    raise CallerEnded
+
+
+def _walk(pid: int) -> Iterator[int]:
+    """Up to 0, which is nobody; what is last and not 0 could not be looked at."""
+    for _ in range(LONGEST_LINE):
+        yield pid
+        if pid == 0:
+            return
+        process = read_process(pid)
+        if process is None:
+            return
+        pid = process.parent
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether it lives and belongs to somebody else, so that /proc may not show it."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@contextmanager
+def _hold_process(connection: socket.socket, pid: int) -> Iterator[int | None]:
+    """Something by which it can be seen whether the caller has ended; None: it has."""
+    handle: int | None = None
+    with suppress(OSError):
+        handle = connection.getsockopt(socket.SOL_SOCKET, PEER_HANDLE)
+    if handle is None:
+        with suppress(OSError):
+            handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _has_ended(handle: int) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,42 @@
+"""The daemon's own process: what of it others cannot see, and who is its child in the end.
+
+It holds the tokens of networks and models. What of it stands in /proc (environment, memory, descriptors) belongs to
+root from the start on, so no other program of the same user can read it, and no core of it is written. Root still can.
+"""
+
+import os
+import resource
+
+import anyio
+
+from gateway.worker import kernel
+from gateway.worker.process_tree import find_ended_children
+
+REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
+
+
+def isolate_process() -> None:
+    kernel.refuse_dumps()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def describe_readers() -> str:
+    """Who can see it all the same; nobody is not worth a word."""
+    if os.geteuid() != 0:
+        return ""
+    return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
+
+
+async def keep_orphans() -> None:
+    """Be the parent of what detaches itself, so that it is known for what it comes from; forget it when it has ended.
+
+    A child that has ended and is still there at the next look is one that nobody waits for.
+    """
+    kernel.adopt_orphans()
+    before: set[int] = set()
+    while True:
+        await anyio.sleep(REAP_PAUSE)
+        ended = find_ended_children(os.getpid())
+        for pid in ended & before:
+            kernel.wait_ended(pid)
+        before = ended - before
