@@ -28,6 +28,7 @@ from gateway.hooks.wires.process_handle import read_memory
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, ForkServerSettings, WorkerSpec
+from gateway.worker.sandbox import Sandbox
 
 FORK_SERVER = ForkServerSettings(processes=256)
 BATTERY = Path(__file__).parents[1] / "tests" / "hooks" / "wires" / "battery.toml"
@@ -68,7 +69,7 @@ class Workshop:
         self._folder = folder
         self._made = 0
 
-    async def make(self, source: str) -> WorkerHandle:
+    async def make(self, source: str, sandbox: Sandbox | None = None) -> WorkerHandle:
         self._made += 1
         handler = self._folder / f"{self._made}.py"
         handler.write_text(source)
@@ -82,6 +83,7 @@ class Workshop:
             memory=512_000_000,
             plugin=None,
             label="",
+            sandbox=sandbox,
         )
         return await self._fork_server.start(spec, serve, self._folder / "log")
 

@@ -52,6 +52,7 @@ from gateway.hermes.doctor import (
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
+from gateway.worker.sandbox import find_support
 from gateway.yaml_source import Finding, SourceLocation
 
 PROBE_TIMEOUT = 8.0
@@ -246,6 +247,13 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
         )
 
 
+def check_sandbox(_found: DoctorTarget) -> Iterator[Finding]:
+    """Whether this kernel holds restricted hooks and tools in all that they are promised to be held in."""
+    for what in find_support().missing:
+        remedy = "run it on a newer kernel; until then restricted hooks and tools reach more than they say"
+        yield Finding(SourceLocation("this kernel"), what, remedy, "warning")
+
+
 def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
     """Those that do not run, and why; without a gateway, those that could not."""
     if found.facts is not None:
@@ -272,6 +280,7 @@ CHECKS: Mapping[str, DoctorCheck] = MappingProxyType(
         "models": check_models,
         "platforms": check_platforms,
         "hooks": check_hooks,
+        "sandbox": check_sandbox,
     }
 )
 

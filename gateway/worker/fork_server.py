@@ -60,6 +60,7 @@ from gateway.worker.context import TurnMemory
 from gateway.worker.link import WorkerLink
 from gateway.worker.loader import Handlers
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
+from gateway.worker.program import ProgramDescriptors, run_program
 from gateway.worker.protocol import CANNOT_BEGIN, ForkServerSettings, WorkerSpec
 from gateway.worker.worker import AddModules, TimedSelector
 
@@ -100,7 +101,8 @@ def _sample_handler(_event: str, _context: object) -> None:
     """As most hooks answer: with nothing."""
 
 
-Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors)
+AnyEnds = WorkerDescriptors | CommandDescriptors | ProgramDescriptors
+Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors, ProgramDescriptors)
 
 RENEW_MS = 60_000  # ms between two looks at how many processes the user's other programs have
 STOPPING_POLL_MS = 50  # ms between two looks at what is still there
@@ -205,6 +207,8 @@ class ForkServer:
                 self._start(number, self._requests.take_descriptors(WorkerDescriptors))
             elif request["verb"] == "run":
                 self._start(number, self._requests.take_descriptors(CommandDescriptors))
+            elif request["verb"] == "program":
+                self._start(number, self._requests.take_descriptors(ProgramDescriptors))
             elif number in self._workers.pids:
                 self._carry_out(request, self._workers.pids[number])
 
@@ -222,7 +226,7 @@ class ForkServer:
                 since = int(request["since"] * os.sysconf("SC_CLK_TCK"))
                 kill_tree(lambda: [one.pid for one in find_descendants({pid}) if one.started >= since])
 
-    def _start(self, number: int, ends: WorkerDescriptors | CommandDescriptors) -> None:
+    def _start(self, number: int, ends: AnyEnds) -> None:
         try:
             pid = self._fork(ends) if self._settings.fork else self._spawn(ends)
         except OSError as error:
@@ -236,7 +240,7 @@ class ForkServer:
             for end in ends:
                 os.close(end)
 
-    def _fork(self, ends: WorkerDescriptors | CommandDescriptors) -> int:
+    def _fork(self, ends: AnyEnds) -> int:
         me, limit = os.getpid(), self._limit.now() if isinstance(ends, WorkerDescriptors) else None
         pid = os.fork()
         if pid == 0:
@@ -245,12 +249,16 @@ class ForkServer:
                 self._control.detach()
                 if isinstance(ends, CommandDescriptors):
                     command.run_command(ends, me)
+                if isinstance(ends, ProgramDescriptors):
+                    run_program(ends)
                 worker.run_worker(ends, me, limit, self._add_modules)
             finally:
                 os._exit(CANNOT_BEGIN)
         return pid
 
-    def _spawn(self, ends: WorkerDescriptors | CommandDescriptors) -> int:
+    def _spawn(self, ends: AnyEnds) -> int:
+        if isinstance(ends, ProgramDescriptors):
+            raise OSError("a restricted program is forked, and here nothing is")
         role = "command" if isinstance(ends, CommandDescriptors) else "worker"
         settings = {"path": sys.path, "ends": ends, "fork_server": os.getpid(), "limit": self._limit.now()}
         program = [sys.executable, "-P", str(Path(__file__).parent / "boot.py"), role, json.dumps(settings)]

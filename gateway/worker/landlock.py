@@ -4,7 +4,6 @@ The kernel's versions differ in what they know of. What a version does not know 
 """
 
 import os
-import platform
 import stat
 import struct
 from collections.abc import Iterable
@@ -37,7 +36,7 @@ LATER = {
 
 def find_version() -> int:
     """0 where the kernel has none, or was told at its start not to use it."""
-    if platform.machine() not in MACHINES:
+    if os.uname().machine not in MACHINES:
         return 0
     try:
         return kernel.call_kernel("syscall", CREATE_RULESET, None, 0, ASK_VERSION)

@@ -87,6 +87,15 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: CommandSandbox | None = None
 
 
+class SandboxProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that is a hook, and what it reaches."""
+
+    command: tuple[str, ...]  # its file, which is not looked for, and its arguments
+    folder: str
+    env: dict[str, str]  # all of it: nothing else is there
+    sandbox: Sandbox
+
+
 class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a hook may know of a call beside the event's fields."""
 

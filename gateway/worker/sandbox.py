@@ -103,7 +103,8 @@ def restrict(sandbox: Sandbox) -> None:
 
 def find_needed_paths() -> tuple[str, ...]:
     """What any program reads: interpreter, libraries, certificates, and the resolver's files."""
-    return tuple(dict.fromkeys((*PROGRAMS, *CERTIFICATES, *RESOLVER, *_find_interpreter())))
+    found = dict.fromkeys((*PROGRAMS, *CERTIFICATES, *RESOLVER, *_find_interpreter()))
+    return tuple(path for path in found if not any(path.startswith(f"{other}/") for other in found))
 
 
 def _find_interpreter() -> Iterator[str]:

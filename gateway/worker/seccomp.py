@@ -10,7 +10,7 @@ another machine's kind (32 bits, x32) has other numbers, so none of these is mad
 
 import ctypes
 import errno
-import platform
+import os
 import socket
 import struct
 import sys
@@ -58,7 +58,7 @@ class _FilterProgram(ctypes.Structure):
 
 def can_filter() -> bool:
     """Whether this kernel filters, on a machine whose numbers are known here."""
-    if platform.machine() not in MACHINES or sys.byteorder != "little":
+    if os.uname().machine not in MACHINES or sys.byteorder != "little":
         return False
     try:
         kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, None, 0, 0)
@@ -69,7 +69,10 @@ def can_filter() -> bool:
 
 def restrict(net: bool | tuple[int, ...], sockets: bool) -> None:
     """OSError when the kernel refuses. The thread must have laid down new rights before."""
-    program = build_filter(MACHINES[platform.machine()], net, sockets)
+    apply_filter(build_filter(MACHINES[os.uname().machine], net, sockets))
+
+
+def apply_filter(program: Program) -> None:
     instructions = b"".join(struct.pack("=HBBI", *one) for one in program)
     kernel.call_kernel("prctl", PR_SET_SECCOMP, WITH_FILTER, _FilterProgram(len(program), instructions), 0, 0)
 

@@ -31,7 +31,12 @@ from gateway.hooks.folders.manifest import (
     label_of,
     read_manifest,
 )
-from gateway.hooks.folders.reach import build_sandbox, list_certificates, restrict_environment
+from gateway.hooks.folders.reach import (
+    build_sandbox,
+    list_certificates,
+    list_program_files,
+    restrict_environment,
+)
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
 from gateway.hooks.remote import Remote, RemoteSpec
@@ -150,8 +155,6 @@ class FolderSource(Source):
         if manifest.url:
             return await _open_remote(manifest, services)
         if manifest.command:
-            if version.reach:
-                raise HookError("a program cannot be restricted yet; remove `reads`, `writes` and `net`")
             spec = program_spec_of(version, manifest, version.path, services, log)
             if manifest.protocol == "oneshot":
                 return OneshotProgram(spec)
@@ -304,7 +307,7 @@ def program_spec_of(
     version: HookVersion, manifest: Manifest, folder: Path, services: HookServices, log: Path
 ) -> ProgramSpec:
     """How its command is run, in `folder`."""
-    return ProgramSpec(
+    spec = ProgramSpec(
         name=manifest.folder,
         command=manifest.command,
         folder=folder,
@@ -314,6 +317,18 @@ def program_spec_of(
         options=version.options,
         is_guard=manifest.on_error == "deny",
         memory=services.settings.memory,
+    )
+    return _restrict_program(spec, version, services) if version.reach else spec
+
+
+def _restrict_program(spec: ProgramSpec, version: HookVersion, services: HookServices) -> ProgramSpec:
+    """As it is started inside of a sandbox: by its path, which is looked for here."""
+    files = list_program_files(spec.command, spec.folder, spec.env)
+    return msgspec.structs.replace(
+        spec,
+        command=(*(files[:1] or spec.command[:1]), *spec.command[1:]),
+        sandbox=sandbox_of(version, services, files),
+        fork=services.fork_server.start_program,
     )
 
 

@@ -38,9 +38,10 @@ from gateway.errors import AgentError
 from gateway.hooks.wires.command_process import CommandProcess
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.process_handle import write_memory_file
+from gateway.hooks.wires.program_process import ProgramProcess, connect_program
 from gateway.hooks.wires.wire import Capability, HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
-from gateway.worker.protocol import CommandSpec, ForkServerSettings, WorkerSpec
+from gateway.worker.protocol import CommandSpec, ForkServerSettings, SandboxProgram, WorkerSpec
 
 ENDED = "the fork server ended, and its workers with it"
 BOOT_FILE = Path(__file__).resolve().parents[2] / "worker" / "boot.py"
@@ -258,6 +259,28 @@ class ForkServerClient:
         if isinstance(how, str):
             raise AgentError(f"the command could not come to its end: {how}")
         return how
+
+    async def start_program(
+        self, program: SandboxProgram, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
+    ) -> asyncio.SubprocessTransport:
+        """A program in a process of the fork server, as `subprocess_exec` gives one; `stderr` is where its errors go.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        if not await self._is_up(READY_TIMEOUT):
+            raise OSError(self._server.trouble or "there is no fork server")
+        server, number = self._server, next(self._server.numbers)
+        (their_in, our_in), (our_out, their_out) = os.pipe(), os.pipe()
+        our_err, their_err = (None, os.dup(stderr)) if stderr is not None else os.pipe()
+        process = ProgramProcess(partial(server.control, number), our_in, our_out, our_err)
+        spec = write_memory_file("program", msgspec.json.encode(program))
+        try:
+            server.add("program", number, process, (spec, their_in, their_out, their_err))
+        finally:
+            for end in (spec, their_in, their_out, their_err):
+                os.close(end)
+        return await connect_program(process, protocol)
 
     async def _is_up(self, timeout: float) -> bool:
         with anyio.move_on_after(timeout):

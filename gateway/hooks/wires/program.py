@@ -6,11 +6,12 @@ It leads a process group of its own, which ends with it, and sees the environmen
 import asyncio
 import os
 import resource
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -25,11 +26,18 @@ from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.timeouts import ActiveCalls
 from gateway.hooks.wires.wire import Capability, Disconnection, HookAnswer, HookFailed, answer_of
 from gateway.worker.kernel import kill_group
-from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta
+from gateway.worker.protocol import MAX_LINE_BYTES, NICE, OOM_SCORE, CallMeta, SandboxProgram
+from gateway.worker.sandbox import Sandbox
 
 RUNTIME_RESERVE = 1 << 30  # what runtimes set aside and never write: Node half of it for code, or it does not start
 
 _encode = msgspec.json.Encoder().encode
+
+
+ForkProgram: TypeAlias = Callable[
+    [SandboxProgram, asyncio.SubprocessProtocol, int | None], Awaitable[asyncio.SubprocessTransport]
+]
+"""Starts a program in a process that can be restricted; its errors go where the number says, if it says."""
 
 
 class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +52,8 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = {}
     is_guard: bool = False  # `on_error: deny`: what cannot be understood is a failure
     memory: int | None
+    sandbox: Sandbox | None = None  # what it reaches; then its process is made by `fork`
+    fork: ForkProgram | None = None
 
     def environ(self) -> dict[str, str]:
         """HOOK_OPTIONS is how a program of any language comes by its options."""
@@ -53,6 +63,26 @@ class ProgramSpec(msgspec.Struct, frozen=True, kw_only=True):
 def describe_start_failure(spec: ProgramSpec, error: Exception) -> str:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"{spec.name}: {spec.command[0]} cannot be started: {why}; see that it is there and executable"
+
+
+async def open_process(
+    spec: ProgramSpec, protocol: asyncio.SubprocessProtocol, stderr: int | None = None
+) -> asyncio.SubprocessTransport:
+    """Its process, the leader of a group. OSError or ValueError: it cannot be started."""
+    if spec.sandbox is not None and spec.fork is not None:
+        program = SandboxProgram(
+            command=spec.command, folder=str(spec.folder), env=spec.environ(), sandbox=spec.sandbox
+        )
+        return await spec.fork(program, protocol, stderr)
+    transport, _ = await asyncio.get_running_loop().subprocess_exec(
+        lambda: protocol,
+        *spec.command,
+        stderr=subprocess.PIPE if stderr is None else stderr,
+        cwd=spec.folder,
+        env=spec.environ(),
+        start_new_session=True,
+    )
+    return transport
 
 
 def limit_program(pid: int, spec: ProgramSpec) -> None:
@@ -197,14 +227,7 @@ class LastingProgram:
         read, write = os.pipe()
         self._output.attach(read)
         try:
-            await asyncio.get_running_loop().subprocess_exec(
-                lambda: self._pipes,
-                *self._spec.command,
-                stderr=write,
-                cwd=self._spec.folder,
-                env=self._spec.environ(),
-                start_new_session=True,
-            )
+            await open_process(self._spec, self._pipes, write)
         finally:
             os.close(write)
 
@@ -328,9 +351,7 @@ class OneshotProgram:
         """Its exit code, its stdout, and the end of its stderr."""
         spec, run = self._spec, ProgramRun()
         try:
-            transport, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: run, *spec.command, cwd=spec.folder, env=spec.environ(), start_new_session=True
-            )
+            transport = await open_process(spec, run)
         except (OSError, ValueError) as error:
             raise HookFailed(describe_start_failure(spec, error), kind="died") from None
         limit_program(transport.get_pid(), spec)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.manifest import read_manifest
 from gateway.worker.sandbox import find_support
 from tests.hooks.folders.workshop import Home, hook_of
+from tests.hooks.wires.workshop import is_alive
+from tests.spine import until
 
 SUPPORT = find_support()
 pytestmark = [
@@ -242,6 +246,76 @@ async def test_a_restricted_hook_never_runs_in_the_gateway_itself(home: Home) ->
     async with home.serving(HookRegistry(), settings=settings) as service:
         assert hook_of(service, "tries").process.wire
         assert (await service.info("tries")).pid
+
+
+PROGRAM = """#!{python}
+import errno, json, os, socket, sys
+def note(function, *args):
+    try:
+        function(*args)
+        return "done"
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error))
+def look():
+    home, data = os.environ["HERMES_HOME"], os.environ["HOOK_DATA"]
+    return {{
+        "found": {{
+            "secret": note(lambda: open(home + "/.env").read()),
+            "own": note(lambda: open("own.txt", "w").write("x")),
+            "data": note(lambda: open(data + "/kept", "w").write("x")),
+            "udp": note(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()),
+        }}
+    }}
+print("it began", file=sys.stderr, flush=True)
+"""
+LINES = """
+for line in sys.stdin:
+    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": look()}), flush=True)
+"""
+ONESHOT = """
+sys.stdin.read()
+print(json.dumps(look()))
+"""
+
+
+@pytest.mark.parametrize(("protocol", "body"), [("lines", LINES), ("oneshot", ONESHOT)])
+@pytest.mark.parametrize(
+    ("keys", "open_to_it"), [("", {"secret", "own", "data", "udp"}), ("net: false\n", {"own", "data"})]
+)
+async def test_a_program_is_held_as_a_handler_is(
+    home: Home, protocol: str, body: str, keys: str, open_to_it: set[str]
+) -> None:
+    manifest = f"intercepts: ['my:*']\ncommand: ./run\nprotocol: {protocol}\n{keys}"
+    home.plant("tries", manifest, run=PROGRAM.format(python=sys.executable) + body)
+    assert done(await tries(home)) == open_to_it
+    assert "it began" in home.log("tries")
+    assert (home.root / "data" / "tries" / "kept").read_text() == "x"
+
+
+async def test_a_restricted_program_ends_with_all_that_it_started(home: Home) -> None:
+    script = """\
+    #!/bin/sh
+    (setsid sleep 300 & echo $! > "$HOOK_DATA/detached")
+    exec cat > /dev/null
+    """
+    home.plant("tries", "events: ['my:*']\ncommand: ./run\nnet: false\n", run=script)
+    async with home.serving(HookRegistry()) as service:
+        status = await service.info("tries")
+        assert status.state == "loaded"
+        await until((home.root / "data/tries/detached").exists)
+        detached = int((home.root / "data/tries/detached").read_text())
+        assert is_alive(detached)
+        assert is_alive(status.pid)
+        os.kill(status.pid, signal.SIGKILL)
+        await until(lambda: not is_alive(detached))
+        await until(lambda: hook_of(service, "tries").process.restarts == 1)
+
+
+async def test_a_restricted_program_that_is_not_there_says_so_in_its_log(home: Home) -> None:
+    home.plant("tries", "events: ['my:*']\ncommand: [no-such-program]\nnet: false\n")
+    async with home.serving(HookRegistry()) as service:
+        await until(lambda: "no-such-program cannot be started" in home.log("tries"))
+        await until(lambda: hook_of(service, "tries").process.restarts >= 1)
 
 
 async def test_what_it_reaches_is_shown(home: Home, tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""A program whose process the fork server has made: it looks as one that was started here.
+
+Whoever restricts a process must be in it, alone and before the program is: that is the fork server's child, and not the
+daemon, which has threads.
+"""
+
+import asyncio
+import subprocess
+from asyncio.base_subprocess import BaseSubprocessTransport
+from io import FileIO
+from typing import Any
+
+from gateway.hooks.wires.process_handle import ProcessControl
+from gateway.worker.kernel import kill_group
+
+
+class ProgramProcess:
+    """The process, as far as a transport wants to know it: what `subprocess.Popen` is otherwise."""
+
+    def __init__(self, control: ProcessControl, stdin: int, stdout: int, stderr: int | None) -> None:
+        self.stdin = FileIO(stdin, "wb")
+        self.stdout = FileIO(stdout, "rb")
+        self.stderr = None if stderr is None else FileIO(stderr, "rb")
+        self.returncode: int | None = None
+        self.is_stopping = False
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport: ProgramTransport | None = None
+        self._control = control
+        self._pid = 0
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @pid.setter
+    def pid(self, pid: int) -> None:
+        self._pid = pid
+        if not self.started.done():
+            self.started.set_result(None)
+
+    def attach(self, transport: "ProgramTransport") -> None:
+        """This one is told of its end, which may have come already."""
+        self._transport = transport
+        if self.returncode is not None:
+            transport.tell_ended(self.returncode)
+
+    def close(self) -> None:
+        """It was not started."""
+        for file in (self.stdin, self.stdout, self.stderr):
+            if file is not None:
+                file.close()
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def kill(self, _reason: str = "") -> None:
+        self._control("kill")
+
+    def end(self, how: int | str) -> None:
+        """Nothing of it is left; words say that it never was."""
+        if isinstance(how, str) and not self.started.done():
+            self.started.set_exception(OSError(how))
+            return
+        self.returncode = how if isinstance(how, int) else -9
+        if self._transport is not None:
+            self._transport.tell_ended(self.returncode)
+
+    def lose(self, why: str) -> None:
+        """The fork server is gone, and a program with it; what that had started is not."""
+        if self._pid:
+            kill_group(self._pid)
+        self.end(why)
+
+
+class ProgramTransport(BaseSubprocessTransport):
+    """The pipes of such a process, and when it has ended."""
+
+    def _start(self, args: Any, *_: Any, **__: Any) -> None:
+        self._proc = args
+
+    def tell_ended(self, status: int) -> None:
+        self._process_exited(status)
+
+
+async def connect_program(process: ProgramProcess, protocol: asyncio.SubprocessProtocol) -> asyncio.SubprocessTransport:
+    """The transport of a process that has been asked for. OSError: it could not be made."""
+    try:
+        await process.started
+    except BaseException:
+        process.kill()
+        process.close()
+        raise
+    loop = asyncio.get_running_loop()
+    connected: asyncio.Future[None] = loop.create_future()
+    pipe, errors = subprocess.PIPE, None if process.stderr is None else subprocess.PIPE
+    transport = ProgramTransport(loop, protocol, process, False, pipe, pipe, errors, 0, connected)  # type: ignore[arg-type]
+    await connected
+    process.attach(transport)
+    return transport
