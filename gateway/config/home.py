@@ -77,6 +77,9 @@ class Home:
         self.log = self.logs / "gateway.log"
         self.hook_logs = self.logs / "hooks"
         self.hook_state = ours / "hooks"  # what is kept of hooks and for them: requirements, consents, small stores
+        self.hooks_lock = ours / "hooks.lock"  # what was agreed to when hooks were installed
+        self.installed_hooks = ours / "installed"
+        self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in
         self.backups = ours / "backups"
         self.lock = ours / "gateway.lock"

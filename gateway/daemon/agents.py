@@ -186,7 +186,8 @@ class Agents:
     def _list_protected(self) -> list[Path]:
         """What decides what the gateway does: places of hooks (a skill may bring some), settings, secrets, state."""
         home = self._home
-        hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
+        own = [home.hooks_lock, home.installed_hooks, home.hook_data]
+        hooks = [home.hooks, home.plugins, *own, *(home.path(one) for one in self._settings.hooks.dirs)]
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]

@@ -82,6 +82,9 @@ async def test_an_agent_can_never_place_a_hook_wherever_hooks_may_lie_and_howeve
         "hermes-gateway/gateway.lock",
         "hermes-gateway/logs/gateway.log",
         "hermes-gateway/backups/old.db",
+        "hermes-gateway/hooks.lock",
+        "hermes-gateway/installed/evil@0/handler.py",
+        "hermes-gateway/data/guard/allowed.txt",
     ]
     before = sorted(path for path in home.rglob("*") if path.is_file())
     answers = [writing(home / place) for place in places]
