@@ -108,11 +108,11 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     text = join_python_files(sources)
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
     rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
+    guards = find_guards(manifest, sources)
+    rows += [row for row in guards if row not in rows]
     found = tuple(name for name in env if name not in manifest.env)
     decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
     observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
-    guards = find_guards(manifest, sources)
-    rows += [row for row in guards if row not in rows]
     patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
         manifest,

@@ -47,7 +47,7 @@ async def started(fork_server: ForkServerClient, folder: Path) -> WorkerHandle:
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:
         return params.get("default")
 
-    facts = {"name": "one", "key": "one", "guards": True}
+    facts = {"name": "one", "key": "one", "guards": ("tool:before",)}
     spec = worker_spec(folder / "__init__.py", name="one", plugin=facts)
     return await fork_server.start(spec, serve, folder.parent / "log", 10.0)
 
@@ -83,6 +83,19 @@ async def test_a_guard_of_a_plugin_that_is_asked_in_vain_fails_the_call(
     with pytest.raises(HookFailed, match="ValueError: ill"):
         await ask_handlers(worker, HandlerTargets(worker).of("tool:before"), event, 5)
     await worker.stop()
+
+
+def test_a_guard_is_asked_from_the_start_however_its_name_is_written(tmp_path: Path) -> None:
+    source = """
+        NAMES = "pre_tool_call on_session_end".split()
+        def register(ctx):
+            for name in NAMES:
+                ctx.register_hook(name, getattr(ctx, name, print))
+    """
+    manifest = inspect(plant(tmp_path, source)).manifest
+    assert manifest
+    assert "tool:before" in manifest.intercepts
+    assert "tool:before" in manifest.guards
 
 
 async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_registers(
