@@ -1,5 +1,7 @@
 """What a person has allowed, for once or for good, in a gateway that dies and is started again."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.testing import GatewayProcess
@@ -33,6 +35,13 @@ def history(gateway: GatewayProcess) -> str:
     return str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:main"}))
 
 
+def work_in(folder: Path) -> Path:
+    """Where commands may write."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return work
+
+
 SWAPPER = """
 from pathlib import Path
 
@@ -47,11 +56,11 @@ def handle(event_type, context):
 
 def test_a_yes_behind_a_crash_is_one_to_what_was_shown_before_it(tmp_path):
     """Killed between question and answer; meanwhile a hook learns to make other calls of the one that was shown."""
-    made = {name: tmp_path / name for name in "abc"}
+    made = {name: work_in(tmp_path) / name for name in "abc"}
     shell = {"tool_calls": [{"name": "shell", "args": {"command": f"touch {made['a']}"}}]}
     turn = {"user": "run", "answers": [shell, {"text": "over"}]}
     with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script(turn, settings="tools: {shell: ask}\n")
+        gateway.script(turn, settings=f"tools: {{shell: ask, roots: ['{work_in(tmp_path)}']}}\n")
         swapper = gateway.add_hook(
             "swapper", {"HOOK.yaml": "name: swapper\nintercepts: [tool:before]\n", "handler.py": SWAPPER}
         )
@@ -69,10 +78,11 @@ def test_a_yes_behind_a_crash_is_one_to_what_was_shown_before_it(tmp_path):
 
 
 def test_a_yes_behind_a_crash_runs_what_was_shown(tmp_path):
-    made = tmp_path / "made"
+    made = work_in(tmp_path) / "made"
     shell = {"tool_calls": [{"name": "shell", "args": {"command": f"touch {made}"}}]}
     with GatewayProcess(tmp_path / "home") as gateway:
-        gateway.script({"user": "run", "answers": [shell, {"text": "over"}]}, settings="tools: {shell: ask}\n")
+        turn = {"user": "run", "answers": [shell, {"text": "over"}]}
+        gateway.script(turn, settings=f"tools: {{shell: ask, roots: ['{work_in(tmp_path)}']}}\n")
         gateway.start()
         gateway.say("run it")
         gateway.kill()

@@ -223,8 +223,8 @@ async def test_a_yes_to_one_command_lets_no_other_run_outside(stage, shell_in):
         event["args"] = {"command": "cat ../../.env > stolen"}
 
     again = await stage.again(agent, facts=OWNER)
-    assert again.questions
-    assert not (shell.places.folder / "stolen").read_text()
+    assert [call.args for call in again.questions[0].calls] == [{"command": "cat ../../.env > stolen"}]
+    assert not (shell.places.folder / "stolen").exists()
 
 
 @pytest.mark.parametrize("facts", [{"role": "user", "user_id": "1"}, {"role": "owner", "user_id": "hook:x"}])
