@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
+from gateway.roles import Role
+
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
 MessageKind = Literal["text", "edit", "button", "command", "reaction", "internal"]
 
@@ -48,6 +50,7 @@ class Message:
     sent_at: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
     cause: tuple[str, int] | None = None  # the event for which a hook said it, and how many came before that one
+    role: Role | Literal[""] = ""  # of what a hook said: with whose rights
 
 
 def cause_of(messages: Sequence[Message]) -> tuple[str, int] | None:
@@ -90,6 +93,7 @@ class Reply:
     reply_to: str = ""
     silent: bool = False
     literals: tuple[LiteralText, ...] = ()
+    role: Role | Literal[""] = ""  # of whoever it was made for, where that is known
 
 
 Decision = Literal["stranger", "forbidden", "too_fast", "settled", "queued"]

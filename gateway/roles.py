@@ -27,6 +27,11 @@ def rank_of(role: Role) -> int:
     return len(ROLES) - ROLES.index(role)
 
 
+def pick_low_role(*roles: Role) -> Role:
+    """The role of what several people have caused."""
+    return min(roles, key=rank_of)
+
+
 def is_admin(role: Role) -> bool:
     """May they use every command?"""
     return role in ("owner", "admin")

@@ -106,7 +106,8 @@ class Dispatcher:
             result = await self._answer(turn, role, view)
         except Pause as pause:
             result = make_question_result(self._context, turn, message, pause.questions)
-        return dataclasses.replace(result, bag=bag) if bag != dict(turn.session.bag) else result
+        replies = tuple(dataclasses.replace(reply, role=role) for reply in result.replies)
+        return dataclasses.replace(result, replies=replies, bag=bag if bag != dict(turn.session.bag) else result.bag)
 
     async def _answer(self, turn: LaneTurn, role: Role, view: HookScope) -> LaneResult:
         hooked = await message_events.run_received_hooks(turn, view)
@@ -138,7 +139,7 @@ class Dispatcher:
         self, turn: LaneTurn, session: Session, message: Message, role: Role, view: HookScope
     ) -> LaneResult:
         agent = self._context.choose(message, session)
-        self._announce(agent, "main")
+        self._announce(agent, "main", role)
         stream = self._stream(turn, message)
         approvals = approvals_of(self._context.engine, message, session)
         is_approver = is_own_approver(self._context, message)
@@ -162,7 +163,7 @@ class Dispatcher:
                 stop=turn.scope,
                 approvals=allowed,
                 on_skill=partial(self._context.on_skill, session.session_id),
-                chat=TurnChat(turn, message, self._context, self.reminders),
+                chat=TurnChat(turn, message, role, self._context, self.reminders),
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
                 turn=view.bags.turn,
                 session=view.bags.session,
@@ -179,16 +180,16 @@ class Dispatcher:
         replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
-    def _announce(self, agent: Agent, kind: str) -> None:
+    def _announce(self, agent: Agent, kind: str, role: Role) -> None:
         """Fire `agent:init` for an agent and its sub-agents: once for each in this process, before its first turn.
 
         Lanes run beside each other; as nothing here awaits, no two of them announce the same agent.
         """
         if agent.name not in self._announced:
             self._announced.add(agent.name)
-            self._context.registry.emit("agent:init", agent=agent.name, kind=kind)
+            self._context.registry.emit("agent:init", agent=agent.name, kind=kind, role=role)
         for below in agent.agents:
-            self._announce(below, "sub-agent")
+            self._announce(below, "sub-agent", role)
 
     def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
         """Returns where the answer is shown while it grows; None when a hook wants to see what is said before it is."""

@@ -14,6 +14,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import NewRecord
 from gateway.errors import AdapterError, HookError
 from gateway.events.catalogue import get_event_spec
+from gateway.hooks.cause import RIGHTS
 from gateway.lanes import Lanes
 from gateway.messages import Address, Message, Reply
 
@@ -92,7 +93,7 @@ class HookRequests:
         if not asked.text or len(asked.text) > TEXT_LIMIT:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
         address, key = await self._find_place(asked.to)
-        reply = Reply(uuid.uuid4().hex, address, asked.text)
+        reply = Reply(uuid.uuid4().hex, address, asked.text, role=RIGHTS.get())
         seq = await self._context.outbox.post(reply, key, cause=self._context.registry.current_cause())
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
@@ -112,6 +113,7 @@ class HookRequests:
             sent_at=time.time(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause(),
+            role=RIGHTS.get(),
         )
         if asked.wait:
             answered = await self.waiting.answer(message, key, asked.wait)
@@ -129,7 +131,7 @@ class HookRequests:
     async def _emit(self, hook: str, asked: EmitRequest) -> Any:
         if get_event_spec(asked.name) is not None:
             raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
-        self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook})
+        self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook, "rights": RIGHTS.get()})
 
     async def _get(self, hook: str, asked: StoreRequest) -> Any:
         where = records.hook_store_subject_of(hook, asked.key)

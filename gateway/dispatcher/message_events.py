@@ -18,7 +18,7 @@ from gateway.lanes import LaneResult, LaneTurn
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
-from gateway.roles import Role, scope_of
+from gateway.roles import Role, pick_low_role, scope_of
 from gateway.sessions import Session
 from gateway.steps import TurnStatus
 
@@ -89,8 +89,10 @@ def join_messages(messages: Sequence[Message]) -> Message:
     """Several messages that one turn answers, as one: the texts in order, every attachment, the last one's place."""
     if len(messages) == 1:
         return messages[0]
+    roles = [message.role for message in messages if message.role]
     return dataclasses.replace(
         messages[-1],
+        role=pick_low_role(*roles) if roles else "",
         text="\n\n".join(message.text for message in messages if message.text),
         attachments=tuple(one for message in messages for one in message.attachments),
     )
@@ -224,4 +226,5 @@ def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, A
         "turn_id": outbound.turn_id,
         "text": reply.text,
         "attachments": [dataclasses.asdict(one) for one in reply.attachments],
+        "role": reply.role or "guest",
     }

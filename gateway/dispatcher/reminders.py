@@ -2,14 +2,14 @@
 
 A reminder is a record of the journal, and becomes a message to the agent when it is due.
 
-It comes as a message of the person for whom it was set, with their rights at that time. It has an id of its
-own, so that it comes once, also when the gateway ends between its coming and its removal; what became due while the
-gateway was down comes at the start.
+It comes as a message of the person for whom it was set, with their rights at that time, or, set by what a hook had the
+agent do, with the rights of that. It has an id of its own, so that it comes once, also when the gateway ends between
+its coming and its removal; what became due while the gateway was down comes at the start.
 """
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.abc
@@ -20,7 +20,8 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.engine import Engine, NewRecord
 from gateway.errors import AdapterError, AgentError
 from gateway.lanes import LaneTurn
-from gateway.messages import Address, Message, Reply
+from gateway.messages import Address, Message, MessageKind, Reply
+from gateway.roles import Role
 
 OWNER = "gateway/reminders"  # no hook has such a name: a folder's name has no slash in it
 MOST_OF_ONE = 50
@@ -39,6 +40,7 @@ class Reminder(msgspec.Struct, frozen=True):
     session_key: str
     address: Address
     user_id: str
+    role: Role | Literal[""] = ""  # where a hook's work set it: with whose rights it comes
 
 
 class Reminders:
@@ -85,7 +87,9 @@ class Reminders:
             if (left := one.at - self._clock()) > 0:
                 return left
             text = DUE_TEXT.format(one.text)
-            message = Message(f"reminder-{one.id}", one.address, one.user_id, text, session=one.session_key)
+            kind: MessageKind = "internal" if one.role else "text"
+            name, key = f"reminder-{one.id}", one.session_key
+            message = Message(name, one.address, one.user_id, text, kind=kind, session=key, role=one.role)
             await self._accept(message, one.session_key)
             await self._engine.purge(records.hook_store_subject_of(OWNER, one.id))
         return LOOK_PAUSE
@@ -99,9 +103,12 @@ class Reminders:
 class TurnChat:
     """Speaks for a turn: what is said is part of the turn's step in the journal, once, however often the turn runs."""
 
-    def __init__(self, turn: LaneTurn, message: Message, context: DispatcherContext, reminders: Reminders) -> None:
+    def __init__(
+        self, turn: LaneTurn, message: Message, role: Role, context: DispatcherContext, reminders: Reminders
+    ) -> None:
         self._turn = turn
         self._message = message
+        self._role = role
         self._context = context
         self._reminders = reminders
 
@@ -115,13 +122,14 @@ class TurnChat:
             address = self._context.resolve_destination(to) if to else self._message.address
         except AdapterError as error:
             raise AgentError(str(error)) from None
-        await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text))
+        await self._turn.say(Reply(f"{self._turn.turn_id}:say:{key}", address, text, role=self._role))
         return "It is being sent."
 
     async def remind(self, text: str, at: float, key: str) -> str:
         number = records.token_of(f"{self._turn.turn_id}/{key}")[:6]
         key_, address = self._turn.session.key, self._message.address
-        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id))
+        role = self._message.role
+        await self._reminders.add(Reminder(number, at, text, key_, address, self._message.user_id, role))
         return number
 
     async def list_reminders(self) -> Sequence[tuple[str, float, str]]:

@@ -27,6 +27,7 @@ _SEND = (
     CHAT,
     THREAD,
     SESSION,
+    ROLE,
 )
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size")
 _REACTION = (

@@ -12,6 +12,7 @@ from gateway.events.fields import (
     PLATFORM,
     REASON,
     RETRY,
+    ROLE,
     SESSION,
     SKIP_RESULT,
     THREAD,
@@ -39,7 +40,7 @@ TURN_EVENTS = (
     EventSpec(
         "agent:init",
         "An agent is there: once for each agent while the gateway runs, before its first turn.",
-        (EventField("agent", "string", "its name"), EventField("kind", "string", "what it is: main, sub-agent")),
+        (EventField("agent", "string", "its name"), EventField("kind", "string", "what it is: main, sub-agent"), ROLE),
     ),
     _in_turn(
         "agent:start",

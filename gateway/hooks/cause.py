@@ -2,14 +2,20 @@
 
 A hook may cause events, for which hooks are called again, also by giving the agent something to do: its message and the
 replies to it carry the cause on. Such a chain comes to its end at a depth of eight.
+
+What a hook does because of an event it does with the rights of whoever the event is about, along the whole chain: each
+event says whose they are in its field `role`, and one of a hook's own making in `rights`, which the gateway writes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from time import time, time_ns
 from typing import Any, TypeAlias
+
+from gateway.events.catalogue import get_event_spec
+from gateway.roles import ROLES, Role
 
 Cause: TypeAlias = tuple[str, int]  # the id of the event that is being handled, and its depth: how many came before it
 
@@ -20,6 +26,11 @@ _IDS = map(hex, count(time_ns()))
 
 CAUSE: ContextVar[Cause | None] = ContextVar("gateway_cause", default=None)
 
+# With whose rights a hook acts that asks the gateway for something now; of nobody, where nobody is known.
+RIGHTS: ContextVar[Role] = ContextVar("gateway_rights", default="guest")
+
+OWNERS_EVENTS = ("gateway:", "schedule:")  # a start and a timetable are the owner's own doing, and nobody else's
+
 
 @contextmanager
 def use_cause(cause: Cause | None) -> Iterator[None]:
@@ -29,6 +40,23 @@ def use_cause(cause: Cause | None) -> Iterator[None]:
         yield
     finally:
         CAUSE.reset(token)
+
+
+@contextmanager
+def use_rights(role: Role) -> Iterator[None]:
+    """What is asked for in this block is done with the rights of this role."""
+    token = RIGHTS.set(role)
+    try:
+        yield
+    finally:
+        RIGHTS.reset(token)
+
+
+def role_of_event(name: str, fields: Mapping[str, Any]) -> Role:
+    """Returns with whose rights a hook acts because of this event."""
+    said = fields.get("role" if get_event_spec(name) else "rights")
+    role = next((role for role in ROLES if role == said), None)
+    return role or ("owner" if name.startswith(OWNERS_EVENTS) else "guest")
 
 
 def stamp_event(fields: dict[str, Any], cause: Cause | None, at: float | None = None) -> None:

@@ -19,7 +19,7 @@ from gateway.config.settings import HookOverrides, HooksSettings
 from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
-from gateway.hooks.cause import Cause, use_cause
+from gateway.hooks.cause import Cause, role_of_event, use_cause, use_rights
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
@@ -27,6 +27,7 @@ from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import Capability
 from gateway.logs.redaction import Redactor
+from gateway.roles import Role, pick_low_role
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
@@ -197,15 +198,18 @@ class HookRights:
     def __init__(self, name: str, services: HookServices) -> None:
         self._name = name
         self._services = services
-        self._causes: OrderedDict[str, Cause | None] = OrderedDict()
+        self._causes: OrderedDict[str, tuple[Cause | None, Role]] = OrderedDict()
         self._handled: dict[str, None] = {}
         self._last, self._left = "", 0.0  # the event that it had last, and when it was done with it
+        self._lowest: Role = "owner"  # of all events that it has heard: what it does by itself may be because of any
 
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
         """It has this event inside; what it does because of that, then or later, has the same cause."""
         name = str(event.get("id", ""))
-        self._causes[name] = self._services.registry.current_cause()
+        role = role_of_event(event.name, event)
+        self._lowest = pick_low_role(self._lowest, role)
+        self._causes[name] = (self._services.registry.current_cause(), role)
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
         self._handled[name] = None
@@ -222,12 +226,21 @@ class HookRights:
             right = verb.partition(".")[0]
             if right not in manifest.uses and right != ALWAYS_ALLOWED:
                 raise HookError(f"{self._name} may not {right}: add `uses: [{right}]` to its HOOK.yaml")
-            with use_cause(self._causes.get(during or self._guess_event())):
+            cause, role = self._find_cause(during)
+            with use_cause(cause), use_rights(role):
                 if verb == "emit":
-                    return self._emit(params)
+                    return self._emit(params, role)
                 return await self._services.serve_request(self._name, verb, params, during)
 
         return serve
+
+    def _find_cause(self, during: str) -> tuple[Cause | None, Role]:
+        """Because of what this is asked for, and with whose rights: guessed, with the least that it may be."""
+        cause, role = self._causes.get(during or self._guess_event(), (None, self._lowest))
+        if during:
+            return cause, role
+        known = [self._causes[name][1] for name in self._handled if name in self._causes]
+        return cause, pick_low_role(*known) if known else self._lowest
 
     def _guess_event(self) -> str:
         """A program does not say for which event it asks: for the newest of those that it has, or that it just had."""
@@ -235,7 +248,7 @@ class HookRights:
             return next(reversed(self._handled))
         return self._last if time.monotonic() - self._left < AFTERTHOUGHT else ""
 
-    def _emit(self, params: dict[str, Any]) -> int:
+    def _emit(self, params: dict[str, Any], role: Role) -> int:
         """How many are told."""
         name, fields = params.get("name"), params.get("fields", {})
         if not isinstance(name, str) or not name or not isinstance(fields, dict):
@@ -243,5 +256,5 @@ class HookRights:
         if get_event_spec(name) is not None:
             raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
         registry = self._services.registry
-        registry.emit(name, **{str(field): value for field, value in fields.items()})
+        registry.emit(name, **{str(field): value for field, value in fields.items()} | {"rights": role})
         return len(registry.at(name))
