@@ -13,6 +13,7 @@ import pytest
 
 from gateway import records
 from gateway.hooks import End
+from gateway.messages import Address, Message
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER, Shown, Wire
 from tests.adapters.wires import WIRES
@@ -185,3 +186,22 @@ async def test_who_may_speak_is_heard_by_each_way_that_is_one(wire: Wire, tmp_pa
         await until(lambda: any(one.chat == ANN for one in wire.shown), "the answer to something else")
         assert heard == len([way for way in WAYS.values() if way.heard == "message:received"])
         assert not house.told("access:denied")
+
+
+@pytest.mark.row("T17", "T18")
+async def test_who_was_let_in_as_a_user_is_a_stranger_by_each_way_into_a_group(wire: Wire, tmp_path: Path) -> None:
+    async with opened(wire, tmp_path / "home") as (house, answer, question):
+        pairings, who = house.gateway.access.pairings, wire.known_as(STRANGER)
+        code = await pairings.invite(Message("1", Address(wire.network, who), who, "hello"))
+        await pairings.approve(code, "whoever sits at the terminal")
+        into_the_group = ("mention", "reply in the group", "command in the group", "button")
+        for denied, name in enumerate(into_the_group, 1):
+            way = WAYS[name]
+            await way.go(wire, STRANGER, question if way.go is button else answer)
+            await until(lambda: len(house.told("access:denied")) >= denied, f"the denial of: {name}")  # noqa: B023
+        await wire.write(WORD, by=STRANGER)
+        await until(lambda: any(one["user_id"] == who for one in house.told("message:received")), "the direct message")
+        (heard,) = [one for one in house.told("message:received") if one["user_id"] == who]
+        assert (heard["text"], heard["role"]) == (WORD, "user")
+        assert len(house.told("access:denied")) == len(into_the_group)
+        assert question.buttons
