@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
+from anyio import to_thread
 
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
@@ -27,7 +28,7 @@ from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.manifest import Manifest
-from gateway.hooks.folders.readiness import is_listed
+from gateway.hooks.folders.readiness import find_trust_digest, is_listed
 from gateway.hooks.folders.services import HookEnvironment, HookServices, RequestServer
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.stats import HookState, HookStatus
@@ -210,9 +211,10 @@ class FolderHooks:
         version = self._known(name)
         if not version.digest:
             raise HookError(f"{name} cannot be trusted: it is {version.state}: {version.reason}")
-        self._set.sources.switches.trust(version.name, version.digest)
+        digest = await to_thread.run_sync(find_trust_digest, version)
+        self._set.sources.switches.trust(version.name, digest)
         await self._set.refresh(version.name)
-        return version.digest
+        return digest
 
     async def fire(self, name: str, event: str, fields: Mapping[str, Any] | None = None) -> HookTrial:
         """Tell the hook, as it runs, of one event. HookError: no such hook."""

@@ -11,12 +11,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
 from gateway.backoff import Backoff
 from gateway.hooks.folders.handlers import HandlerTargets
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
+from gateway.hooks.folders.trusted_copy import use_copy
 from gateway.hooks.wires.wire import Capability, HookFailed, Wire
 from gateway.hooks.wires.worker_handle import WorkerHandle
 
@@ -116,6 +118,8 @@ class HookProcess:
             if environment.file_writer and version.manifest:
                 await environment.file_writer.keep_files(version.manifest.files)
             log_file = environment.log_of(self._name)
+            if version.pinned and version.files:
+                version = await to_thread.run_sync(use_copy, version, environment.copies)
             wire = await version.source.open_wire(version, self._services, serve, log_file)
         if self._scope.cancelled_caught:
             return None

@@ -18,6 +18,7 @@ from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
+from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.yaml_source import Finding, SourceLocation
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
@@ -40,6 +41,12 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     except HookError as error:
         return replace(version, state="broken", reason=str(error))
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
+    try:
+        if services.settings.trust == "pinned" or version.source.needs_trust:
+            version = replace(version, pinned=find_trust_digest(version))
+            _adopt_trust_of_code(version, switches)
+    except HookError as error:
+        return replace(version, state="broken", reason=str(error))
     state, reason = _check_needs(version, manifest, services, switches)
     # Nothing counts of a folder that nobody has ever trusted: it may have been planted.
     denied = version.denied if state != "pending" or switches.was_trusted(version.name) else None
@@ -124,14 +131,24 @@ def _check_needs(
 ) -> tuple[HookState, str]:
     if wrong := describe_first_error(version.findings):
         return "broken", wrong
-    must_be_trusted = services.settings.trust == "pinned" or version.source.needs_trust
-    if must_be_trusted and not switches.is_trusted(version.name, version.digest):
+    if version.pinned and not switches.is_trusted(version.name, version.pinned):
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
     own = (str(around.packages_of(version.name)),) if manifest.requires.python else ()
     places = (*own, *around.packages)
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
+
+
+def find_trust_digest(version: HookVersion) -> str:
+    """The hash of what somebody trusts: of the whole folder, where there is one."""
+    return read_whole_folder(version.path).digest if version.files and version.path.is_dir() else version.digest
+
+
+def _adopt_trust_of_code(version: HookVersion, switches: HookSwitches) -> None:
+    """What was trusted by its code alone, as in 0.1, is trusted as the whole that it is now."""
+    if version.digest != version.pinned and switches.is_trusted(version.name, version.digest):
+        switches.trust(version.name, version.pinned)
 
 
 def find_missing_needs(

@@ -123,6 +123,11 @@ class HookEnvironment:
         """Where the interpreter of this hook looks for packages."""
         return (str(self.packages_of(name)), *self.packages)
 
+    @property
+    def copies(self) -> Path:
+        """Where hooks that run only as they were trusted run."""
+        return self.state / "trusted"
+
     def packages_of(self, name: str) -> Path:
         """Where `hooks deps` puts what this hook alone needs."""
         return self.state / "packages" / name

@@ -40,7 +40,8 @@ class HookVersion:
     (`has_namesake`) the `short` one without the prefix means it too. Reading it adds the manifest and the `digest`, the
     hash of all that decides what runs, which is empty as long as only the manifest was read. `state` is `registered`
     while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
-    hook cannot answer. `reach`: it is restricted, and may reach this.
+    hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
+    this is the hash of all of it as it is now.
     """
 
     name: str
@@ -57,6 +58,7 @@ class HookVersion:
     written_for: WrittenFor | None = None  # what our configuration says of it, known before it is read
     has_namesake: bool = False
     reach: HookReach | None = None
+    pinned: str = ""
 
     @property
     def short(self) -> str:

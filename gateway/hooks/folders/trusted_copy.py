@@ -1,0 +1,141 @@
+"""A hook that runs only as it was trusted: what was hashed is what runs, over its whole folder.
+
+Between the hash of a folder and the moment at which an interpreter or a shell opens a file of it the file may change.
+So the folder is read once, the hash is taken of what was read, and the hook runs in a copy made of the same bytes, in a
+place of the gateway's that no tool and no restricted hook can write to. What it keeps belongs in its store or its own
+data folder: what it writes beside its code stays in the copy.
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gateway.errors import HookError
+from gateway.hooks.folders.sources import HookVersion
+
+MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
+MAX_FILES = 5_000
+SKIPPED = frozenset({"__pycache__", ".git"})  # neither hashed nor copied: byte code is never run
+PREFIX = "folder:"  # before the hash of a whole folder; one without it is of the code alone, as it was in 0.1
+KEPT_COPIES = 2  # of one hook: a process that is being replaced may still import from the one before
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedFolder:
+    """All of a folder as it was read at one moment: files with their modes, and links that stay inside it."""
+
+    digest: str
+    files: Mapping[str, tuple[int, bytes]]
+    links: Mapping[str, str]
+
+    def write_to(self, target: Path) -> None:
+        for name, (mode, data) in self.files.items():
+            path = target / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.write_bytes(data)
+            path.chmod(0o500 if mode & stat.S_IXUSR else 0o400)
+        for name, leads_to in self.links.items():
+            path = target / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.symlink_to(leads_to)
+
+
+def read_whole_folder(folder: Path) -> TrustedFolder:
+    """Everything in it, and the hash of that.
+
+    Raises:
+        HookError: it is too large to be trusted as a whole, cannot be read, or holds what is neither file nor folder.
+    """
+    files: dict[str, tuple[int, bytes]] = {}
+    links: dict[str, str] = {}
+    left = MAX_BYTES
+    try:
+        for name, entry in _walk(folder):
+            if entry.is_symlink():
+                links[name] = _read_link(folder, name)
+                continue
+            descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise HookError(
+                        f"{folder.name}/{name} is no file; a hook that is trusted as a whole has files alone"
+                    )
+                data = file.read(left + 1)
+            left -= len(data)
+            files[name] = (found.st_mode & 0o777, data)
+            if left < 0 or len(files) > MAX_FILES:
+                raise HookError(
+                    f"{folder.name} has more than {MAX_BYTES >> 20} MB or {MAX_FILES} files, too much to be trusted as "
+                    "a whole; put what is no part of the hook elsewhere"
+                )
+    except OSError as error:
+        raise HookError(f"{folder.name} cannot be read: {error.strerror}: {error.filename}") from None
+    return TrustedFolder(_hash(files, links), files, links)
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(folder / below) as found:
+            for entry in sorted(found, key=lambda one: one.name):
+                if entry.name in SKIPPED:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{below}{entry.name}/")
+                else:
+                    yield f"{below}{entry.name}", entry
+
+
+def _read_link(folder: Path, name: str) -> str:
+    """Where it leads to; only what stays inside the folder is in the copy too."""
+    leads_to = str((folder / name).readlink())
+    inside = os.path.normpath(Path(name).parent / leads_to)  # by the words alone: nothing is followed
+    if leads_to.startswith("/") or Path(inside).parts[:1] == (os.pardir,):
+        raise HookError(f"{folder.name}/{name} leads out of the folder: {leads_to}; put the file itself there")
+    return leads_to
+
+
+def _hash(files: Mapping[str, tuple[int, bytes]], links: Mapping[str, str]) -> str:
+    total = hashlib.sha256()
+    for name, (mode, data) in sorted(files.items()):
+        label = name.encode("utf-8", "surrogateescape")
+        total.update(b"file %d %s %d %d\n" % (len(label), label, bool(mode & stat.S_IXUSR), len(data)))
+        total.update(data)
+    for name, leads_to in sorted(links.items()):
+        label, target = (word.encode("utf-8", "surrogateescape") for word in (name, leads_to))
+        total.update(b"link %d %s %d %s\n" % (len(label), label, len(target), target))
+    return f"{PREFIX}{total.hexdigest()}"
+
+
+def use_copy(version: HookVersion, copies: Path) -> HookVersion:
+    """The version with a copy in place of its folder, made of the bytes that were trusted.
+
+    Raises:
+        HookError: they are other ones now.
+    """
+    pinned = read_whole_folder(version.path)
+    if pinned.digest != version.pinned:
+        raise HookError(
+            f"{version.called} changed while it was being started; read it, then run: hermes-gateway hooks trust "
+            f"{version.called}"
+        )
+    place = copies / version.name
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy = Path(tempfile.mkdtemp(prefix=f"{pinned.digest.removeprefix(PREFIX)[:12]}-", dir=place))
+    pinned.write_to(copy)
+    _remove_old_copies(place)
+    return replace(version, path=copy)
+
+
+def _remove_old_copies(place: Path) -> None:
+    with suppress(OSError):
+        for old in sorted(place.iterdir(), key=lambda one: one.stat().st_mtime_ns)[:-KEPT_COPIES]:
+            shutil.rmtree(old, ignore_errors=True)
