@@ -2,15 +2,17 @@
 
 A text can be written so that reading it takes for ever: tags that a parser of HTML looks for again and again, a regular
 expression that tries all ways to fail. On the loop that would hold up everybody. So it is done in a worker, which has
-no network, no secret and little memory, and is killed when it is late; who asked is told so, and the next who asks gets
-a new one. It is started when it is first wanted, and ends when nobody has wanted it for a while.
+no network, no secret and little memory, and is killed when it has run for two seconds: who asked is told so, and the
+next who asks gets a new one. It is started when it is first wanted, and ends when nobody has wanted it for a while.
 
 What is asked is done one after the other: a page that takes its time must not use up that of another one.
 """
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ from gateway.worker.protocol import CallMeta, WorkerSpec
 
 HANDLER = Path(__file__).with_name("handler.py")
 TIME_LIMIT = 2.0  # seconds for one page or pattern
-BYTES_PER_SECOND = 4_000_000  # on the way to it, on a busy machine; that is not counted as reading
+WAIT_LIMIT = 5.0  # seconds until it has had these, on a machine that is busy with other things
+LOOK_PAUSE = 0.1  # seconds between two looks at how long it has run
 MEMORY_LIMIT = 256_000_000  # bytes of data, where a page has two million at most
 IDLE_LIMIT = 60.0  # seconds that it lives after it was last wanted
 MOST_MATCHES = 10_000  # results that are remembered
@@ -70,12 +73,11 @@ class ParserProcess:
     async def _ask(self, verb: str, what: str, data: bytes, about: Mapping[str, Any]) -> str:
         # In base64 no text can look like a message of many values, which the wire refuses.
         fields = {**about, "data": base64.b64encode(data).decode()}
-        limit = TIME_LIMIT + len(data) / BYTES_PER_SECOND
         async with self._turn:
             worker = await self._ready(what)
             try:
-                with anyio.fail_after(limit):
-                    answer = await worker.call(verb, fields, DECIDES, 2 * limit)
+                with _limiting_time(worker.process.pid):
+                    answer = await worker.call(verb, fields, DECIDES, 2 * WAIT_LIMIT)
             except TimeoutError:
                 raise AgentError(f"{what} could not be read within {TIME_LIMIT:g} s") from None
             except HookFailed as failed:
@@ -115,6 +117,38 @@ class ParserProcess:
         worker, self._worker, self._end = self._worker, None, None
         if worker is not None:
             worker.process.kill("the gateway does not need it any more")
+
+
+@contextmanager
+def _limiting_time(pid: int) -> Iterator[None]:
+    """Raises TimeoutError once this process has had its time, or does not get it."""
+    loop, before = asyncio.get_running_loop(), read_processor_time(pid)
+    timers: list[asyncio.TimerHandle] = []
+
+    def look() -> None:
+        now = read_processor_time(pid)
+        if now is None or before is None or now - before >= TIME_LIMIT - LOOK_PAUSE:
+            scope.cancel()
+        else:
+            timers[:] = [loop.call_later(LOOK_PAUSE, look)]
+
+    timers.append(loop.call_later(TIME_LIMIT, look))
+    with anyio.move_on_after(WAIT_LIMIT) as scope:
+        try:
+            yield
+        finally:
+            timers[0].cancel()
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
+def read_processor_time(pid: int) -> float | None:
+    """The seconds for which this process has run; None where the system does not tell, or the process is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _refuse(verb: str, _params: dict[str, Any], _during: str) -> Any:
