@@ -153,11 +153,11 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def _add_suggestion(message: str) -> str:
-    found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message, re.DOTALL)
-    if not found:
+    given, told, choices = message.partition("invalid choice: '")[2].rpartition("' (choose from ")
+    if not told:
         return to_one_line(message, 500)
-    possible = [choice.strip("' ") for choice in found[2].split(",")]
-    return f"there is no `{to_one_line(found[1], 60)}`{_suggest(found[1], possible)}"
+    possible = [choice.strip("' ") for choice in choices.removesuffix(")").split(",")]
+    return f"there is no `{to_one_line(given, 60)}`{_suggest(given, possible)}"
 
 
 def _suggest(word: str, known: Any) -> str:

@@ -17,7 +17,7 @@ from gateway.yaml_source import Finding, SourceLocation
 ENV_FILE_LIMIT = 1_000_000
 CREDENTIAL_LIMIT = 64_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}$]*+(?:\$(?!\{)[^}$]*+)*+))?\}")
 
 
 Layer: TypeAlias = Literal["process", "credential", "file"]

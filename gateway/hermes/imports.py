@@ -15,7 +15,8 @@ from gateway.hooks.folders.manifest import label_of
 from gateway.yaml_source import SourceLocation
 
 # What is run by hand, by whoever wrote it.
-_WORKSHOP_FILE = re.compile(r"(?:.*/)?(?:(?:scripts|tests?|examples)/.*|test_[^/]*|conftest|setup)(?:\.py)?\Z")
+_WORKSHOP_FOLDERS = frozenset({"scripts", "test", "tests", "examples"})
+_WORKSHOP_MODULES = frozenset({"conftest", "setup"})
 _MAKES_NAMES = re.compile(rb"\b(import_module|__import__|exec_module|spec_from_file_location|runpy)\b")
 HERMES_MODULES = re.compile(
     r"(gateway|hermes_cli|tools|hermes_state|hermes_logging|model_tools|toolsets|trajectory_compressor)(\.|\Z)"
@@ -42,10 +43,17 @@ def select_imports(folder: str, entry: str, files: Mapping[str, bytes]) -> dict[
             continue
         found[name] = sources[name]
         if _MAKES_NAMES.search(sources[name]):
-            return {name: source for name, source in sources.items() if not _WORKSHOP_FILE.match(name)}
+            return {name: source for name, source in sources.items() if not _is_for_the_workshop(name)}
         for path in _list_imported_paths(folder, name, sources[name]):
             waiting += (other for other in sources if other == path or other.endswith(f"/{path}"))
     return found
+
+
+def _is_for_the_workshop(path: str) -> bool:
+    *folders, name = path.split("/")
+    module = name.removesuffix(".py")
+    is_test = module.startswith("test_") or module in _WORKSHOP_MODULES
+    return is_test or not _WORKSHOP_FOLDERS.isdisjoint(folders)
 
 
 def _list_imported_paths(folder: str, name: str, source: bytes) -> Iterator[str]:

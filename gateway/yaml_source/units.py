@@ -17,7 +17,7 @@ SIZE_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,6})?\s*([kKMGT]i?)?B?$"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _DURATION = re.compile(DURATION_PATTERN)
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w|$)")
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(ms|s|m|h|d|w|$)")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?:([kKMGT])(i?))?(B?)\Z")
 
 

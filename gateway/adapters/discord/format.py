@@ -15,7 +15,7 @@ from gateway.messages import LiteralText
 LIMIT = 2000  # signs; counted here as the longest of the ways in which they can be counted
 ROW = re.compile(r"\s*\|.*\|\s*")
 RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
-DEEP_HEADING = re.compile(r"#{4,6}\s+(.+?)\s*#*\s*")
+DEEP_HEADING = re.compile(r"#{4,6}\s+(\S.*)")
 PICTURE = re.compile(r"!(\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\))")
 BACKTICKS = re.compile("`{3,}")
 MARKS = re.compile(r"\*\*|__|`")
@@ -57,10 +57,15 @@ def to_discord_markdown(markdown: str) -> str:
             continue
         elif not fence:
             line = PICTURE.sub(r"\1", line)
-            line = f"**{deep[1].replace('**', '')}**" if (deep := DEEP_HEADING.fullmatch(line)) else line
+            line = f"**{title_of(deep[1]).replace('**', '')}**" if (deep := DEEP_HEADING.fullmatch(line)) else line
         found.append(line)
         at += 1
     return "\n".join(found)
+
+
+def title_of(heading: str) -> str:
+    """Without the marks that may close a heading."""
+    return heading.rstrip().rstrip("#").rstrip() or "#"
 
 
 def render_table(rows: list[str]) -> list[str]:

@@ -20,10 +20,10 @@ from gateway.messages import Address, Message, MessageKind
 Event: TypeAlias = Mapping[str, Any]
 
 PERSON_SUBTYPES = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
-LINK = re.compile(r"<(https?://[^|>]+|mailto:[^|>]+)(?:\|([^>]*))?>")
-CHANNEL = re.compile(r"<#(\w+)(?:\|([^>]*))?>")
-CALL = re.compile(r"<!(\w+)(?:\^\w+)?(?:\|@?([^>]*))?>")
-PERSON = re.compile(r"<@(\w+)(?:\|([^>]*))?>")
+LINK = re.compile(r"<(https?://[^|<>]+|mailto:[^|<>]+)(?:\|([^<>]*))?>")
+CHANNEL = re.compile(r"<#(\w+)(?:\|([^<>]*))?>")
+CALL = re.compile(r"<!(\w+)(?:\^\w+)?(?:\|@?([^<>]*))?>")
+PERSON = re.compile(r"<@(\w+)(?:\|([^<>]*))?>")
 
 
 SlackIncoming: TypeAlias = IncomingMessage[Event]

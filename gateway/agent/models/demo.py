@@ -17,13 +17,19 @@ from gateway.transcript import Entry, ToolCall, Usage
 
 CONNECT_HINT = "Naming it in config.yaml (`model: {name: gpt-5-mini}`) with its key in .env (`OPENAI_API_KEY=...`)"
 WORDS = re.compile(r"\S+\s*|\s+")
-SUM_PATTERN = re.compile(r"[-+(]*\d[\d\s.()]*(?:[-+*/%^\u00d7\u00f7]+[\s(+-]*\d[\d\s.()]*)+")
-ASK_PATTERN = re.compile(r"\b(?:ask|delegate)\b.*?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+SUM_PATTERN = (
+    re.compile(  # numbers and what stands between them are short, so that no text is looked at again and again
+        r"[-+(]{0,9}\d[\d\s.()]{0,40}+(?:[-+*/%^\u00d7\u00f7]{1,3}+[\s(+-]{0,9}+\d[\d\s.()]{0,40}+)+"
+    )
+)
+ASK_PATTERN = re.compile(
+    r"\b(?:ask|delegate)\b.{0,200}?\b(?:helper|agent)\b[\s:,]*(?:to\s+)?(.*)", re.IGNORECASE | re.DOTALL
+)
 REMEMBER = re.compile(r"\bremember\b(?: that)?\s+(.+)", re.IGNORECASE | re.DOTALL)
 RECALL = re.compile(r"\bdo you remember\b|\brecall\b", re.IGNORECASE)
-COUNT = re.compile(r"\bcount\b(?: slowly)?(?: to)?\s*(\d+)?", re.IGNORECASE)
+COUNT = re.compile(r"\bcount\b(?: slowly)?(?: to)?\s*(\d{1,9})?", re.IGNORECASE)
 TOOL_PATTERNS = (
-    ("time", re.compile(r"\b(what|current|tell)\b.*\b(time|date|day)\b", re.IGNORECASE)),
+    ("time", re.compile(r"\b(what|current|tell)\b.{0,200}\b(time|date|day)\b", re.IGNORECASE)),
     ("recall", RECALL),
     ("list_hooks", re.compile(r"\bhooks?\b", re.IGNORECASE)),
     ("load_skill", re.compile(r"\bskills?\b", re.IGNORECASE)),
