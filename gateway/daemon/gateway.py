@@ -113,8 +113,8 @@ class Gateway:
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
-        self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
+        self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
         self.tool_journal = ToolServerJournal(engine)
         self.tool_servers = McpServers(mcp_specs_from(settings, home, self.parser, ()), self.tool_journal)
@@ -212,7 +212,7 @@ class Gateway:
     def _build_folder_hooks(self, registry: HookRegistry, fork_server: ForkServerClient) -> FolderHooks:
         settings, files = self.settings, (self.state_follower, self.session_list)
         served = (PLATFORM, *list_enabled(settings.platforms))
-        around = hooks.build_hook_environment(self.home, self.configuration, served, *files)
+        around = hooks.build_hook_environment(self.home, self.configuration, served, *files, match=self.parser.match)
         return FolderHooks(registry, fork_server, self.engine, add_agent_hooks(settings), around)
 
     def _build_agents(self, configuration: Configuration) -> Agents:

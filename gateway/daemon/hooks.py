@@ -12,7 +12,7 @@ from gateway.config.secrets import list_public_variables
 from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, add_hermes_variables, list_hermes_sources
 from gateway.hooks.folders.folder_hooks import FolderHooks
-from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment
+from gateway.hooks.folders.services import FileWriter, FileWriters, HookEnvironment, MatchPattern
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.folders.stats import HookState, HookStatus
 from gateway.schedule import HookPresence, ScheduledHook
@@ -34,7 +34,11 @@ def list_sources(home: Home, configuration: Configuration) -> tuple[Source, ...]
 
 
 def build_hook_environment(
-    home: Home, configuration: Configuration, platforms: tuple[str, ...], *file_writers: FileWriter
+    home: Home,
+    configuration: Configuration,
+    platforms: tuple[str, ...],
+    *file_writers: FileWriter,
+    match: MatchPattern | None = None,
 ) -> HookEnvironment:
     return HookEnvironment(
         environ=add_hermes_variables(configuration),
@@ -46,6 +50,7 @@ def build_hook_environment(
         redactor=configuration.redactor,
         public=list_public_variables(configuration.schema),
         file_writer=FileWriters(*file_writers),
+        match=match,
     )
 
 

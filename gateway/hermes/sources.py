@@ -296,7 +296,10 @@ class ShellHookSource(ConfigSource):
             return shell_digest_of(entry, self.path.parent) if entry else ""
 
         options = manifest.options
-        dialect = ShellHookDialect(version.name, options["event"], options["matcher"], version.digest, current_digest)
+        match = services.environment.match
+        dialect = ShellHookDialect(
+            version.name, options["event"], options["matcher"], version.digest, current_digest, match
+        )
         return OneshotProgram(program_spec_of(version, manifest, services.environment.home, services, log), dialect)
 
 
@@ -331,7 +334,9 @@ class WebhookSource(ConfigSource):
         assert manifest
         key = services.environment.environ[manifest.secret_env].encode() if manifest.secret_env else None
         remote = await Remote.open(RemoteSpec(manifest.folder, manifest.url, is_local=True), time.time, make_message_id)
-        return OutboundWebhook(remote, manifest.options["events"], manifest.options["matcher"], key)
+        return OutboundWebhook(
+            remote, manifest.options["events"], manifest.options["matcher"], key, services.environment.match
+        )
 
 
 def make_hermes_config(home: Home, environ: Mapping[str, str]) -> HermesConfig:

@@ -50,8 +50,16 @@ def check_tool_pattern(place: SourceLocation, matcher: str) -> Iterator[Finding]
     if words := _PLAIN_WORDS.fullmatch(matcher):
         if unknown := [name for name in words[1].split("|") if not _is_told(name, ours_too=True)]:
             yield _make_finding(place, unknown)
-    elif not any(re.fullmatch(matcher, name) for name in (*TOLD_TOOLS, "mcp__server__tool")):
+    elif not _could_take_long(matcher) and not any(
+        re.fullmatch(matcher, name) for name in (*TOLD_TOOLS, "mcp__server__tool")
+    ):
         yield Finding(place, f"its matcher {matcher!r} matches no tool", "tools are called as in Hermes", "warning")
+
+
+def _could_take_long(matcher: str) -> bool:
+    """Whether one repetition may stand in another; the names are short, so that some side by side do no harm."""
+    repeats = len(re.findall(r"[*+{]", matcher))
+    return repeats > 4 or (repeats > 1 and re.search(r"\)[*+{]", matcher) is not None)
 
 
 def _describe_unknown(file: str, named: Mapping[str, int]) -> Iterator[Finding]:

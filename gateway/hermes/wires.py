@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from gateway.errors import AgentError
 from gateway.events import Bags, Event, Pause, outcome_to_dict
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, TELEMETRY_SCHEMA, HermesHook
+from gateway.hooks.folders.services import MatchPattern
 from gateway.hooks.remote import Remote
 from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.oneshot_answer import BLOCKING_EXIT, MAX_SHOWN
@@ -23,18 +25,23 @@ from gateway.worker.protocol import CallMeta
 
 SIGNATURE = "X-Hermes-Signature-256"
 
+_WORDS = re.compile(r"\w+(?:\|\w+)*")  # one|another
 TOOL_HOOKS = frozenset({"pre_tool_call", "post_tool_call"})
 _TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
 _encode = msgspec.json.Encoder().encode
 
 
-def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict[str, Any] | None:
+async def build_payload(
+    row: HermesHook, event: Event, matcher: str, cwd: str, match: MatchPattern | None
+) -> dict[str, Any] | None:
     """The object that it gets; None when it is not meant this time."""
     kwargs = row.build_arguments(event)
     if kwargs is None:
         return None
-    if row.name in TOOL_HOOKS and not matches_tool(matcher, str(kwargs.get("tool_name")), str(event.get("tool"))):
-        return None
+    if row.name in TOOL_HOOKS:
+        names = str(kwargs.get("tool_name")), str(event.get("tool"))
+        if not await matches_tool(matcher, *names, match):
+            return None
     args = kwargs.get("args")
     extra, _ = to_plain({name: value for name, value in kwargs.items() if name not in _TOP_LEVEL_FIELDS})
     return {
@@ -47,29 +54,46 @@ def build_payload(row: HermesHook, event: Event, matcher: str, cwd: str) -> dict
     }
 
 
-def matches_tool(matcher: str, theirs: str, ours: str) -> bool:
-    """Whether a matcher means this tool: by Hermes's name, or by ours where it says that word itself."""
+async def matches_tool(matcher: str, theirs: str, ours: str, match: MatchPattern | None) -> bool:
+    """Whether a matcher means this tool: by Hermes's name, or by ours where it says that word itself.
+
+    A pattern that is more than words is tried by `match`, which somebody's loop does not wait for; None: there is none.
+
+    Raises:
+        HookFailed: it cannot be tried.
+    """
     names_ours = re.search(rf"\b{re.escape(ours)}\b", matcher) is not None
-    return not matcher or any(re.fullmatch(matcher, name) for name in (theirs, *((ours,) if names_ours else ())))
+    names = (theirs, *((ours,) if names_ours else ()))
+    if not matcher or _WORDS.fullmatch(matcher):
+        return not matcher or not set(matcher.split("|")).isdisjoint(names)
+    if match is None:
+        return any(re.fullmatch(matcher, name) for name in names)
+    try:
+        return await match(matcher, names)
+    except AgentError as error:
+        raise HookFailed(str(error), kind="timeout") from None
 
 
 class ShellHookDialect:
     """How a one-shot program of Hermes is spoken to. `stands`: the content hash now, which must be what was trusted."""
 
-    def __init__(self, name: str, hook: str, matcher: str, trusted: str, stands: Callable[[], str]) -> None:
+    def __init__(
+        self, name: str, hook: str, matcher: str, trusted: str, stands: Callable[[], str], match: MatchPattern | None
+    ) -> None:
+        self._match = match
         self._name = name
         self._row = HERMES_HOOKS.get(hook)
         self._matcher = matcher
         self._trusted = trusted
         self._stands = stands
 
-    def build_input(
+    async def build_input(
         self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
     ) -> bytes | None:
         """HookFailed when somebody has edited it since it was trusted."""
         if self._row is None:
             return None
-        said = build_payload(self._row, _make_event(name, fields, answers), self._matcher, folder)
+        said = await build_payload(self._row, _make_event(name, fields, answers), self._matcher, folder, self._match)
         if said is not None and self._stands() != self._trusted:
             remedy = f"read it, then run: hermes-gateway hooks trust {self._name}"
             raise HookFailed(f"it was edited since it was trusted; {remedy}", kind="refused")
@@ -103,7 +127,10 @@ class ShellHookDialect:
 class OutboundWebhook:
     """The wire to a URL that is told of events. What it answers is not read; that it took the message counts."""
 
-    def __init__(self, remote: Remote, hooks: Sequence[str], matcher: str, key: bytes | None) -> None:
+    def __init__(
+        self, remote: Remote, hooks: Sequence[str], matcher: str, key: bytes | None, match: MatchPattern | None
+    ) -> None:
+        self._match = match
         self._remote = remote
         self._rows = [HERMES_HOOKS[name] for name in hooks]
         self._matcher = matcher
@@ -119,7 +146,7 @@ class OutboundWebhook:
         key = (event.get("delivery") or {}).get("key") or event.get("id") or ""
         for row in self._rows:
             is_meant = any(name == one or (one.endswith(":*") and name.startswith(one[:-1])) for one in row.events)
-            if is_meant and (said := build_payload(row, event, self._matcher, "")) is not None:
+            if is_meant and (said := await build_payload(row, event, self._matcher, "", self._match)) is not None:
                 head = {"delivery_id": f"{key}:{row.name}", "timestamp": event.get("time")}
                 body = _encode({**head, "event": row.name, **said})
                 await self._remote.post(body, make_signature_header(self._key, body), timeout)

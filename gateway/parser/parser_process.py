@@ -122,11 +122,11 @@ class ParserProcess:
 @contextmanager
 def _limiting_time(pid: int) -> Iterator[None]:
     """Raises TimeoutError once this process has had its time, or does not get it."""
-    loop, before = asyncio.get_running_loop(), read_processor_time(pid)
+    loop, before = asyncio.get_running_loop(), _read_processor_time(pid)
     timers: list[asyncio.TimerHandle] = []
 
     def look() -> None:
-        now = read_processor_time(pid)
+        now = _read_processor_time(pid)
         if now is None or before is None or now - before >= TIME_LIMIT - LOOK_PAUSE:
             scope.cancel()
         else:
@@ -142,7 +142,7 @@ def _limiting_time(pid: int) -> Iterator[None]:
         raise TimeoutError
 
 
-def read_processor_time(pid: int) -> float | None:
+def _read_processor_time(pid: int) -> float | None:
     """The seconds for which this process has run; None where the system does not tell, or the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

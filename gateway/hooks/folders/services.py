@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from anyio.abc import TaskGroup
 
@@ -32,6 +32,10 @@ from gateway.worker.sandbox import SandboxSupport, find_support
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
 RequestServer = Callable[[str, str, dict[str, Any], str], Awaitable[Any]]
+
+
+# Whether the whole of one of these names is what this regular expression describes. Raises AgentError.
+MatchPattern: TypeAlias = Callable[[str, Sequence[str]], Awaitable[bool]]
 
 
 class FileWriter(Protocol):
@@ -77,6 +81,7 @@ class HookEnvironment:
     name; `packages` is where the interpreter of the workers looks. `retries` are the seconds between the deliveries of
     what a durable hook failed at. `redactor` takes secrets out of what hooks say of their failures and print: a hook
     may be given some, and an error of its own may hold one. `public` are variables that are known to hold no secret.
+    `match` tries patterns that are not ours, whether one of some names is meant; where there is none, nobody waits.
     `is_offline`: they reach no network, where the kernel can forbid it.
     """
 
@@ -92,6 +97,7 @@ class HookEnvironment:
     public: Collection[str] = ()
     is_offline: bool = False
     file_writer: FileWriter | None = None
+    match: MatchPattern | None = None
 
     def environ_of(self, manifest: Manifest, is_placed: bool = True) -> dict[str, str]:
         """The environment that this hook's process has; all of it. `is_placed`: its owner put it there by hand.

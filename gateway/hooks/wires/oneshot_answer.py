@@ -58,7 +58,7 @@ CLAUDE_TOOLS = ToolNames(
 class ProgramDialect(Protocol):
     """What a program reads and what its end means."""
 
-    def build_input(
+    async def build_input(
         self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]
     ) -> bytes | None:
         """What it finds on stdin; None: it is not run this time."""
@@ -82,7 +82,7 @@ class OwnDialect(ProgramDialect):
     def __init__(self, is_guard: bool) -> None:
         self._is_guard = is_guard
 
-    def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
+    async def build_input(self, name: str, fields: Mapping[str, Any], folder: str, answers: Mapping[str, Any]) -> bytes:
         """One object; the event's own fields win over a name of Claude Code's."""
         said: dict[str, Any] = {"event": name, "hook_event_name": _CLAUDE_EVENTS.get(name, name), "cwd": folder}
         for theirs, ours in _CLAUDE_FIELDS.items():

@@ -322,11 +322,11 @@ class OneshotProgram:
         if self.gone:
             raise HookFailed(f"{self._spec.name}: {self.gone.reason}", kind="refused")
         plain = msgspec.json.decode(fields) if isinstance(fields, bytes) else fields
-        data = self._dialect.build_input(name, plain, str(self._spec.folder), meta.answers or {})
-        if data is None:
-            return HookAnswer()
         try:
             with anyio.fail_after(timeout):
+                data = await self._dialect.build_input(name, plain, str(self._spec.folder), meta.answers or {})
+                if data is None:
+                    return HookAnswer()
                 code, stdout, stderr = await self._run(data)
         except TimeoutError:
             raise HookFailed(f"{self._spec.name} took more than {timeout:g} s", kind="timeout") from None

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,8 +81,7 @@ def test_every_other_end_is_a_failure(code: int, stdout: bytes, guard: bool, wha
 
 
 def test_names_of_the_event_win_over_names_of_claude_code() -> None:
-    said = OwnDialect(False).build_input("my:event", {"prompt": "mine", "text": "t"}, "/f", {"may": "yes"})
-    assert json.loads(said) == {
+    assert read_input("my:event", {"prompt": "mine", "text": "t"}, {"may": "yes"}) == {
         "event": "my:event",
         "hook_event_name": "my:event",
         "cwd": "/f",
@@ -92,7 +92,11 @@ def test_names_of_the_event_win_over_names_of_claude_code() -> None:
 
 
 def told_about(tool: str, args: Any) -> Any:
-    return json.loads(OwnDialect(False).build_input("tool:before", {"tool": tool, "args": args}, "/f", {}))
+    return read_input("tool:before", {"tool": tool, "args": args}, {})
+
+
+def read_input(name: str, fields: dict[str, Any], answers: dict[str, Any]) -> Any:
+    return json.loads(anyio.run(OwnDialect(False).build_input, name, fields, "/f", answers) or "")
 
 
 @pytest.mark.parametrize("row", CLAUDE_TOOLS.rows, ids=[row.ours for row in CLAUDE_TOOLS.rows])
