@@ -100,7 +100,8 @@ def test_status_answers_within_a_second_while_pages_are_read_that_cannot_be(tmp_
     "args", [{"name": "mcp_shop_tell", "args": {"size": 60_000_000}}, {"name": "mcp_shop_describe"}]
 )
 def test_status_answers_within_a_second_whatever_a_tool_server_says(tmp_path, args):
-    server = f"mcp_servers:\n  shop: {{command: {sys.executable}, args: [{SERVER}, stdio, {tmp_path / 'notes'}]}}\n"
+    program = f"command: {sys.executable}, args: [{SERVER}, stdio, {tmp_path / 'notes'}]"
+    server = f"mcp_servers:\n  shop: {{{program}, trust: all}}\n"
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.script({"user": "ask", "answers": [{"tool_calls": [args]}, {"text": "done"}]}, settings=server)
         gateway.start()
