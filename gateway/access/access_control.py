@@ -91,6 +91,11 @@ class AccessControl:
         approvers = self.rules.approvers
         return role == "owner" or role in approvers or (is_own and "asker" in approvers)
 
+    def can_approve_own(self, message: Message) -> bool:
+        """Does whoever wrote this decide themself whether a tool may run for them?"""
+        role = self.find_role(message)
+        return role is not None and message.kind != "internal" and self.can_approve(role, is_own=True)
+
     def list_approvers(self) -> list[tuple[str, str]]:
         """Platform and id of everybody whose yes counts for others, owners first."""
         rules, paired = self.rules, self.pairings.people

@@ -32,7 +32,7 @@ from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import LiveAnswer
 from gateway.dispatcher.question_places import make_answer_buttons
-from gateway.dispatcher.question_rights import is_own_approver, list_refusals
+from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
 from gateway.dispatcher.reminders import Reminders, TurnChat
 from gateway.dispatcher.shown_questions import own_reply_id_of
@@ -142,7 +142,7 @@ class Dispatcher:
         self._announce(agent, "main", role)
         stream = self._stream(turn, message)
         approvals = approvals_of(self._context.engine, message, session)
-        is_approver = is_own_approver(self._context, message)
+        is_approver = self._context.access.can_approve_own(message)
         known = await approvals.known() if is_approver else {}
         allowed = dict(known)
         async with LiveAnswer(self._context.engine, session.key, turn.turn_id, self._tasks, stream) as live:
@@ -176,7 +176,8 @@ class Dispatcher:
         if result.questions:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
-        text = "\n\n".join(filter(None, [result.reply, *list_refusals(turn.open, message)]))
+        refused = list_refusals(turn.open) if message.kind == "internal" else ()
+        text = "\n\n".join(filter(None, [result.reply, *refused]))
         replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
@@ -228,7 +229,7 @@ def make_question_result(
     An approval that is not theirs to give goes to somebody else instead, by its request.
     """
     asked = {question.id: question for question in questions}
-    is_own, is_attended = is_own_approver(context, message), message.kind != "internal"
+    is_own, is_attended = context.access.can_approve_own(message), message.kind != "internal"
     replies = tuple(
         Reply(
             own_reply_id_of(turn.turn_id, question.id),

@@ -184,7 +184,7 @@ class ReplyHooks(DeliveryCallbacks):
         Raises:
             ReplyWithheld: one of them denied it, or it asks what nobody needs to be asked any more.
         """
-        if await self._is_withdrawn(outbound.reply):
+        if outbound.reply.buttons and await self._is_withdrawn(outbound.reply):
             raise ReplyWithheld("the question is settled")
         if not self._registry.wants("message:sending"):
             return outbound.reply

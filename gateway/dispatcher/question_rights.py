@@ -40,12 +40,6 @@ async def find_rights(context: DispatcherContext, session: Session, message: Mes
     return AnswerRights(tuple(names), is_own)
 
 
-def is_own_approver(context: DispatcherContext, message: Message) -> bool:
-    """Does whoever wrote this decide themself whether a tool may run for them?"""
-    role = context.access.find_role(message)
-    return role is not None and message.kind != "internal" and context.access.can_approve(role, is_own=True)
-
-
 def is_approval(turn: OpenTurn, name: str) -> bool:
     """Is this question of a turn an approval? The first version wrote down no calls: then its name says it."""
     return bool(turn.calls.get(name) or OLD_APPROVAL.fullmatch(name))
@@ -61,10 +55,8 @@ def as_answer(turn: OpenTurn, name: str, answer: str, *, is_own: bool) -> str:
     return "yes" if lasts and not is_own and is_approval(turn, name) else answer
 
 
-def list_refusals(turn: OpenTurn, message: Message) -> tuple[str, ...]:
+def list_refusals(turn: OpenTurn) -> tuple[str, ...]:
     """What work that nobody waited for had to do without, in words: its answer says so."""
-    if message.kind != "internal":
-        return ()
     missed = [name for name, answer in turn.answers.items() if is_approval(turn, name) and not is_yes(answer)]
     tools = dict.fromkeys(call.tool for name in missed for call in turn.calls.get(name, ()))
     return (f"(Done without {', '.join(tools)}: nobody allowed it in time.)",) if tools else ()
