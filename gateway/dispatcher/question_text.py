@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.agent.tool_approval import ask_for_approval
+from gateway.agent.toolbox.shell import ASK_OUTSIDE
 from gateway.events import AskedCall, Question
 from gateway.logs.signs import code_of, show_signs
 from gateway.messages import LiteralText
@@ -50,7 +51,7 @@ def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]
 
 def prompts_of_tool(tool: str) -> tuple[str, ...]:
     """What our own tools say; the words of everybody else are literal text."""
-    return ask_for_approval(tool), ask_for_approval(tool, again=True)
+    return ask_for_approval(tool), ask_for_approval(tool, again=True), ASK_OUTSIDE
 
 
 def show_call(call: AskedCall) -> Iterator[LiteralText]:

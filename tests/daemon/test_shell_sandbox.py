@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from gateway.agent.toolbox.shell import ASK_OUTSIDE
 from gateway.testing import GatewayProcess
 from gateway.worker.sandbox import find_support
 
@@ -84,7 +85,7 @@ def test_the_owner_is_asked_once_whether_it_may_run_outside(tmp_path, answer, ru
         gateway.script({"user": "try", "answers": [call, {"text": "it ran"}]}, settings="tools: {shell: sandboxed}\n")
         gateway.start()
         asked = gateway.say("try")["reply"]
-        assert "once outside" in asked
+        assert asked.startswith(f"{ASK_OUTSIDE}\ncommand:\n"), "our own words are no literal text"
         assert "echo ran >> count; echo x > ../../beside" in asked
         count = gateway.home.own_folder / "workspace" / "count"
         assert count.read_text() == "ran\n"
