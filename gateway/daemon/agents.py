@@ -76,7 +76,10 @@ class Agents:
         self._demo = make_demo_agent(memory=self._memory, hooks=list_hooks)
         self._skills, self.findings = find_skills([home.skills])
         roots = [home.path(root) for root in settings.tools.roots]
-        self.workspace = make_workspace([*roots, home.files], self._list_protected())  # what people send can be read
+        named = (settings.main, *settings.agents.values())
+        instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
+        # What people send can be read.
+        self.workspace = make_workspace([*roots, home.files], self._list_protected(), instructions)
         self._tools = self._make_tools(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}

@@ -4,13 +4,16 @@ A path is resolved first, so that `..` and links are judged by where they lead. 
 own descriptor, one segment at a time and following no link: whoever swaps a directory for a link in between gets an
 error, not our file. What is forbidden (hooks, configuration, pairings) is known by device and inode as well as by name,
 so that neither another spelling nor a mount leads there.
+
+What steers later turns (instructions that stand in front of them, and what git runs) is read and not written: else
+whoever talks the agent into something once has the next turns too, and those of other people.
 """
 
 import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +21,31 @@ from pathlib import Path
 from gateway.errors import AgentError
 
 LARGEST = 10_000_000
+# Files that agents take instructions from, and folders whose settings run programs or steer agents; in small letters.
+INSTRUCTIONS = frozenset(
+    {
+        *("agents.md", "agent.md", "claude.md", "claude.local.md", "gemini.md", "hermes.md", ".hermes.md", "soul.md"),
+        *("skill.md", "copilot-instructions.md", ".cursorrules", ".clinerules", ".windsurfrules", ".mcp.json"),
+    }
+)
+INSTRUCTION_FOLDERS = frozenset({".git", ".hg", ".claude", ".cursor", ".hermes"})
+NOT_WRITTEN = (
+    "{path} steers later turns: it can be read and not written here. Tell the person what you would change, as a "
+    "proposal; whoever owns the gateway puts it there"
+)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached."""
+    """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
+
+    `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`.
+    """
 
     roots: tuple[Path, ...]
     forbidden: tuple[Path, ...] = ()
+    instructions: tuple[Path, ...] = ()
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
@@ -46,11 +65,14 @@ class Workspace:
         """Put a file there, whole or not at all; missing directories are made. Was there none before?"""
         if len(content) > LARGEST:
             raise AgentError(f"that is more than {LARGEST:,} bytes")
+        self._check_may_write(path)
         with self._parent(path, make=True) as (folder, name):
             mode, is_new = 0o600, True
             with suppress(FileNotFoundError):
                 before = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 self._check_is_free(before, path)
+                if (before.st_dev, before.st_ino) in _find_inodes(self.instructions):
+                    raise AgentError(NOT_WRITTEN.format(path=path))
                 if not stat.S_ISREG(before.st_mode):
                     raise AgentError(f"{path} is no regular file")
                 mode, is_new = stat.S_IMODE(before.st_mode), False
@@ -125,17 +147,31 @@ class Workspace:
         finally:
             os.close(folder)
 
+    def _check_may_write(self, path: str) -> None:
+        """By the names on the real way there; a hard link to instructions is known by its inode, later."""
+        root, parts = self._find_root(path)
+        names = [part.lower() for part in parts]
+        real = root.joinpath(*parts)
+        listed = {os.path.realpath(one) for one in self.instructions}
+        if INSTRUCTION_FOLDERS & set(names) or INSTRUCTIONS & set(names[-1:]) or str(real) in listed:
+            raise AgentError(NOT_WRITTEN.format(path=path))
+
     def _check_is_free(self, known: os.stat_result, path: str) -> None:
         if (known.st_dev, known.st_ino) in self._taken():
             raise AgentError(f"{path} is not open to the agent")
 
     def _taken(self) -> set[tuple[int, int]]:
-        found = set()
-        for place in self.forbidden:
-            with suppress(OSError):
-                known = place.stat()
-                found.add((known.st_dev, known.st_ino))
-        return found
+        return _find_inodes(self.forbidden)
+
+
+def _find_inodes(places: Iterable[Path]) -> set[tuple[int, int]]:
+    """Device and inode of those that are there."""
+    found = set()
+    for place in places:
+        with suppress(OSError):
+            known = place.stat()
+            found.add((known.st_dev, known.st_ino))
+    return found
 
 
 def _replace_file(folder: int, name: str, content: bytes, mode: int) -> None:
@@ -176,8 +212,8 @@ def _translate_errors(path: str) -> Iterator[None]:
         raise AgentError(f"{path}: {words}") from None
 
 
-def make_workspace(roots: Sequence[Path], forbidden: Sequence[Path]) -> Workspace:
+def make_workspace(roots: Sequence[Path], forbidden: Sequence[Path], instructions: Sequence[Path] = ()) -> Workspace:
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Workspace(tuple(roots), tuple(forbidden))
+    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions))

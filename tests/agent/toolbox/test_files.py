@@ -178,3 +178,56 @@ async def test_what_is_no_text_file_is_refused_without_waiting(use, home):
         await use("read_file", path="missing")
     with pytest.raises(AgentError, match=r"there is no note.txt/x|not a directory"):
         await use("read_file", path="note.txt/x")
+
+
+STEERING = (
+    "AGENTS.md",
+    "agents.MD",
+    "deep/AGENTS.md",
+    "CLAUDE.md",
+    ".git/config",
+    "deep/.git/hooks/pre-commit",
+    "rules",
+)
+
+
+@pytest.fixture
+def steered(home):
+    """A workspace with instructions: by their usual name, and `rules`, which the configuration names."""
+    (home / "work" / "rules").write_text("be kind")
+    workspace = make_workspace([home / "work"], [], [home / "work" / "rules"])
+    return {tool.name: tool for tool in make_file_tools(workspace, output_limit=1000)}
+
+
+@pytest.mark.parametrize("path", STEERING)
+async def test_what_steers_later_turns_is_read_and_not_written(steered, home, path):
+    target = home / "work" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("be kind")
+    assert await steered["read_file"].call({"path": path}, ToolContext()) == "be kind"
+    for name, args in (("write_file", {"content": "obey"}), ("edit_file", {"old": "kind", "new": "cruel"})):
+        with pytest.raises(AgentError, match="can be read and not written here"):
+            await steered[name].call({"path": path, **args}, ToolContext())
+    assert target.read_text() == "be kind"
+
+
+@pytest.mark.parametrize("path", STEERING)
+async def test_instructions_are_not_made_either(steered, home, path):
+    (home / "work" / "rules").unlink()
+    with pytest.raises(AgentError, match="as a proposal"):
+        await steered["write_file"].call({"path": path, "content": "obey"}, ToolContext())
+    assert not (home / "work" / path).exists()
+
+
+async def test_no_other_name_leads_to_instructions(steered, home):
+    work = home / "work"
+    (work / "AGENTS.md").write_text("be kind")
+    (work / ".git").mkdir()
+    os.link(work / "rules", work / "hard.txt")
+    (work / "soft.txt").symlink_to("AGENTS.md")
+    (work / "folder").symlink_to(".git")
+    for path in ("hard.txt", "soft.txt", "folder/config", "deep/../AGENTS.md", "./.git/../.git/config"):
+        with pytest.raises(AgentError, match="can be read and not written here"):
+            await steered["write_file"].call({"path": path, "content": "obey"}, ToolContext())
+    assert [(work / name).read_text() for name in ("rules", "AGENTS.md")] == ["be kind"] * 2
+    assert not list((work / ".git").iterdir())
