@@ -65,6 +65,7 @@ from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
 from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.tool_names import TOOL_SERVERS
 
 log = logging.getLogger(__name__)
 
@@ -272,6 +273,7 @@ async def open_gateway(
     `caller_check` makes what says whom the control socket answers; in a test's own process everybody is our child.
     """
     create_hermes_folders(home)
+    TOOL_SERVERS.set(lambda: gateway.settings.mcp_servers)  # before anything begins: whatever does takes it along
     async with (
         await open_sqlite(home.journal, max_bytes=configuration.settings.journal.max_size or None) as engine,
         HookRegistry() as registry,

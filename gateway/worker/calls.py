@@ -16,6 +16,7 @@ from gateway.worker.error_report import describe_await, describe_error
 from gateway.worker.link import WireMessage, WorkerLink
 from gateway.worker.loader import Handlers
 from gateway.worker.protocol import CANNOT_ANSWER, RAISED, CallMeta, WorkerSpec
+from gateway.worker.tool_names import TOOL_SERVERS
 
 _decode_meta = msgspec.json.Decoder(CallMeta).decode
 
@@ -45,19 +46,24 @@ class HandlerCalls:
         """Never raises: whatever is wrong with a call is its answer."""
         try:
             meta, name = _decode_meta(message.meta), message.method or ""
-            call = HandlerCall(name, message.params, meta, self._spec.name, self._memory, self._show)
+            context = self._make_context(meta)
+            call = context.run(HandlerCall, name, message.params, meta, self._spec.name, self._memory, self._show)
             function = self._handlers.bind(call.meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - it is the daemon that must hear of it
             self._fail(message.id, error)
             return
         call.equip(self._spec.options, self._gateway, self._spec.data)
-        context = contextvars.copy_context()
-        context.run(session_variables.set, call.meta.session)
-        context.run(self._requests.during.set, call.meta.event)
         run = self._run(message.id, call, function)
         task = asyncio.get_running_loop().create_task(run, name=message.method, context=context)
         self._open[message.id] = task
         task.add_done_callback(lambda task: self._ended(message.id, task))
+
+    def _make_context(self, meta: CallMeta) -> contextvars.Context:
+        context = contextvars.copy_context()
+        context.run(session_variables.set, meta.session)
+        context.run(self._requests.during.set, meta.event)
+        context.run(TOOL_SERVERS.set, lambda: meta.servers)
+        return context
 
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:

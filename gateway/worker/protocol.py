@@ -108,6 +108,7 @@ class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     turn_bag: dict[str, Any] = {}
     session_bag: dict[str, Any] = {}
     session: dict[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
+    servers: tuple[str, ...] = ()  # of tools, where their names are told as Hermes's
 
 
 class MarkedFunction(msgspec.Struct, frozen=True):

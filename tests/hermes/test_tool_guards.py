@@ -91,8 +91,11 @@ def test_a_table_may_stand_in_a_module_beside_it() -> None:
 
 
 def test_a_name_of_ours_is_told_with_the_name_that_a_guard_gets() -> None:
-    (found,) = said("def guard(tool_name, **_):\n    return tool_name in ['shell', 'mcp__my_git__push']\n" + REGISTER)
-    assert "shell is told to it as terminal; mcp__my_git__push is told to it as mcp__my__git_push, unless" in found
+    names = ["shell", "mcp__my-git__push", "mcp_my_git_push", "mcp__my_git__push"]
+    (found,) = said(f"def guard(tool_name, **_):\n    return tool_name in {names}\n" + REGISTER)
+    assert "not here: shell, mcp__my-git__push, mcp_my_git_push;" in found
+    assert "shell is told to it as terminal; mcp__my-git__push is told to it as mcp__my_git__push; mcp_my" in found
+    assert found.endswith("mcp_my_git_push is told to it as mcp__SERVER__TOOL")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ calls come from the tasks of turns. A call that is cancelled is cancelled at the
 import hashlib
 import logging
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from gateway.agent.tools import Tool, ToolContext
 from gateway.config.fields import Secret
 from gateway.config.settings import McpServerSettings
 from gateway.errors import AgentError
+from gateway.worker.tool_names import FORBIDDEN_CHARACTERS, MARK_DIGITS
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ LONGEST_LINE = 2000
 CONNECTION_CLOSED = -32000  # the library's code for a connection that ended under a call
 LONGEST_NAME = 64  # so many characters models allow
 LONGEST_DESCRIPTION = 4000
-FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,19 +333,14 @@ def _reveal(secrets: Mapping[str, Secret]) -> dict[str, str]:
     return {name: secret.reveal() for name, secret in secrets.items()}
 
 
-def prefix_of(server: str) -> str:
-    """The beginning of the names of a server's tools."""
-    return f"mcp_{FORBIDDEN_CHARACTERS.sub('_', server)}"
-
-
 def make_tool_name(server: str, tool: str) -> str:
     """`mcp_<server>_<tool>`, in the characters that models allow; what had to be changed gets a mark of its own."""
     wanted = f"mcp_{server}_{tool}"
     name = FORBIDDEN_CHARACTERS.sub("_", wanted)
     if name == wanted and len(name) <= LONGEST_NAME:
         return name
-    mark = hashlib.sha256(wanted.encode()).hexdigest()[:6]
-    return f"{name[: LONGEST_NAME - 7]}_{mark}"
+    mark = hashlib.sha256(wanted.encode()).hexdigest()[:MARK_DIGITS]
+    return f"{name[: LONGEST_NAME - MARK_DIGITS - 1]}_{mark}"
 
 
 def text_of(result: Any, limit: int) -> str:

@@ -12,11 +12,12 @@ from typing import Literal
 import anyio
 import anyio.abc
 
-from gateway.agent.mcp.client import McpConnection, McpSpec, connect, prefix_of
+from gateway.agent.mcp.client import McpConnection, McpSpec, connect
 from gateway.agent.mcp.trust import MemorySnapshots, SnapshotStore
 from gateway.agent.tools import Tool
 from gateway.backoff import Attempts, Backoff
 from gateway.errors import AgentError, describe_error, unwrap_error
+from gateway.worker.tool_names import prefix_of
 
 log = logging.getLogger(__name__)
 

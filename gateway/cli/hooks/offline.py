@@ -25,6 +25,7 @@ from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trial import HookTrial, run_trials
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.tool_names import TOOL_SERVERS
 
 
 def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -35,6 +36,7 @@ def run_offline(name: str, home: Home, event: str, fields: Mapping[str, Any]) ->
     """
     configuration = load_configuration(load_settings_schema(), home, get_process_environment())
     folder = find_folder(name, home, list_sources(home, configuration))
+    TOOL_SERVERS.set(lambda: configuration.settings.mcp_servers)
     try:
         trials = anyio.run(partial(_run_trials, folder, home, configuration, event, fields))
     except BaseExceptionGroup as group:

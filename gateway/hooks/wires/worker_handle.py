@@ -38,6 +38,7 @@ from gateway.hooks.wires.process_handle import ProcessControl, ProcessHandle
 from gateway.hooks.wires.timeouts import DUMP_TIME, ActiveCalls, CallTimeout
 from gateway.hooks.wires.wire import Capability, HookAnswer, HookFailed
 from gateway.worker.protocol import CallMeta, LoadedHandlers, WorkerRemark, WorkerSpec
+from gateway.worker.tool_names import TOOL_SERVERS
 
 BUFFER_BYTES = 1 << 14  # of each worker; most answers are short
 LAST_READS = 32  # of what is still in the socket when its writer is gone
@@ -122,6 +123,8 @@ class WorkerHandle:
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         if self.gone:
             raise self.process.failure()
+        if self.spec.hermes or self.spec.plugin is not None:
+            meta = msgspec.structs.replace(meta, servers=tuple(TOOL_SERVERS.get()()))
         message = await self._calls.make(name, fields, meta, timeout)
         if message.error is not None:
             raise self._failed(message.error)
