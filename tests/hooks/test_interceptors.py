@@ -206,7 +206,7 @@ async def test_an_end_beats_a_retry(hooks) -> None:
 @pytest.mark.row("STR-72")
 @pytest.mark.parametrize(
     ("name", "outcome"),
-    [("tool:before", Retry()), ("tool:after", Deny("no")), ("agent:end", End("x")), ("gateway:startup", Deny("no"))],
+    [("tool:before", Retry()), ("tools:after", Deny("no")), ("agent:end", End("x")), ("gateway:startup", Deny("no"))],
 )
 async def test_an_outcome_that_is_not_honoured_is_a_warning_without_effect(hooks, caplog, name, outcome) -> None:
     seen: list[Any] = []
