@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("gateway.cli.status", "what the gateway is doing"),
     "stop": ("gateway.cli.stop", "end the running gateway, and wait until it has ended"),
     "doctor": ("gateway.cli.doctor", "look for what is wrong, and say what helps"),
+    "security": ("gateway.cli.security", "who could do what they should not, and the line that mends it"),
     "hooks": ("gateway.cli.hooks", "what hooks there are, and everything one does with a hook"),
     "events": ("gateway.cli.events", "which events there are, and those that happen now"),
     "setup": ("gateway.cli.setup", "connect a chat network, step by step"),

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -52,7 +52,7 @@ from gateway.hermes.doctor import (
 from gateway.hermes.load_trial import LoadResult, describe_network, try_loads
 from gateway.hermes.sources import HermesFolderSource
 from gateway.logs.text import to_one_line
-from gateway.worker.sandbox import find_support
+from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source import Finding, SourceLocation
 
 PROBE_TIMEOUT = 8.0
@@ -128,6 +128,7 @@ class DoctorTarget:
     findings: tuple[Finding, ...]
     facts: Mapping[str, Any] | None = None
     trouble: str = ""  # why a gateway that runs gives no answer
+    support: SandboxSupport = field(default_factory=find_support)
 
     def place_of(self, setting: str) -> SourceLocation:
         """Where a setting was set; else the file, in which it would stand."""
@@ -170,12 +171,17 @@ def check_process(found: DoctorTarget) -> Iterator[Finding]:
             what = f"{holder} holds this home and does not answer" + (f": {found.trouble}" if found.trouble else "")
             yield make_finding(found.home.socket, what, "look at: hermes-gateway logs; then end that process")
         return
-    if found.facts["version"] != __version__:
-        what = f"it runs version {found.facts['version']}, installed is {__version__}"
-        yield Finding(GATEWAY_PLACE, what, "start it again", "warning")
+    yield from check_version(found)
     for said in found.facts["attention"]:
         if not said.startswith("hook "):
             yield Finding(GATEWAY_PLACE, said, "see: hermes-gateway status, hermes-gateway logs")
+
+
+def check_version(found: DoctorTarget) -> Iterator[Finding]:
+    """Whether the gateway that runs is the one that is installed."""
+    if found.facts and found.facts["version"] != __version__:
+        what = f"it runs version {found.facts['version']}, installed is {__version__}"
+        yield Finding(GATEWAY_PLACE, what, "start it again", "warning")
 
 
 def check_journal(found: DoctorTarget) -> Iterator[Finding]:
@@ -247,9 +253,9 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
         )
 
 
-def check_sandbox(_found: DoctorTarget) -> Iterator[Finding]:
+def check_sandbox(found: DoctorTarget) -> Iterator[Finding]:
     """Whether this kernel holds restricted hooks and tools in all that they are promised to be held in."""
-    for what in find_support().missing:
+    for what in found.support.missing:
         remedy = "run it on a newer kernel; until then restricted hooks and tools reach more than they say"
         yield Finding(SourceLocation("this kernel"), what, remedy, "warning")
 

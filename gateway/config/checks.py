@@ -46,10 +46,14 @@ def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -
     yield from _check_agents(settings, tree)
     yield from _check_platforms(settings, tree, schema)
     yield from _check_shell_rules(settings, tree)
+    yield from find_open_networks(settings, _find_nearest_place(tree, ("access", "everybody")))
+
+
+def find_open_networks(settings: Settings, place: SourceLocation) -> Iterator[Finding]:
+    """Those on which everybody may speak; `place` is where that is said."""
     for network in settings.access.everybody:
         what = f"everybody on {network} may speak to the gateway"
-        remedy = "list ids under `access.users` instead"
-        yield Finding(_find_nearest_place(tree, ("access", "everybody")), what, remedy, "warning")
+        yield Finding(place, what, "list ids under `access.users` instead", "warning")
 
 
 def _check_shell_rules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:

@@ -10,15 +10,22 @@ from gateway.errors import ConfigError
 from gateway.yaml_source import Finding, Severity, SourceLocation
 
 
+def list_places(home: Home) -> tuple[tuple[Path, str, bool], ...]:
+    """What we obey or keep secrets in: the path, what should be there, and whether a link to that is as good."""
+    return (
+        (home.root, "a directory", True),
+        (home.own_folder, "a directory", False),
+        (home.config, "the file itself", False),
+        (home.env, "the file itself", True),
+    )
+
+
 def check_home(home: Home) -> Iterator[Finding]:
     """What is wrong with the places of this home, as far as they exist; nothing is made or changed."""
-    yield from _check_path(home.root, "a directory", follow=True)
-    yield from _check_path(home.own_folder, "a directory", follow=False)
-    yield from _check_path(home.config, "the file itself", follow=False)
-    yield from _check_path(home.env, "the file itself", follow=True)
-    found = _stat(home.env, follow=True)
-    if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
-        yield make_finding(home.env, "others can read your secrets", f"run: chmod 600 {home.env}", "warning")
+    for path, wanted, follow in list_places(home):
+        misshapen = [*check_shape(path, wanted, follow=follow)]
+        yield from misshapen or (*check_owner(path), *check_writers(path))
+    yield from check_readers(home.env)
 
 
 def prepare_home(home: Home) -> None:
@@ -51,22 +58,38 @@ def _make_directory(directory: Path) -> None:
         raise ConfigError(f"the home cannot be written: {directory}: {error.strerror}\n{remedy}") from None
 
 
-def _check_path(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
-    """`wanted` is what should be there, in words."""
+def check_shape(path: Path, wanted: str, *, follow: bool) -> Iterator[Finding]:
+    """Whether what is there is `wanted`, in words."""
     found = _stat(path, follow=follow)
-    if found is None:
-        return
-    if stat.S_ISLNK(found.st_mode) or (wanted == "a directory" and not stat.S_ISDIR(found.st_mode)):
-        what = "a link, which could lead anywhere" if stat.S_ISLNK(found.st_mode) else "not a directory"
-        yield make_finding(path, what, f"put {wanted} in its place")
-        return
-    if found.st_uid not in (os.geteuid(), 0):
+    if found and stat.S_ISLNK(found.st_mode):
+        yield make_finding(path, "a link, which could lead anywhere", f"put {wanted} in its place")
+    elif found and wanted == "a directory" and not stat.S_ISDIR(found.st_mode):
+        yield make_finding(path, "not a directory", f"put {wanted} in its place")
+
+
+def check_owner(path: Path) -> Iterator[Finding]:
+    """Whether it is ours, or root's."""
+    found = _stat(path, follow=True)
+    if found and found.st_uid not in (os.geteuid(), 0):
         remedy = f"run the gateway as that user, or: chown {os.geteuid()} {path}"
         yield make_finding(path, f"belongs to another user (uid {found.st_uid})", remedy)
-    if found.st_mode & stat.S_IWOTH:
+
+
+def check_writers(path: Path) -> Iterator[Finding]:
+    """Whether somebody else can change it."""
+    found = _stat(path, follow=True)
+    if found and found.st_mode & stat.S_IWOTH:
         yield make_finding(path, "everybody on this machine can change it", f"run: chmod o-w {path}")
-    elif found.st_mode & stat.S_IWGRP:
+    elif found and found.st_mode & stat.S_IWGRP:
         yield make_finding(path, "its group can change it", f"run: chmod g-w {path}", "warning")
+
+
+def check_readers(path: Path, what: str = "others can read your secrets") -> Iterator[Finding]:
+    """Whether others can read it; that they can change it is worse, and said by `check_writers`."""
+    found = _stat(path, follow=True)
+    if found and found.st_mode & (stat.S_IRGRP | stat.S_IROTH) and not found.st_mode & 0o022:
+        mode = 700 if stat.S_ISDIR(found.st_mode) else 600
+        yield make_finding(path, what, f"run: chmod {mode} {path}", "warning")
 
 
 def _stat(path: Path, *, follow: bool) -> os.stat_result | None:

@@ -20,9 +20,9 @@ def isolate_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def describe_readers() -> str:
-    """Who can see it all the same; nobody is not worth a word."""
-    if os.geteuid() != 0:
+def describe_readers(uid: int) -> str:
+    """Who can see it all the same when that user runs it; nobody is not worth a word."""
+    if uid != 0:
         return ""
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
 

@@ -71,7 +71,7 @@ def list_owners(access: AccessControl) -> list[dict[str, str]]:
 def describe_sandbox(support: SandboxSupport) -> dict[str, Any]:
     """What this kernel holds a restricted process to, and what not."""
     said = {"landlock": support.landlock, "filter": support.has_filter, "missing": list(support.missing)}
-    return {**said, "exposed": describe_readers()}
+    return {**said, "exposed": describe_readers(os.geteuid())}
 
 
 async def describe_intake(gateway: Gateway, health: EngineHealth) -> str:

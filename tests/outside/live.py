@@ -132,6 +132,7 @@ def home(tour: Tour, place: Path) -> None:
         other = Tour(lame, tour.kept)
         other.show("config check")
         other.show("doctor")
+        other.show("security audit")
     tour.show("config check")
     tour.show("config show", "--origin")
     gateway.start()

@@ -52,7 +52,8 @@ from gateway.yaml_source.tree import to_printable
 MAX_FILES = 500
 MAX_DEPTH = 4
 START_TIMEOUT = 30.0  # seconds that an import may take
-_GROUP_WRITABLE = "its group may write to it"
+OTHER_OWNER = "it belongs to another user"
+GROUP_WRITABLE, WORLD_WRITABLE = "its group may write to it", "everybody may write to it"
 _PROGRAM_STARTS = re.compile(
     rb"\b(subprocess|os\.(system|popen|posix_spawn|spawn[lv]|exec[lv])|create_subprocess_|pexpect)"
 )
@@ -268,14 +269,14 @@ def _stat_code_file(
 def _check_permissions(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     yield from _check_owner(label, path, found)
     if found.st_mode & stat.S_IWOTH:
-        yield Finding(SourceLocation(label), "everybody may write to it", f"run: chmod o-w {quote_path(path)}")
+        yield Finding(SourceLocation(label), WORLD_WRITABLE, f"run: chmod o-w {quote_path(path)}")
     elif found.st_mode & stat.S_IWGRP:
-        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod g-w {quote_path(path)}", "warning")
+        yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod g-w {quote_path(path)}", "warning")
 
 
 def _check_owner(label: str, path: Path, found: os.stat_result) -> Iterator[Finding]:
     if found.st_uid not in (os.geteuid(), 0):
-        what = f"it belongs to another user (uid {found.st_uid})"
+        what = f"{OTHER_OWNER} (uid {found.st_uid})"
         yield Finding(
             SourceLocation(label), what, f"run: chown {os.geteuid()} {quote_path(path)}, if you trust what is in it"
         )
@@ -283,9 +284,9 @@ def _check_owner(label: str, path: Path, found: os.stat_result) -> Iterator[Find
 
 def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
     """Where people share their files (umask 002), all of a folder is its group's: one warning says so."""
-    yield from (finding for finding in findings if finding.what != _GROUP_WRITABLE)
-    if any(finding.what == _GROUP_WRITABLE for finding in findings):
-        yield Finding(SourceLocation(label), _GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
+    yield from (finding for finding in findings if finding.what != GROUP_WRITABLE)
+    if any(finding.what == GROUP_WRITABLE for finding in findings):
+        yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")
 
 
 async def _open_remote(manifest: Manifest, services: HookServices) -> Wire:

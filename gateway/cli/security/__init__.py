@@ -1,0 +1,87 @@
+"""`hermes-gateway security audit`: who could do what they should not, and the line that mends it; exit 1 if anything.
+
+The checks stand in tables by subject, each with an id that stays. None runs code of a hook, and none needs a gateway
+that runs. `--fix` takes rights of files and folders away from others; all else is for a person to decide.
+"""
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.cli.output import apply_style, print_lines, show_json
+from gateway.cli.security.files import FILE_CHECKS
+from gateway.cli.security.hooks import HOOK_CHECKS
+from gateway.cli.security.machine import MACHINE_CHECKS
+from gateway.cli.security.people import PEOPLE_CHECKS
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, read_audit_target
+from gateway.cli.security.tools import TOOL_CHECKS
+from gateway.config.home import Home, get_process_environment
+from gateway.errors import ExitCode
+from gateway.logs.text import to_one_line
+
+CHECKS: tuple[AuditCheck, ...] = (*FILE_CHECKS, *PEOPLE_CHECKS, *TOOL_CHECKS, *HOOK_CHECKS, *MACHINE_CHECKS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    audit = verbs.add_parser("audit", help="say who could do what they should not; exit 1 if anything was found")
+    audit.add_argument("--fix", action="store_true", help="mend rights of files and folders, and nothing else")
+    audit.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(args: argparse.Namespace, home: Home) -> int:
+    if args.fix:
+        repair_rights(read_audit_target(home, get_process_environment()))
+    found = [*find_faults(read_audit_target(home, get_process_environment()))]
+    if args.json:
+        show_json({"checks": len(CHECKS), "findings": [_to_json(check, fault) for check, fault in found]})
+    elif found:
+        show_faults(found)
+    else:
+        print(f"nothing found: {len(CHECKS)} checks")
+    return int(ExitCode.FAILED if found else ExitCode.OK)
+
+
+def find_faults(target: AuditTarget) -> Iterator[tuple[AuditCheck, AuditFault]]:
+    """All that is wrong, in the order of the table."""
+    for check in CHECKS:
+        yield from ((check, fault) for fault in check.find(target))
+
+
+def repair_rights(target: AuditTarget) -> None:
+    """Take from others the rights that they should not have; what cannot be mended so is found again."""
+    for _, fault in find_faults(target):
+        for path in fault.paths:
+            with suppress(OSError):
+                _take_rights(path, fault.bits)
+
+
+def _take_rights(path: Path, bits: int) -> None:
+    """Of the very file that is there, and of none that a link leads to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(descriptor).st_mode & 0o7777
+        if mode & bits:
+            os.fchmod(descriptor, mode & ~bits)
+    finally:
+        os.close(descriptor)
+
+
+def show_faults(found: list[tuple[AuditCheck, AuditFault]]) -> None:
+    """Each in three lines: what is wrong where, what it means, and what mends it."""
+    for check, fault in found:
+        colour = "red" if check.severity == "error" else "yellow"
+        print(f"{apply_style(check.id, colour)}  {to_one_line(f'{fault.place}: {fault.what}', 1000)}")
+        print_lines(check.means, "    ")
+        print_lines(to_one_line(fault.remedy, 1000), "    ")
+    counts = Counter(check.severity for check, _ in found)
+    counted = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in sorted(counts.items()))
+    print(f"{counted}, by {len(CHECKS)} checks")
+
+
+def _to_json(check: AuditCheck, fault: AuditFault) -> dict[str, str]:
+    shown = {"id": check.id, "severity": check.severity, "place": str(fault.place), "what": fault.what}
+    return {**shown, "means": check.means, "remedy": fault.remedy}

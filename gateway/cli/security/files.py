@@ -1,0 +1,194 @@
+"""Checks of rights: who else could change what the gateway obeys, or read what it keeps. `--fix` mends these."""
+
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.config.permissions import check_owner, check_readers, check_shape, check_writers, list_places, make_finding
+from gateway.hooks.folders.folder_source import GROUP_WRITABLE, OTHER_OWNER, WORLD_WRITABLE
+from gateway.hooks.folders.sources import HookVersion
+
+WRITERS, OTHERS = 0o022, 0o077
+LEADS_OUT = "is a link that leads out of the folder"
+
+
+def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
+    for path, wanted, follow in list_places(target.home):
+        yield from as_faults(check_shape(path, wanted, follow=follow))
+
+
+def _find_other_owners(target: AuditTarget) -> Iterator[AuditFault]:
+    home = target.home
+    kept = (home.journal, home.logs, home.files, home.hooks_lock, home.boot_md, home.hermes_config)
+    for path in (*(place[0] for place in list_places(home)), *kept):
+        yield from as_faults(check_owner(path))
+
+
+def _find_writers(paths: Iterable[Path]) -> Iterator[AuditFault]:
+    for path in paths:
+        yield from as_faults(check_writers(path), path.resolve(), bits=WRITERS)
+
+
+def _find_readers(paths: Iterable[Path], what: str) -> Iterator[AuditFault]:
+    for path in paths:
+        yield from as_faults(check_readers(path, what), path.resolve(), bits=OTHERS)
+
+
+def _list_context_files(target: AuditTarget) -> Iterator[Path]:
+    """What agents are told to obey, beside their instructions."""
+    root = target.home.path(next(iter(target.settings.tools.roots), ""))
+    for agent in (target.settings.main, *target.settings.agents.values()):
+        yield from (root / Path(written).expanduser() for written in agent.context_files)
+
+
+def _list_skill_files(target: AuditTarget) -> Iterator[Path]:
+    yield target.home.skills
+    yield from sorted(target.home.skills.glob("**/SKILL.md"))
+
+
+def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
+    """Whoever reaches the socket is the owner; its folder is what keeps others out."""
+    folder = target.home.socket.parent
+    try:
+        is_open = target.home.socket.is_socket() and bool(folder.stat().st_mode & stat.S_IXOTH)
+    except OSError:
+        return
+    if is_open:
+        found = make_finding(folder, "others can enter the folder of the control socket", f"run: chmod 700 {folder}")
+        yield from as_faults([found], folder, bits=OTHERS)
+
+
+def _find_in_hooks(*begins: str) -> FindFaults:
+    """What the sources of hooks say about owners and rights, of those findings that begin so."""
+
+    def find(target: AuditTarget) -> Iterator[AuditFault]:
+        for version in target.hooks:
+            found = [one for one in version.findings if one.what.startswith(begins)]
+            is_chmod = WORLD_WRITABLE in begins and version.source.is_placed
+            paths = _list_hook_paths(version) if is_chmod else ()
+            yield from as_faults(found, *paths, bits=WRITERS if is_chmod else 0)
+
+    return find
+
+
+def _list_hook_paths(version: HookVersion) -> tuple[Path, ...]:
+    code = (version.path / file.name for file in version.files)
+    below = {folder for file in version.files for folder in (version.path / file.name).parents}
+    return (version.source.path, version.path, *code, *(folder for folder in below if version.path in folder.parents))
+
+
+FILE_CHECKS = (
+    AuditCheck(
+        "files.misshapen",
+        "error",
+        "a link in place of our own file can be turned to another one by whoever owns what it leads to",
+        _find_misshapen,
+    ),
+    AuditCheck(
+        "files.other-owner",
+        "error",
+        "another user of this machine can change what the gateway obeys or keeps",
+        _find_other_owners,
+    ),
+    AuditCheck(
+        "files.home-writable",
+        "error",
+        "others can put hooks and settings there, and these run with your rights",
+        lambda target: _find_writers([target.home.root, target.home.own_folder]),
+    ),
+    AuditCheck(
+        "files.settings-writable",
+        "error",
+        "others can let themselves in, and have commands run",
+        lambda target: _find_writers([target.home.config, target.home.env, target.home.hermes_config]),
+    ),
+    AuditCheck(
+        "files.env-readable",
+        "error",
+        "other users of this machine can take your tokens and keys",
+        lambda target: _find_readers([target.home.env], "others can read your secrets"),
+    ),
+    AuditCheck(
+        "files.folder-readable",
+        "warning",
+        "others can look at what the gateway keeps; the next start closes it",
+        lambda target: _find_readers([target.home.own_folder], "others can look into it"),
+    ),
+    AuditCheck(
+        "files.journal-readable",
+        "warning",
+        "all conversations stand in it",
+        lambda target: _find_readers(
+            [target.home.search, *sorted(target.home.own_folder.glob("journal.db*"))], "others can read the journal"
+        ),
+    ),
+    AuditCheck(
+        "files.logs-readable",
+        "warning",
+        "logs say who wrote when, and what failed",
+        lambda target: _find_readers([target.home.logs, target.home.hook_logs], "others can read the logs"),
+    ),
+    AuditCheck(
+        "files.attachments-readable",
+        "warning",
+        "files that people sent lie there",
+        lambda target: _find_readers([target.home.files], "others can read attachments"),
+    ),
+    AuditCheck(
+        "files.backups-readable",
+        "warning",
+        "a backup holds all conversations",
+        lambda target: _find_readers(
+            [target.home.backups, *sorted(target.home.backups.glob("*"))], "others can read backups"
+        ),
+    ),
+    AuditCheck(
+        "files.boot-writable",
+        "error",
+        "the agent does at each start what stands in BOOT.md",
+        lambda target: _find_writers([target.home.boot_md]),
+    ),
+    AuditCheck(
+        "files.skills-writable",
+        "error",
+        "agents obey what stands in a skill",
+        lambda target: _find_writers(_list_skill_files(target)),
+    ),
+    AuditCheck(
+        "files.context-writable",
+        "error",
+        "agents obey what stands in a context file",
+        lambda target: _find_writers(dict.fromkeys(_list_context_files(target))),
+    ),
+    AuditCheck(
+        "files.hook-state-writable",
+        "error",
+        "what you agreed to and switched on stands there",
+        lambda target: _find_writers([target.home.hooks_lock, target.home.hook_state, target.home.installed_hooks]),
+    ),
+    AuditCheck(
+        "sockets.control-open",
+        "error",
+        "whoever reaches the control socket is taken for the owner",
+        _find_open_socket,
+    ),
+    AuditCheck(
+        "hooks.other-owner",
+        "error",
+        "a hook runs with the rights of the gateway's user, and another user wrote it",
+        _find_in_hooks(OTHER_OWNER),
+    ),
+    AuditCheck(
+        "hooks.writable",
+        "error",
+        "whoever can write to a hook has what they write run with your rights",
+        _find_in_hooks(WORLD_WRITABLE, GROUP_WRITABLE),
+    ),
+    AuditCheck(
+        "hooks.leads-out",
+        "error",
+        "code of a hook that lies elsewhere can be changed there unseen",
+        _find_in_hooks(LEADS_OUT),
+    ),
+)

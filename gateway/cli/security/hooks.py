@@ -1,0 +1,141 @@
+"""Checks of hooks and plugins, and of secrets that stand where they can be read."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults
+from gateway.cli.security.tools import is_plain_http
+from gateway.config.secrets import MIN_LENGTH
+from gateway.config.settings import PLUGIN_PREFIX, HookOverrides
+from gateway.hooks.folders.inspection import read_code
+from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.sources import HookVersion
+from gateway.yaml_source import SourceLocation
+
+GUARDED = ("tool:before", "tools:before")
+DENIES = re.compile(rb"\bDeny\b|[\"'](deny|block)[\"']|\bexit 2\b")
+MOST_BYTES = 1_000_000  # of a file that is searched for secrets
+
+
+def _list_hooks(target: AuditTarget) -> Iterator[tuple[HookVersion, Manifest, HookOverrides]]:
+    """Those that can be read, with what the configuration says of each."""
+    for version in target.hooks:
+        if version.manifest:
+            overrides = target.settings.hooks.find_overrides(version.name, version.short)
+            yield version, version.manifest, overrides
+
+
+def _find_open_guards(prefix: str) -> FindFaults:
+    """Hooks or plugins that can deny a tool, and let it run when they fail."""
+
+    def find(target: AuditTarget) -> Iterator[AuditFault]:
+        for version, manifest, overrides in _list_hooks(target):
+            is_meant = version.name.startswith(PLUGIN_PREFIX) == bool(prefix)
+            is_closed = overrides.on_error == "deny" or (
+                overrides.on_error is None and (manifest.on_error == "raise" or any(map(manifest.denies, GUARDED)))
+            )
+            if is_meant and not is_closed and set(manifest.intercepts) & set(GUARDED) and _can_deny(version, manifest):
+                what = f"{version.called} can refuse a tool, and where it fails the tool runs"
+                remedy = f"hooks: {{{version.called}: {{on_error: deny}}}}"
+                yield AuditFault(SourceLocation(str(version.path)), what, remedy)
+
+    return find
+
+
+def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
+    try:
+        code = read_code(version, manifest.command).files
+    except OSError:
+        return True
+    return bool(manifest.url) or any(map(DENIES.search, code.values()))
+
+
+def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
+    for version, _, overrides in _list_hooks(target):
+        if overrides.isolation == "none":
+            what = f"{version.called} runs inside the gateway"
+            place = target.place_of(f"hooks.each.{version.called}.isolation")
+            yield AuditFault(place, what, f"hooks: {{{version.called}: {{isolation: process}}}}")
+
+
+def _find_plain_hooks(target: AuditTarget) -> Iterator[AuditFault]:
+    for version, manifest, _ in _list_hooks(target):
+        if is_plain_http(manifest.url):
+            what = f"events go to {version.called} unencrypted, and its decisions come so"
+            yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, "write https:// in its `url`")
+
+
+def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
+    for version, manifest, _ in _list_hooks(target):
+        if manifest.url.startswith("https:") and not manifest.secret_env:
+            what = f"{version.called} cannot tell our events from anybody else's"
+            remedy = "write `secret_env: NAME` into its HOOK.yaml, and NAME=... into .env"
+            yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, remedy)
+
+
+def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
+    """A token of a network lets whoever has it be the bot."""
+    if target.doctor.configuration is None:
+        return
+    tokens = {variable for _, variable in target.doctor.configuration.schema.list_platform_secrets()}
+    for version, manifest, overrides in _list_hooks(target):
+        for name in sorted(tokens & {*manifest.env, *manifest.requires.env, *overrides.env}):
+            what = f"{version.called} is given {name}"
+            remedy = "take it out of its `env`, and have it say `uses: [send]` and call context.gateway.send"
+            yield AuditFault(SourceLocation(str(version.path)), what, remedy)
+
+
+def _find_secrets(target: AuditTarget, *paths: Path) -> Iterator[AuditFault]:
+    known = target.doctor.configuration.secrets if target.doctor.configuration else ()
+    secrets = [secret for secret in known if len(secret) >= MIN_LENGTH]  # a short one stands everywhere
+    for path in paths:
+        try:
+            text = path.read_bytes()[:MOST_BYTES].decode(errors="replace") if path.is_file() else ""
+        except OSError:
+            continue
+        for line, said in enumerate(text.splitlines(), 1):
+            if at := next((said.index(secret) + 1 for secret in secrets if secret in said), 0):
+                remedy = "write NAME=... into .env, ${NAME} here, and get a new one: this one was readable"
+                yield AuditFault(SourceLocation(str(path), line, at), "a secret stands here in plain text", remedy)
+
+
+def _find_unit_secrets(target: AuditTarget) -> Iterator[AuditFault]:
+    for fault in _find_secrets(target, *target.units):
+        remedy = "put it into a file below /etc/credstore, or into .env: everybody can read units"
+        yield fault._replace(remedy=remedy)
+
+
+HOOK_CHECKS = (
+    AuditCheck("hooks.fail-open", "warning", "whoever makes the hook fail gets past it", _find_open_guards("")),
+    AuditCheck(
+        "plugins.fail-open", "warning", "whoever makes the plugin fail gets past it", _find_open_guards(PLUGIN_PREFIX)
+    ),
+    AuditCheck(
+        "hooks.in-process", "warning", "it reads every token, and its faults are the gateway's", _find_in_process
+    ),
+    AuditCheck("hooks.plain-http", "error", "who listens on the way reads messages and decides", _find_plain_hooks),
+    AuditCheck("hooks.unsigned", "warning", "anybody can send that address made-up events", _find_unsigned_hooks),
+    AuditCheck("hooks.tokens-given", "warning", "whoever has a token can be the bot", _find_tokens_given),
+    AuditCheck(
+        "secrets.in-config",
+        "warning",
+        "settings are shown, copied and put into repositories; .env is not",
+        lambda target: _find_secrets(target, target.home.config, target.home.hermes_config),
+    ),
+    AuditCheck(
+        "secrets.in-instructions",
+        "error",
+        "it is sent to the model, and the model can say it",
+        lambda target: _find_secrets(target, target.home.boot_md, *sorted(target.home.skills.glob("**/SKILL.md"))),
+    ),
+    AuditCheck(
+        "secrets.in-hooks",
+        "warning",
+        "hooks are copied and shared; `env` in the manifest gives them what they need",
+        lambda target: _find_secrets(
+            target, *(version.path / file.name for version in target.hooks for file in version.files)
+        ),
+    ),
+    AuditCheck("secrets.in-unit", "error", "everybody on this machine can read a unit", _find_unit_secrets),
+)

@@ -1,0 +1,107 @@
+"""Checks of the machine: who runs the gateway, how old it is, and what systemd holds it to."""
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+from gateway.cli.doctor import check_configuration, check_version
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, FindFaults, as_faults
+from gateway.daemon.own_process import describe_readers
+from gateway.yaml_source import SourceLocation
+
+# When a version of Python gets no more mends of its weaknesses, as its makers have said.
+PYTHON_ENDS = {
+    (3, 11): date(2027, 10, 31),
+    (3, 12): date(2028, 10, 31),
+    (3, 13): date(2029, 10, 31),
+    (3, 14): date(2030, 10, 31),
+}
+
+
+def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
+    """Nothing can be said of settings that cannot be read, and saying nothing would look like praise."""
+    yield from as_faults(one for one in check_configuration(target.doctor) if one.severity == "error")
+
+
+def _find_root(target: AuditTarget) -> Iterator[AuditFault]:
+    if what := describe_readers(target.uid):
+        remedy = "run it as a user of its own: see systemd/system/hermes-gateway.service"
+        yield AuditFault(SourceLocation("the user of the gateway"), what, remedy)
+
+
+def _find_old_daemon(target: AuditTarget) -> Iterator[AuditFault]:
+    yield from as_faults(check_version(target.doctor))
+
+
+def _find_old_python(target: AuditTarget) -> Iterator[AuditFault]:
+    end = PYTHON_ENDS.get(target.python)
+    if end and target.today > end:
+        name = ".".join(map(str, target.python))
+        what = f"Python {name} gets no more mends since {end}"
+        yield AuditFault(SourceLocation(f"Python {name}"), what, "install the gateway with a newer Python")
+
+
+def _read_service(unit: Path) -> dict[str, str]:
+    """The keys of a unit and of what was changed by `systemctl edit`, the last of each."""
+    found = {}
+    for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
+        try:
+            lines = file.read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            key, equals, value = line.strip().partition("=")
+            if equals and not key.startswith(("#", ";")):
+                found[key.strip()] = value.strip()
+    return found
+
+
+def _find_unit_lacks(key: str, *wanted: str) -> FindFaults:
+    """Units of ours that do not say this key as one of the `wanted` values."""
+
+    def find(target: AuditTarget) -> Iterator[AuditFault]:
+        for unit in target.units:
+            if _read_service(unit).get(key, "").lower() not in wanted:
+                yield AuditFault(
+                    SourceLocation(str(unit)),
+                    f"it does not say {key}={wanted[0]}",
+                    f"{_name_edit(unit)}, and write: [Service] {key}={wanted[0]}",
+                )
+
+    return find
+
+
+def _find_unit_root(target: AuditTarget) -> Iterator[AuditFault]:
+    for unit in target.units:
+        said = _read_service(unit)
+        is_root = said.get("User", "root") in ("root", "0") and said.get("DynamicUser", "no") != "yes"
+        if not _is_of_person(unit) and is_root:
+            remedy = f"{_name_edit(unit)}, and write: [Service] User=hermes-gateway"
+            yield AuditFault(SourceLocation(str(unit)), "it starts the gateway as root", remedy)
+
+
+def _is_of_person(unit: Path) -> bool:
+    return unit.parent.name == "user"
+
+
+def _name_edit(unit: Path) -> str:
+    return f"run: systemctl {'--user ' if _is_of_person(unit) else ''}edit {unit.stem}"
+
+
+MACHINE_CHECKS = (
+    AuditCheck("config.wrong", "error", "what the settings let happen could not be checked", _find_wrong_settings),
+    AuditCheck("process.root", "warning", "a fault in the gateway is a fault of the whole machine", _find_root),
+    AuditCheck("version.old", "warning", "what was mended since is not mended in what runs", _find_old_daemon),
+    AuditCheck("version.python", "warning", "its known weaknesses stay", _find_old_python),
+    AuditCheck("unit.root", "error", "a fault in the gateway is a fault of the whole machine", _find_unit_root),
+    AuditCheck(
+        "unit.no-hardening",
+        "warning",
+        "what the gateway starts can gain rights that it has not (sudo, setuid programs)",
+        _find_unit_lacks("NoNewPrivileges", "yes", "true", "on", "1"),
+    ),
+    AuditCheck("unit.core-dumps", "warning", "a core of it holds every token", _find_unit_lacks("LimitCORE", "0")),
+    AuditCheck(
+        "unit.open-umask", "warning", "others can read what it writes", _find_unit_lacks("UMask", "0077", "077")
+    ),
+)

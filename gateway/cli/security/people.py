@@ -1,0 +1,130 @@
+"""Checks of people: who may speak, who approves, and what is given to whom."""
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from msgspec.structs import asdict
+
+from gateway.access.owners import format_line, infer_owners, suggest_owner
+from gateway.access.rules import EVERY_TOOL, AccessRules
+from gateway.cli.security.target import AuditCheck, AuditFault, AuditTarget, as_faults
+from gateway.config.checks import find_open_networks
+from gateway.config.settings import GUEST_TOOLS
+from gateway.daemon.part_settings import access_rules_from
+from gateway.dispatcher.chat_commands import BUILT_IN
+
+MANY_MESSAGES = 600  # in a minute
+
+
+def _read_rules(target: AuditTarget) -> AccessRules | None:
+    return access_rules_from(target.doctor.configuration) if target.doctor.configuration else None
+
+
+def _find_everybody(target: AuditTarget) -> Iterator[AuditFault]:
+    yield from as_faults(find_open_networks(target.settings, target.place_of("access.everybody")))
+
+
+def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
+    for network, ids in asdict(target.settings.access.chats).items():
+        if ids:
+            what = f"whoever is or comes into {len(ids)} groups on {network} may speak"
+            remedy = f"name people instead: access: {{group_users: {{{network}: [ID]}}}}"
+            yield AuditFault(target.place_of(f"access.chats.{network}"), what, remedy)
+
+
+def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
+    for network, settings in asdict(target.settings.platforms).items():
+        if getattr(settings, "allowed_roles", ()):
+            what = f"whoever gives roles on {network} decides who may speak"
+            remedy = f"name people instead: access: {{group_users: {{{network}: [ID]}}}}"
+            yield AuditFault(target.place_of(f"platforms.{network}.allowed_roles"), what, remedy)
+
+
+def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:
+    more = [name for name in target.settings.access.tools.guest if name not in GUEST_TOOLS]
+    if more:
+        what = f"people whom nobody named have tools that act: {', '.join(more)}"
+        remedy = f"access: {{tools: {{guest: [{', '.join(GUEST_TOOLS)}]}}}}"
+        yield AuditFault(target.place_of("access.tools.guest"), what, remedy)
+
+
+def _find_user_tools(target: AuditTarget) -> Iterator[AuditFault]:
+    names = target.settings.access.tools.user
+    if any(name in EVERY_TOOL or fnmatchcase("shell", name) for name in names):
+        remedy = "leave out `all` and `shell`, or remove access.tools.user: the default is right for people you know"
+        yield AuditFault(target.place_of("access.tools.user"), "users have the shell", remedy)
+
+
+def _find_user_commands(target: AuditTarget) -> Iterator[AuditFault]:
+    given = target.settings.access.user_commands or ()
+    ours = [command.name for command in BUILT_IN if command.rights == "admin" and command.name in given]
+    if ours:
+        what = f"users have commands that are meant for admins: {', '.join(ours)}"
+        yield AuditFault(target.place_of("access.user_commands"), what, "take them out of access.user_commands")
+
+
+def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
+    """An id under `all` is another person's on another network, where its shape fits there too."""
+    if target.doctor.configuration is None:
+        return
+    shapes = {name: spec.user_id for name, spec in target.doctor.configuration.schema.platforms.items()}
+    for kind in ("owners", "admins"):
+        for user in asdict(getattr(target.settings.access, kind))["all"]:
+            fits = [name for name, shape in shapes.items() if re.fullmatch(shape, user)]
+            if len(fits) > 1:
+                what = f"{user} is of the {kind} on {' and '.join(fits)}, where it may be somebody else"
+                remedy = f'access: {{{kind}: {{{fits[0]}: ["{user}"]}}}}'
+                yield AuditFault(target.place_of(f"access.{kind}.all"), what, remedy)
+
+
+def _find_inferred_owner(target: AuditTarget) -> Iterator[AuditFault]:
+    rules = _read_rules(target)
+    for network, user in (infer_owners(rules, (), {}) if rules else {}).items():
+        what = f"{user} is the owner on {network}, being the only one whom its lists name"
+        yield AuditFault(target.place_of(f"access.users.{network}"), what, format_line(network, user))
+
+
+def _find_no_approver(target: AuditTarget) -> Iterator[AuditFault]:
+    """People who were let in by a code are known to the gateway that runs; it says so by itself."""
+    rules = _read_rules(target)
+    if rules and (line := suggest_owner(rules, (), infer_owners(rules, (), {}))):
+        yield AuditFault(target.place_of("access.users"), "people may speak, and nobody on a network may approve", line)
+
+
+def _find_many_messages(target: AuditTarget) -> Iterator[AuditFault]:
+    if target.settings.access.rate > MANY_MESSAGES:
+        what = f"one person may send {target.settings.access.rate} messages a minute"
+        yield AuditFault(target.place_of("access.rate"), what, "access: {rate: 30}")
+
+
+def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
+    if "asker" in target.settings.tools.approvers:
+        what = "whoever asks for a tool that asks first says yes to it themself"
+        yield AuditFault(target.place_of("tools.approvers"), what, "tools: {approvers: [owner, admin]}")
+
+
+PEOPLE_CHECKS = (
+    AuditCheck("access.everybody", "error", "every stranger of that network can talk to your agent", _find_everybody),
+    AuditCheck(
+        "access.open-chats", "warning", "who comes into such a group is a guest, whoever they are", _find_open_chats
+    ),
+    AuditCheck(
+        "access.network-roles",
+        "warning",
+        "moderators of that network's server let people in, and you are not asked",
+        _find_network_roles,
+    ),
+    AuditCheck("access.guest-tools", "error", "strangers can have these tools used", _find_guest_tools),
+    AuditCheck("access.user-tools", "warning", "everybody who may speak can ask for commands", _find_user_tools),
+    AuditCheck("access.user-commands", "warning", "users can change what is an admin's to change", _find_user_commands),
+    AuditCheck("access.common-owners", "error", "the same number is another person elsewhere", _find_common_owners),
+    AuditCheck(
+        "access.inferred-owner", "warning", "a guess decides who may do everything; a line would", _find_inferred_owner
+    ),
+    AuditCheck(
+        "access.no-approver", "warning", "what asks first is refused, unless you are at the terminal", _find_no_approver
+    ),
+    AuditCheck("access.many-messages", "warning", "one person can use up your model's budget", _find_many_messages),
+    AuditCheck("approvals.asker", "error", "the question guards nothing: who asks agrees", _find_asker),
+)

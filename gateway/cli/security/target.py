@@ -1,0 +1,106 @@
+"""What an audit looks at, what one of its checks is, and what a check finds."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from gateway.cli.doctor import DoctorTarget, read_target
+from gateway.config.home import Home
+from gateway.config.settings import Settings
+from gateway.daemon.hooks import list_sources
+from gateway.hooks.folders.readiness import why_not_enabled
+from gateway.hooks.folders.sources import HookVersion
+from gateway.hooks.folders.switches import HookSwitches
+from gateway.yaml_source import Finding, Severity, SourceLocation
+
+UNIT = "hermes-gateway.service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTarget:
+    """What doctor reads, the hooks that are switched on, and the machine around.
+
+    person: the home of the user; units: files of systemd that may start the gateway; uid: who runs this.
+    """
+
+    doctor: DoctorTarget
+    person: Path
+    hooks: tuple[HookVersion, ...] = ()
+    units: tuple[Path, ...] = ()
+    uid: int
+    python: tuple[int, int]
+    today: date
+
+    @property
+    def home(self) -> Home:
+        return self.doctor.home
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force; the defaults where the configuration is wrong, which is a finding of its own."""
+        return self.doctor.configuration.settings if self.doctor.configuration else Settings()
+
+    def place_of(self, setting: str) -> SourceLocation:
+        """Where a setting, or the first below it, was set."""
+        known = self.doctor.configuration.origins if self.doctor.configuration else {}
+        below = (place for name, place in known.items() if name.startswith(f"{setting}."))
+        return known.get(setting) or next(below, self.doctor.place_of(setting))
+
+
+class AuditFault(NamedTuple):
+    """What is wrong at a place, and the line that mends it; `bits` are the rights to take from `paths` for that."""
+
+    place: SourceLocation
+    what: str
+    remedy: str
+    paths: tuple[Path, ...] = ()
+    bits: int = 0
+
+
+FindFaults: TypeAlias = Callable[[AuditTarget], Iterable[AuditFault]]
+
+
+class AuditCheck(NamedTuple):
+    """One check: its lasting id, how bad it is, what it means for people, and how it is found."""
+
+    id: str
+    severity: Severity
+    means: str
+    find: FindFaults
+
+
+def read_audit_target(home: Home, environ: Mapping[str, str]) -> AuditTarget:
+    """Everything there is to look at, with or without a gateway that runs; nothing of a hook is run."""
+    doctor = read_target(home, environ)
+    person = Path(environ.get("HOME") or Path.home())
+    units = (Path("/etc/systemd/system") / UNIT, person / ".config/systemd/user" / UNIT)
+    return AuditTarget(
+        doctor=doctor,
+        person=person,
+        hooks=tuple(_list_hooks(doctor)),
+        units=tuple(path for path in units if path.is_file()),
+        uid=os.geteuid(),
+        python=sys.version_info[:2],
+        today=datetime.now(UTC).date(),
+    )
+
+
+def as_faults(findings: Iterable[Finding], *paths: Path, bits: int = 0) -> Iterator[AuditFault]:
+    """What another check has found; with `bits`, it is mended by taking these rights from the paths."""
+    for one in findings:
+        yield AuditFault(one.place, one.what, one.remedy, paths, bits)
+
+
+def _list_hooks(doctor: DoctorTarget) -> Iterator[HookVersion]:
+    if doctor.configuration is None:
+        return
+    settings, switches = doctor.configuration.settings.hooks, HookSwitches(doctor.home.hook_state)
+    for source in list_sources(doctor.home, doctor.configuration):
+        for folder in source.list():
+            version = source.inspect(folder)
+            if not source.is_ours and not why_not_enabled(version, settings, switches):
+                yield version

@@ -1,0 +1,263 @@
+"""`hermes-gateway security audit`: nothing is said of the default install, and each broken home by one check alone."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from gateway.cli.security import CHECKS, find_faults
+from gateway.cli.security.target import AuditTarget, read_audit_target
+from gateway.config.home import get_process_environment
+from gateway.testing import GatewayProcess
+from gateway.worker.sandbox import SandboxSupport
+
+pytestmark = [pytest.mark.process, pytest.mark.row("T35")]
+
+TOKEN = "1234567890:AAFakeFakeFakeFakeFakeFakeFakeFakeFak"
+OWNER = "owners: {telegram: ['1001']}"
+UNIT = "[Service]\nUser=gateway\nUMask=0077\nLimitCORE=0\nNoNewPrivileges=yes\n"
+GUARD = "def handle(event_type, context):\n    return {'decision': 'deny', 'message': 'no'}\n"
+PLUGIN = """
+def register(ctx):
+    ctx.register_hook("pre_tool_call", check)
+
+
+def check(**given):
+    return {"action": "block", "message": "no"}
+"""
+IS_ROOT = os.geteuid() == 0
+
+# What breaks a home; what it gives back stands in for what the machine says.
+Break: TypeAlias = Callable[[GatewayProcess], dict[str, Any] | None]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.configure("")
+        yield gateway
+
+
+def saying(text: str) -> Break:
+    """A home with this configuration."""
+    return lambda gateway: gateway.configure(text)
+
+
+def with_rights(mode: int, *names: str, is_folder: bool = False) -> Break:
+    """A home in which these files or folders have such rights."""
+
+    def break_it(gateway: GatewayProcess) -> None:
+        for name in names:
+            path = gateway.home.root / name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True) if is_folder else path.touch()
+            path.chmod(mode)
+
+    return break_it
+
+
+def with_text(name: str, text: str) -> Break:
+    """A home that knows a token, and a file with this text in it."""
+
+    def break_it(gateway: GatewayProcess) -> None:
+        path = gateway.home.root / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o600)
+        know_token(gateway)
+
+    return break_it
+
+
+def know_token(gateway: GatewayProcess) -> None:
+    gateway.home.env.write_text(f"TELEGRAM_BOT_TOKEN={TOKEN}\n")
+    gateway.home.env.chmod(0o600)
+
+
+def with_hook(manifest: str, code: str = GUARD, configuration: str = "") -> Break:
+    def break_it(gateway: GatewayProcess) -> None:
+        gateway.configure(configuration)
+        gateway.add_hook("guard", {"HOOK.yaml": manifest, "handler.py": code})
+
+    return break_it
+
+
+def with_hook_rights(change: Callable[[Path], object]) -> Break:
+    def break_it(gateway: GatewayProcess) -> None:
+        change(gateway.add_hook("quiet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": GUARD}))
+
+    return break_it
+
+
+def with_plugin(gateway: GatewayProcess) -> None:
+    gateway.configure("hooks: {enabled: [judge], 'plugin:judge': {on_error: skip}}\n")
+    folder = gateway.home.plugins / "judge"
+    folder.mkdir(parents=True)
+    (folder / "plugin.yaml").write_text("name: judge\nversion: '1'\n")
+    (folder / "__init__.py").write_text(PLUGIN)
+
+
+def with_unit(text: str) -> Break:
+    def break_it(gateway: GatewayProcess) -> dict[str, Any]:
+        know_token(gateway)
+        unit = gateway.home.root.parent / "system" / "hermes-gateway.service"
+        unit.parent.mkdir()
+        unit.write_text(text)
+        return {"units": (unit,)}
+
+    return break_it
+
+
+def with_link(gateway: GatewayProcess) -> None:
+    gateway.home.config.rename(gateway.home.root / "elsewhere")
+    gateway.home.config.symlink_to(gateway.home.root / "elsewhere")
+
+
+def with_code_elsewhere(folder: Path) -> None:
+    (folder.parent.parent / "other.py").write_text(GUARD)
+    (folder / "other.py").symlink_to(folder.parent.parent / "other.py")
+
+
+def with_open_socket(gateway: GatewayProcess) -> None:
+    gateway.start()
+    gateway.home.own_folder.chmod(0o711)
+
+
+BROKEN: dict[str, Break] = {
+    "files.misshapen": with_link,
+    "files.other-owner": lambda gateway: os.chown(gateway.home.config, 4242, -1),
+    "files.home-writable": with_rights(0o770, ""),
+    "files.settings-writable": with_rights(0o666, ".env"),
+    "files.env-readable": with_rights(0o640, ".env"),
+    "files.folder-readable": with_rights(0o755, "hermes-gateway"),
+    "files.journal-readable": with_rights(0o644, "hermes-gateway/journal.db"),
+    "files.logs-readable": with_rights(0o755, "hermes-gateway/logs", is_folder=True),
+    "files.attachments-readable": with_rights(0o750, "hermes-gateway/files", is_folder=True),
+    "files.backups-readable": with_rights(0o755, "hermes-gateway/backups", is_folder=True),
+    "files.boot-writable": with_rights(0o666, "BOOT.md"),
+    "files.skills-writable": with_rights(0o666, "skills/knots/SKILL.md"),
+    "files.context-writable": with_rights(0o666, "hermes-gateway/workspace/AGENTS.md"),
+    "files.hook-state-writable": with_rights(0o777, "hermes-gateway/hooks", is_folder=True),
+    "sockets.control-open": with_open_socket,
+    "hooks.other-owner": with_hook_rights(lambda folder: os.chown(folder / "handler.py", 4242, -1)),
+    "hooks.writable": with_hook_rights(lambda folder: (folder / "handler.py").chmod(0o666)),
+    "hooks.leads-out": with_hook_rights(with_code_elsewhere),
+    "access.everybody": saying(f"access: {{everybody: [telegram], {OWNER}}}\n"),
+    "access.open-chats": saying(f"access: {{chats: {{telegram: ['-100']}}, {OWNER}}}\n"),
+    "access.network-roles": saying(
+        f"access: {{{OWNER}}}\nplatforms: {{discord: {{allowed_roles: ['12345678901234567']}}}}\n"
+    ),
+    "access.guest-tools": saying("access: {tools: {guest: [web_fetch, send_message]}}\n"),
+    "access.user-tools": saying("access: {tools: {user: all}}\n"),
+    "access.user-commands": saying("access: {user_commands: [help, platform]}\n"),
+    "access.common-owners": saying("access: {owners: {all: ['123456789012345']}}\n"),
+    "access.inferred-owner": saying("access: {users: {telegram: ['1001']}}\n"),
+    "access.no-approver": saying("access: {users: {telegram: ['1001', '1002']}}\n"),
+    "access.many-messages": saying("access: {rate: 6000}\n"),
+    "approvals.asker": saying("tools: {approvers: [owner, asker]}\n"),
+    "tools.shell-unasked": saying("tools: {shell: allow}\n"),
+    "tools.shell-allow": saying("tools: {shell_allow: [ls, {make: [test]}]}\n"),
+    "tools.sandbox-off": saying("tools: {sandbox: {mode: 'off'}}\n"),
+    "tools.sandbox-missing": lambda gateway: {"support": SandboxSupport(landlock=0, has_filter=True)},
+    "tools.sandbox-sockets": saying("tools: {sandbox: {sockets: true}}\n"),
+    "tools.keys-given": lambda gateway: gateway.configure(
+        f"tools: {{sandbox: {{read: ['{gateway.home.root.parent}/.ssh/id']}}}}\n"
+    ),
+    "tools.wide-roots": saying("tools: {roots: [/]}\n"),
+    "tools.inner-hosts": saying("tools: {fetch_hosts: [localhost]}\n"),
+    "mcp.trust-all": saying("mcp_servers: {wiki: {command: wiki, trust: all}}\n"),
+    "mcp.plain-http": saying("mcp_servers: {wiki: {url: 'http://wiki.example/mcp'}}\n"),
+    "models.plain-http": saying("models: {far: {provider: openai, name: m, base_url: 'http://m.example/v1'}}\n"),
+    "hooks.fail-open": with_hook("intercepts: [tool:before]\n"),
+    "plugins.fail-open": with_plugin,
+    "hooks.in-process": with_hook("events: [agent:end]\n", configuration="hooks: {guard: {isolation: none}}\n"),
+    "hooks.plain-http": with_hook("events: [agent:end]\nurl: http://hooks.example/\nsecret_env: KEY\n"),
+    "hooks.unsigned": with_hook("events: [agent:end]\nurl: https://hooks.example/\n"),
+    "hooks.tokens-given": with_hook("events: [agent:end]\nenv: [TELEGRAM_BOT_TOKEN]\n"),
+    "secrets.in-config": with_text("hermes-gateway/config.yaml", f"agents: {{main: {{instructions: {TOKEN!r}}}}}\n"),
+    "secrets.in-instructions": with_text("BOOT.md", f"Use {TOKEN}.\n"),
+    "secrets.in-hooks": with_text("hooks/talker/handler.py", f"KEY = '{TOKEN}'\ndef handle(name, context): pass\n"),
+    "secrets.in-unit": with_unit(f"{UNIT}Environment=KEY={TOKEN}\n"),
+    "config.wrong": saying("tools: {shel: allow}\n"),
+    "process.root": lambda gateway: {"uid": 0},
+    "version.old": lambda gateway: {"facts": {"version": "0.0.1", "attention": []}},
+    "version.python": lambda gateway: {"today": date(2040, 1, 1)},
+    "unit.root": with_unit(UNIT.replace("User=gateway\n", "")),
+    "unit.no-hardening": with_unit(UNIT.replace("NoNewPrivileges=yes\n", "")),
+    "unit.core-dumps": with_unit(UNIT.replace("LimitCORE=0\n", "")),
+    "unit.open-umask": with_unit(UNIT.replace("UMask=0077", "UMask=0022")),
+}
+NEED_ROOT = {"files.other-owner", "hooks.other-owner"}
+
+
+def look_at(gateway: GatewayProcess, said: dict[str, Any]) -> AuditTarget:
+    """The home as it is, on a machine of which nothing is to be said but what was `said`."""
+    environ = {**get_process_environment(), **gateway.environ}
+    target = read_audit_target(gateway.home, environ)
+    doctor = replace(target.doctor, **{name: said.pop(name) for name in ("support", "facts") if name in said})
+    return replace(target, **{"doctor": doctor, "uid": 1000, "units": (), **said})
+
+
+def test_every_check_has_a_broken_home_and_an_id_of_its_own() -> None:
+    assert [check.id for check in CHECKS] == list(dict.fromkeys(check.id for check in CHECKS))
+    assert {check.id for check in CHECKS} == set(BROKEN)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_home_is_found_by_one_check_alone(gateway: GatewayProcess, name: str) -> None:
+    if name in NEED_ROOT and not IS_ROOT:
+        pytest.skip("only root can give a file to somebody else")
+    assert {check.id for check, _ in find_faults(look_at(gateway, {}))} == set()
+    said = BROKEN[name](gateway) or {}
+    found = [*find_faults(look_at(gateway, said))]
+    assert {check.id for check, _ in found} == {name}, found
+    assert all(fault.what and fault.remedy and str(fault.place) for _, fault in found)
+    assert TOKEN not in str(found)
+
+
+def audited(gateway: GatewayProcess, *options: str) -> tuple[int, set[str]]:
+    """The exit code, and what was found besides that the tests run as root."""
+    done = gateway.cli("security", "audit", "--json", *options)
+    told = json.loads(done.stdout)
+    assert (told["schema_version"], told["checks"], done.returncode) == (1, len(CHECKS), int(bool(told["findings"])))
+    return done.returncode, {one["id"] for one in told["findings"]} - {"process.root"}
+
+
+def test_it_is_silent_on_the_default_install(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        assert audited(gateway) == (int(IS_ROOT), set())
+        gateway.start()
+        gateway.say("hello")
+        assert audited(gateway) == (int(IS_ROOT), set())
+        gateway.stop()
+        assert audited(gateway) == (int(IS_ROOT), set())
+        if not IS_ROOT:
+            assert gateway.cli("security", "audit").stdout == f"nothing found: {len(CHECKS)} checks\n"
+
+
+def test_fix_mends_rights_and_nothing_else(gateway: GatewayProcess) -> None:
+    gateway.configure("tools: {shell: allow}\n")
+    with_hook_rights(lambda folder: (folder / "handler.py").chmod(0o666))(gateway)
+    with_rights(0o644, ".env")(gateway)
+    with_rights(0o777, "skills", is_folder=True)(gateway)
+    rights = {"files.env-readable", "files.skills-writable", "hooks.writable"}
+    assert audited(gateway) == (1, {*rights, "tools.shell-unasked"})
+    assert audited(gateway, "--fix") == (1, {"tools.shell-unasked"})
+    assert gateway.home.env.stat().st_mode & 0o777 == 0o600
+    assert gateway.home.skills.stat().st_mode & 0o777 == 0o755
+    assert gateway.home.config.read_text() == "tools: {shell: allow}\n"
+    said = gateway.cli("security", "audit").stdout
+    assert "tools.shell-unasked" in said
+    assert "tools: {shell: ask}" in said
+
+
+def test_it_never_runs_a_hook(gateway: GatewayProcess) -> None:
+    trace = gateway.home.root / "ran"
+    gateway.add_hook("canary", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": f"open({str(trace)!r}, 'w')\n"})
+    audited(gateway)
+    assert not trace.exists()
