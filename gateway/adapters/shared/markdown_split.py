@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-FENCE = re.compile(r"[ ]{0,3}(`{3,20}|~{3,20})([^`\n]*)")
+FENCE = re.compile(r"[ ]{0,3}(`{3,20}(?![^\n]*`)|~{3,20}(?!~))([^\n]*)")  # backticks behind backticks begin no block
 UNBREAKABLE = re.compile(
     r"!?\[[^\[\]\n]{0,300}\]\([^)\s]{0,500}\)|https?://[^\s>)]+|<[^<>\s]{1,300}>|`[^`\n]+`|\*\*[^*\n]+\*\*|__[^_\n]+__"
 )

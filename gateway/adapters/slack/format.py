@@ -3,19 +3,22 @@ together by a text, and no message may be longer than Slack takes.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gateway.adapters.shared.buttons import encode_button
-from gateway.adapters.shared.markdown_split import FENCE, count_utf16_units, split_markdown
+from gateway.adapters.shared.markdown_split import Fence, count_utf16_units, find_open_fence, split_markdown
 from gateway.messages import Button, LiteralText
 
 LIMIT = 11_000  # Slack takes 12,000 of a text, and fails near that once anything stands beside it
 LONGEST_QUESTION = 3000  # Slack says no number for such blocks; this much of a text it takes in every block
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
-CHANNEL_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
-CODE = re.compile(r"(`[^`\n]*`)")
+WRITTEN_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))", re.IGNORECASE)  # what Slack itself writes
+SPOKEN_MENTION = re.compile(r"@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
+BACKTICKS = re.compile(r"`+")
+ESCAPED_OR_BACKTICKS = re.compile(r"\\`+|\\.|`+")
 WORD_JOINER = "\u2060"
 ACTIONS = "gateway:actions"
 
@@ -50,17 +53,58 @@ def make_text_part(kind: str, text: str) -> dict[str, Any]:
 
 
 def disarm_mentions(markdown: str) -> str:
-    """The same text, with nothing in it that calls a whole channel. Code calls nobody, and is left as it is."""
-    found, fence = list[str](), ""
-    for line in markdown.split("\n"):
-        if mark := FENCE.match(line):
-            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
-        elif not fence and CHANNEL_MENTION.search(line):
-            parts = CODE.split(line)
-            parts[::2] = [CHANNEL_MENTION.sub(lambda one: f"{one[0]}{WORD_JOINER}", part) for part in parts[::2]]
-            line = "".join(parts)
-        found.append(line)
+    """The same text, with nothing in it that calls a whole channel.
+
+    Code calls nobody, and a program may well say `@here`: that is left in what is code beyond doubt. `<!here>` means
+    nothing in a program, and is disarmed wherever it stands.
+    """
+    found = list[str]()
+    fence: Fence | None = None
+    is_open = False
+    for line in WRITTEN_MENTION.sub(disarm, markdown).split("\n"):
+        before, fence = fence, find_open_fence(line, fence)
+        if before or fence or not line.strip():
+            found.append(line)
+            is_open = False
+            continue
+        parts, is_left_open = split_code(line)
+        # Behind backticks that an earlier line left open, what looks like code may be what stands between two spans.
+        parts = ["".join(parts)] if is_open else parts
+        parts[::2] = [SPOKEN_MENTION.sub(disarm, part) for part in parts[::2]]
+        found.append("".join(parts))
+        is_open |= is_left_open
     return "\n".join(found)
+
+
+def disarm(mention: re.Match[str]) -> str:
+    return f"{mention[0]}{WORD_JOINER}"
+
+
+def split_code(line: str) -> tuple[list[str], bool]:
+    """Text and code span in turns, as CommonMark has it, and whether backticks are left that a later line may close.
+
+    A span ends at the next run of as many backticks as began it; a backslash takes a backtick out of what may begin it.
+    """
+    ends = defaultdict[int, list[int]](list)
+    for run in reversed(list(BACKTICKS.finditer(line))):
+        ends[len(run[0])].append(run.end())
+    parts, start, at, is_open = list[str](), 0, 0, False
+    while sign := ESCAPED_OR_BACKTICKS.search(line, at):
+        at = sign.end()
+        if sign[0].startswith("\\``"):  # readers differ on whether the rest of them begin a span
+            is_open = True
+            break
+        if sign[0].startswith("\\"):
+            continue
+        same = ends[len(sign[0])]
+        while same and same[-1] <= at:
+            same.pop()
+        if same:
+            parts += [line[start : sign.start()], line[sign.start() : same[-1]]]
+            start = at = same[-1]
+        else:
+            is_open = True
+    return [*parts, line[start:]], is_open
 
 
 def build_actions(buttons: tuple[Button, ...], asked: str) -> list[dict[str, Any]]:
