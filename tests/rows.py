@@ -1,7 +1,8 @@
 """`./x rows`: which rows of the capability table have a passing test, and which have not.
 
 The tests are collected anew, so that a removed test proves nothing any more; how each of them ended is what the last
-run of it said (`./x test` keeps it). `./x rows --run` runs them first. Exit 1 when a row that must be met is open.
+run of it said (`./x test` keeps it). `./x rows --run` runs them first. Exit 1 when a row that must be met is open;
+rows that are not yet promised are counted, and wanted of nobody.
 """
 
 import contextlib
@@ -60,9 +61,9 @@ def collect() -> Collector:
 
 def report(table: Mapping[str, Any], seen: Collector) -> bool:
     """Print it all; whether every row that must be met is."""
-    left, complete = table["left_out"], True
+    left, waiting, complete = table["left_out"], table["not_yet"], True
     for key, system in table["systems"].items():
-        states = {row: state(row, seen) for row in system["rows"] if row not in left}
+        states = {row: state(row, seen) for row in system["rows"] if row not in {*left, *waiting}}
         proved = sum(end == "passed" for end in states.values())
         print(f"\n{key} ({system['name']}): {proved} of {len(states)} proved")
         for row, end in states.items():
@@ -70,7 +71,12 @@ def report(table: Mapping[str, Any], seen: Collector) -> bool:
                 must = is_promised(row, system)
                 complete &= not must
                 print(f"  {row:<7} {end:<8} {'! ' if must else '  '}{system['rows'][row]}")
-    for title, rows in (("Left out on purpose", left), ("Met in part, on purpose", table["narrowed"])):
+    titles = (
+        "Left out on purpose",
+        "Met in part, on purpose",
+        f"Not yet promised ({len(waiting)}), and what brings them",
+    )
+    for title, rows in zip(titles, (left, table["narrowed"], waiting), strict=True):
         print(f"\n{title}:")
         for row, reason in rows.items():
             print(f"  {row:<7} {reason}")
