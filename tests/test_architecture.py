@@ -64,7 +64,6 @@ SHORT = {
     "gateway/cli/stop.py": "a file is a verb that one types",
     "gateway/config/providers.py": "a table that the agent and the command line read too",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
-    "gateway/logs/text.py": "what --help loads: no more than that",
 }
 # All imports inside functions: where, what, and why it is worth the surprise.
 IMPORTED_LATE = {

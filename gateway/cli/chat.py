@@ -119,7 +119,7 @@ class ChatConnection:
         try:
             self._screen.result(result_from(message))
         except GatewayError as error:
-            print(f"! {error}\n", file=sys.stderr)
+            print_note(f"! {error}\n")
 
 
 def run_interactive(home: Home, session: str) -> int:

@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from gateway.adapters.shared.folder import load_settings_schema
-from gateway.cli.output import apply_style, print_note, show_json, show_result, show_table
+from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_result, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.reference import build_json_schema, values_of
@@ -101,9 +102,10 @@ def show_settings(home: Home, section: str, *, with_origin: bool, as_json: bool)
         rows = ((name, value, origins[name]) for name, value in _flatten(data, section))
         show_table(("setting", "value", "set by"), rows)
     elif isinstance(data, dict | list):
-        print(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100), end="")
+        text = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+        print(escape_text(text) if sys.stdout.isatty() else text, end="")
     else:
-        print(_format_value(data))
+        print(escape_text(_format_value(data)))
 
 
 def _find_part(data: Any, section: str) -> Any:

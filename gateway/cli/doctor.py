@@ -349,7 +349,8 @@ def _show_unattended(target: DoctorTarget) -> None:
     """What such work cannot do by itself: no fault, but good to know before BOOT.md or a schedule stands still."""
     if target.configuration and (found := _list_unattended(target)):
         limit = format_duration(target.configuration.settings.tools.unattended)
-        print(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {', '.join(found)}")
+        tools = to_one_line(", ".join(found))
+        print(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {tools}")
         print(f"  after {limit} it goes on without (tools.unattended)")
 
 

@@ -79,15 +79,14 @@ def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> 
 
 def show_event(event: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"schema_version": 1, **event}, ensure_ascii=False), flush=True)
+        show_json(event)
         return
     fields = {key: value for key, value in event["fields"].items() if key not in HIDDEN_FIELDS and value}
     at = time.strftime("%H:%M:%S", time.localtime(event["fields"].get("time")))
     where = event["fields"].get("session_key", "")
     said = to_one_line(json.dumps(fields, ensure_ascii=False), MAX_LINE_LENGTH)
-    print(
-        f"{apply_style(at, 'dim')} {apply_style(event['event'], 'bold')} {apply_style(where, 'dim')} {said}", flush=True
-    )
+    name, where = to_one_line(event["event"]), to_one_line(where)
+    print(f"{apply_style(at, 'dim')} {apply_style(name, 'bold')} {apply_style(where, 'dim')} {said}", flush=True)
 
 
 def replay_events(args: argparse.Namespace, home: Home) -> int:
@@ -98,7 +97,8 @@ def replay_events(args: argparse.Namespace, home: Home) -> int:
         trials.append(trial)
         if not args.json:
             at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial["at"]))
-            print(f"{apply_style(at, 'dim')} {trial['event']}: {'ok' if trial['ok'] else trial['error']}", flush=True)
+            said = to_one_line(f"{trial['event']}: {'ok' if trial['ok'] else trial['error']}")
+            print(f"{apply_style(at, 'dim')} {said}", flush=True)
 
     wanted = {"name": args.hook, "names": args.names, "since": args.since}
     with ControlClient(home.socket, timeout=None) as client:

@@ -15,7 +15,7 @@ from gateway.config.home import Home
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import GatewayError
 from gateway.logs.lines import LEVELS, LogLine, format_for_pipe, format_for_terminal, from_json
-from gateway.logs.text import to_one_line
+from gateway.logs.text import to_json_text, to_one_line
 from gateway.yaml_source.units import parse_duration
 
 POLL_PAUSE = 0.2
@@ -94,7 +94,7 @@ class LineFilter(NamedTuple):
 def show_line(raw: str, *, as_json: bool) -> None:
     line = from_json(raw)
     if as_json:
-        print(raw)
+        print(to_json_text(raw))
     elif line is None:
         print(to_one_line(raw))
     else:

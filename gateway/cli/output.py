@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from gateway.config.home import get_process_environment
-from gateway.logs.text import to_one_line, to_text_block
+from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
 
 def show_json(data: Mapping[str, Any], version: int = 1) -> None:
     """The one object on stdout; `version` grows when a field changes its meaning or goes."""
-    print(json.dumps({"schema_version": version, **data}, ensure_ascii=False, default=str))
+    print(to_json_text(json.dumps({"schema_version": version, **data}, ensure_ascii=False, default=str)), flush=True)
 
 
 def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
@@ -27,7 +27,7 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
     if as_json:
         show_json(data)
     else:
-        print(text)
+        print(escape_text(text))
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
@@ -54,7 +54,7 @@ def show_fields(fields: Iterable[tuple[str, object]]) -> None:
 def print_note(text: str) -> None:
     """Something beside the result, for the person: on stderr, so that a pipe gets the result alone."""
     sys.stdout.flush()  # on a terminal the two come in the order in which they were said
-    print(text, file=sys.stderr)
+    print(escape_text(text), file=sys.stderr)
 
 
 def print_lines(text: str, indent: str) -> None:

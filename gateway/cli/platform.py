@@ -7,6 +7,7 @@ from gateway.adapters import ADAPTERS
 from gateway.cli.output import format_ago, join_choices, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
+from gateway.logs.text import to_one_line
 
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
@@ -39,7 +40,7 @@ def show_platforms(found: dict[str, Any], *, as_json: bool) -> None:
         return
     show_table(*table_of(found["platforms"]), "no chat network is served; see: hermes-gateway setup --help")
     for name, reason in found["off"].items():
-        print(f"off: {name} ({reason})")
+        print(to_one_line(f"off: {name} ({reason})"))
 
 
 def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

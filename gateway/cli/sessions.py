@@ -102,7 +102,7 @@ def delete(args: argparse.Namespace, home: Home) -> int:
         if input(f"Forget {args.session}, for good? [y/N] ").strip().lower() not in ("y", "yes"):
             return int(ExitCode.FAILED)
     call_gateway(home.socket, "sessions.delete", session=args.session)
-    print(f"{args.session} is forgotten")
+    print(to_one_line(f"{args.session} is forgotten"))
     return int(ExitCode.OK)
 
 

@@ -10,6 +10,7 @@ from gateway.cli.output import format_duration, show_fields, show_json, show_tab
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.errors import ExitCode, NotRunning
+from gateway.logs.text import to_one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,11 +65,11 @@ def show_status(facts: dict[str, Any]) -> None:
         show_table(*platform.table_of(served))
     if facts["platforms_off"]:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
-        print(f"\noff: {off}")
+        print(f"\noff: {to_one_line(off)}")
     for trouble in facts["attention"]:
-        print(f"! {trouble}")
+        print(to_one_line(f"! {trouble}"))
     for notice in facts["notices"]:
-        print(f"- {notice}")
+        print(to_one_line(f"- {notice}"))
 
 
 def describe_owners(facts: dict[str, Any]) -> str:

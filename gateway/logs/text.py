@@ -30,5 +30,14 @@ def to_text_block(text: str, limit: int = BLOCK_LIMIT) -> str:
     return _IN_BLOCK.sub(_escape, text)
 
 
+def to_json_text(text: str) -> str:
+    """JSON that means the same, and in which nothing acts; of other text what acts is written as in JSON."""
+    return _IN_BLOCK.sub(_escape_for_json, text)
+
+
 def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
+
+
+def _escape_for_json(found: re.Match[str]) -> str:
+    return re.sub("(....)", r"\\u\1", found[0].encode("utf-16-be", "surrogatepass").hex())

@@ -81,9 +81,9 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
 def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
     print(to_one_line(f"{one.called}: {'' if one.findings or lacks else 'fine'}".rstrip()))
     for finding in one.findings:
-        print(f"  {finding}")
+        print(f"  {to_one_line(str(finding))}")
     for lack in lacks:
-        print(f"  missing here: {lack}")
+        print(f"  missing here: {to_one_line(lack)}")
 
 
 def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion:

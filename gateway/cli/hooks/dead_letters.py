@@ -8,6 +8,7 @@ from gateway.cli.output import format_ago, show_json, show_result, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import HookError
+from gateway.logs.text import to_json_text
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
@@ -37,4 +38,5 @@ def show_one(args: argparse.Namespace, letters: list[dict[str, Any]]) -> None:
     letter = next((one for one in letters if one["number"] == args.id), None)
     if letter is None:
         raise HookError(f"{args.name} has no dead letter {args.id}\nhermes-gateway hooks dead-letters list {args.name}")
-    show_result({"letter": letter}, json.dumps(letter, indent=2, ensure_ascii=False), as_json=args.json)
+    text = to_json_text(json.dumps(letter, indent=2, ensure_ascii=False))
+    show_result({"letter": letter}, text, as_json=args.json)

@@ -26,7 +26,8 @@ def run(args: argparse.Namespace, home: Home) -> None:
         lines = value if isinstance(value, list) else [value]
         print(f"\nkept as {key}:", *(to_one_line(str(line)) for line in lines), sep="\n  ")
     if error := hook["last_error"]:
-        print(f"\nlast error, {format_ago(error['at'])} at {error['event']}: {escape_text(error['message'])}")
+        where = f"{format_ago(error['at'])} at {to_one_line(error['event'])}"
+        print(f"\nlast error, {where}: {escape_text(error['message'])}")
         print(escape_text(error.get("traceback", "")))
     where = hook["hangs"].strip()
     if where and where not in (error or {}).get("traceback", ""):

@@ -11,7 +11,6 @@ from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 
-GOOD_STATES = {"loaded", "registered"}
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
 
 
@@ -57,10 +56,9 @@ def select_listed(hooks: list[dict[str, Any]], is_all: bool) -> list[dict[str, A
 
 def row_of(hook: dict[str, Any]) -> tuple[object, ...]:
     events = [*(f"{name}!" for name in hook["intercepts"]), *hook["events"]]
-    colour = "green" if hook["state"] in GOOD_STATES else "dim" if hook["state"] == "disabled" else "red"
     return (
         hook["name"],
-        apply_style(hook["state"], colour),
+        hook["state"],
         hook["origin"],
         " ".join(events),
         hook["calls"],
@@ -80,7 +78,7 @@ def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
         if finding.replace(": error: ", ": ", 1) not in hook["reason"]
     )
     for finding in dict.fromkeys(findings):
-        print(apply_style(f"! {finding}", "yellow"))
+        print(apply_style(to_one_line(f"! {finding}"), "yellow"))
 
 
 def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_json: bool) -> None:

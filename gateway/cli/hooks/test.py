@@ -10,12 +10,13 @@ from typing import Any
 from gateway.cli.hooks.list import format_milliseconds
 from gateway.cli.hooks.offline import run_offline
 from gateway.cli.hooks.options import is_path
-from gateway.cli.output import apply_style, print_note, show_json, show_progress
+from gateway.cli.output import apply_style, escape_text, print_note, show_json, show_progress
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import ExitCode, HookError, NotRunning
 from gateway.events.catalogue import get_event_spec, suggest_event
 from gateway.hooks.patterns import EventSelector
+from gateway.logs.text import to_one_line
 
 
 def run(args: argparse.Namespace, home: Home) -> int:
@@ -52,21 +53,21 @@ def run_test(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> li
 
 def show_trial(trial: dict[str, Any]) -> None:
     verdict = apply_style("ok", "green") if trial["ok"] else apply_style("failed", "red")
-    print(f"{trial['event']}: {verdict} in {format_milliseconds(trial['seconds'])}")
+    print(f"{to_one_line(trial['event'])}: {verdict} in {format_milliseconds(trial['seconds'])}")
     if trial["result"] is not None:
         print(f"  result   {format_json(trial['result'])}")
     for field, value in trial["changed"].items():
-        print(f"  changed  {field}: {format_json(value)}")
+        print(f"  changed  {to_one_line(field)}: {format_json(value)}")
     for asked in trial["asked"]:
         print(f"  asked    {format_json(asked)}")
     if nothing := check_effect(trial):
-        print(f"  {apply_style('warning', 'yellow')}  {nothing}")
+        print(f"  {apply_style('warning', 'yellow')}  {to_one_line(nothing)}")
     shown = (trial["traceback"] or trial["error"]).splitlines()
     for line in shown:
-        print(f"  {line}")
+        print(f"  {to_one_line(line)}")
     for line in trial["output"].splitlines():
         if not any(line.endswith(line_shown) for line_shown in shown):  # what it raised stands in its log too
-            print(f"  | {line}")
+            print(f"  | {to_one_line(line)}")
 
 
 def check_effect(trial: dict[str, Any]) -> str:
@@ -80,7 +81,7 @@ def check_effect(trial: dict[str, Any]) -> str:
 
 
 def format_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return escape_text(json.dumps(value, ensure_ascii=False))
 
 
 def read_payload(given: str | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from gateway.config.settings import SandboxSettings
 from gateway.control_socket.client import ControlClient
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.errors import AdapterError, ConfigError, NotRunning
+from gateway.logs.text import to_one_line
 from gateway.worker.sandbox import find_support
 
 SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
@@ -160,11 +161,11 @@ def check_tokens(check: PlatformCheck, settings: Any) -> None:
         checked = anyio.run(check.check, settings)
     except AdapterError as error:
         raise AdapterError(f"{error}\nnothing was written; --no-check writes without asking there") from error
-    print(f"{apply_style('ok', 'green')}  {checked.who}")
+    print(f"{apply_style('ok', 'green')}  {to_one_line(checked.who)}")
     if checked.link:
-        print(f"    {checked.link}")
+        print(f"    {to_one_line(checked.link)}")
     for what in checked.todo:
-        print(f"{apply_style('->', 'yellow')}  {what}")
+        print(f"{apply_style('->', 'yellow')}  {to_one_line(what)}")
 
 
 def write_variables(home: Home, changed: Mapping[str, str]) -> None:
