@@ -35,6 +35,7 @@ SOON = 0.1  # seconds that no short text may take
 MADE: Mapping[str, str] = {
     "gateway/adapters/discord/reader.py": "our own ids, at the beginning",
     "gateway/adapters/slack/reader.py": "our own id, at the beginning",
+    "gateway/cli/security/people.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/cli/setup/env_file.py": "a pattern of ours, in SetupQuestion",
     "gateway/config/checks.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/daemon/part_settings.py": "a network's pattern of its ids, which is among those that are tried here",
