@@ -1,7 +1,8 @@
 """`hermes-gateway security audit`: who could do what they should not, and the line that mends it; exit 1 if anything.
 
 The checks stand in tables by subject, each with an id that stays. None runs code of a hook, and none needs a gateway
-that runs. `--fix` takes rights of files and folders away from others; all else is for a person to decide.
+that runs. A notice is good to know and no fault of the home: it leaves the exit code alone. `--fix` takes rights of
+files and folders away from others; all else is for a person to decide.
 """
 
 import argparse
@@ -35,13 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.fix:
         repair_rights(read_audit_target(home, get_process_environment()))
-    found = [*find_faults(read_audit_target(home, get_process_environment()))]
+    told = [*find_faults(read_audit_target(home, get_process_environment()))]
+    notices = [(check, fault) for check, fault in told if check.severity == "notice"]
+    found = [one for one in told if one not in notices]
     if args.json:
-        show_json({"checks": len(CHECKS), "findings": [_to_json(check, fault) for check, fault in found]})
+        shown = {"findings": found, "notices": notices}
+        show_json({"checks": len(CHECKS)} | {key: [_to_json(*one) for one in some] for key, some in shown.items()})
     elif found:
-        show_faults(found)
+        show_faults(told)
     else:
         print(f"nothing found: {len(CHECKS)} checks")
+        for _, fault in notices:
+            print_lines(to_one_line(f"to know: {fault.what}; {fault.remedy}", 1000), "")
     return int(ExitCode.FAILED if found else ExitCode.OK)
 
 

@@ -90,7 +90,7 @@ def _name_edit(unit: Path) -> str:
 
 MACHINE_CHECKS = (
     AuditCheck("config.wrong", "error", "what the settings let happen could not be checked", _find_wrong_settings),
-    AuditCheck("process.root", "warning", "a fault in the gateway is a fault of the whole machine", _find_root),
+    AuditCheck("process.root", "notice", "a fault in the gateway is a fault of the whole machine", _find_root),
     AuditCheck("version.old", "warning", "what was mended since is not mended in what runs", _find_old_daemon),
     AuditCheck("version.python", "warning", "its known weaknesses stay", _find_old_python),
     AuditCheck("unit.root", "error", "a fault in the gateway is a fault of the whole machine", _find_unit_root),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from gateway.cli.doctor import DoctorTarget, read_target
 from gateway.config.home import Home
@@ -15,7 +15,7 @@ from gateway.daemon.hooks import list_sources
 from gateway.hooks.folders.readiness import why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
-from gateway.yaml_source import Finding, Severity, SourceLocation
+from gateway.yaml_source import Finding, SourceLocation
 
 UNIT = "hermes-gateway.service"
 
@@ -65,10 +65,10 @@ FindFaults: TypeAlias = Callable[[AuditTarget], Iterable[AuditFault]]
 
 
 class AuditCheck(NamedTuple):
-    """One check: its lasting id, how bad it is, what it means for people, and how it is found."""
+    """One check: its lasting id, how bad it is, what it means for people, and how it is found; a notice is no fault."""
 
     id: str
-    severity: Severity
+    severity: Literal["error", "warning", "notice"]
     means: str
     find: FindFaults
 
