@@ -79,6 +79,8 @@ hermes_state hermes_time mcp_serve model_tools plugins providers run_agent tools
 trajectory_compressor tui_gateway utils
 """
 HERMES_OWN_MODULES = frozenset(_OWN_MODULES.split())
+# What no registry has for us: Hermes's own, and the package that its plugins are in.
+NEVER_INSTALLED = HERMES_OWN_MODULES | {"hermes_plugins"}
 # Modules with whose other names people patch Hermes: these are there too, and without effect.
 HOLLOW_MODULES = frozenset(
     {"gateway.platforms.base", "gateway.run", "gateway.session", "run_agent", "tools.send_message_tool"}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.hermes.modules import HERMES_OWN_MODULES
+from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hooks.folders.manifest import label_of, read_requirement
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
 from gateway.yaml_source import Finding, SourceLocation
@@ -129,7 +129,7 @@ def describe_missing_module(said: str, called: str, folder: Path, places: Sequen
 def describe_package_need(module: str, called: str, folder: Path, places: Sequence[str]) -> str:
     """The packages that are missing, and the command that puts them in; none for what no registry has of Hermes."""
     top = module.partition(".")[0]
-    if top in HERMES_OWN_MODULES:
+    if top in NEVER_INSTALLED:
         return f"{module} is Hermes's own and is not offered here"
     absent = [read_requirement(text).name for text in list_missing_packages(PackageFiles(folder).wanted, places)]
     if absent:

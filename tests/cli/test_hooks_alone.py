@@ -186,7 +186,7 @@ def test_logs_of_a_hook_are_there_without_the_gateway(gateway: GatewayProcess) -
     assert "is no name of a hook" in done.stderr
 
 
-@pytest.mark.parametrize("package", ["hermes_cli", "hermes-cli>=1", "tools[x]", "hermes-agent==0.19"])
+@pytest.mark.parametrize("package", ["hermes_cli", "hermes_plugins", "hermes-cli>=1", "tools[x]", "hermes-agent==0.19"])
 def test_deps_installs_no_namesake_of_hermes(gateway: GatewayProcess, package: str) -> None:
     gateway.add_hook("greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "def handle(a, b):\n    pass\n"})
     done = gateway.cli("hooks", "deps", "greet", package)

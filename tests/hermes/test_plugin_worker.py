@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.events import Event
+from gateway.events import Deny, Event, outcome_from
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.plugin_manifest import apply_registrations
 from gateway.hermes.sources import PluginSource
@@ -146,3 +146,57 @@ def test_a_plugin_is_checked_without_being_run(tmp_path: Path) -> None:
     assert any("__init__.py:1" in one and "invalid syntax" in one for one in found)
     assert any("kanban_task_claimed never fires here" in one for one in found)
     assert any("which only Hermes itself can use" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        "guard",
+        "functools.partial(guard)",
+        "Guard().check",
+        "Guard()",
+        "says_other",
+    ],
+)
+async def test_a_decorator_that_takes_everything_gets_everything(
+    fork_server: ForkServerClient, tmp_path: Path, callback: str
+) -> None:
+    source = """
+        import functools, inspect
+
+        def only(tool):
+            def decorate(function):
+                @functools.wraps(function)
+                def inner(*args, **kw):
+                    if kw.get("tool_name") == tool:
+                        return function(*args, kw["args"]["command"])
+                return inner
+            return decorate
+
+        @only("terminal")
+        def guard(command):
+            return {"action": "block", "message": "no"} if "boom" in command else None
+
+        class Guard:
+            @only("terminal")
+            def check(self, command):
+                return guard.__wrapped__(command)
+
+            @only("terminal")
+            def __call__(self, command):
+                return guard.__wrapped__(command)
+
+        def says_other(**kw):
+            return guard(**kw)
+
+        says_other.__signature__ = inspect.Signature([inspect.Parameter("x", inspect.Parameter.KEYWORD_ONLY)])
+
+        def register(ctx):
+            ctx.register_hook("pre_tool_call", CALLBACK)
+    """.replace("CALLBACK", callback)
+    worker = await started(fork_server, plant(tmp_path, source))
+    targets = HandlerTargets(worker).of("tool:before")
+    for command, is_denied in (("boom", True), ("ls", False)):
+        event = Event("tool:before", {"tool": "shell", "args": {"command": command}, "call_id": "c"})
+        assert isinstance(outcome_from(await ask_handlers(worker, targets, event, 5.0)), Deny) is is_denied
+    await worker.stop(1.0)

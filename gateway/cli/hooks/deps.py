@@ -25,7 +25,7 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.errors import GatewayError, HookError, NotRunning
-from gateway.hermes.modules import HERMES_OWN_MODULES
+from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hermes.package_files import SERVED_PACKAGES, PackageFiles
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
 from gateway.hooks.folders.manifest import read_requirement
@@ -113,7 +113,7 @@ def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
 
 def refuse_hermes(named: list[str]) -> None:
     """Raises HookError where one of these is called as a module of Hermes's, or is Hermes itself."""
-    own = {fold_name(module): module for module in HERMES_OWN_MODULES}
+    own = {fold_name(module): module for module in NEVER_INSTALLED}
     for text in named:
         name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
         if name in own:

@@ -15,7 +15,7 @@ from copy import deepcopy
 from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gateway.events import Event, HookMark
@@ -45,10 +45,11 @@ def pick_arguments(
 ) -> dict[str, Any]:
     """Those arguments that the function declares; all of `kwargs` where it takes `**kwargs`.
 
-    `is_loose`: what it needs and we do not have is None.
+    What counts is the function that is called, as under Hermes: a decorator that takes everything gets everything,
+    whatever it says of itself (`functools.wraps`). `is_loose`: what it needs and we do not have is None.
     """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(_undecorated(function)).parameters.values()
     except (TypeError, ValueError):  # some things made in C do not say
         return dict(kwargs)
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
@@ -58,6 +59,23 @@ def pick_arguments(
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return given
     return {one.name: given[one.name] for one in named if one.name in given}
+
+
+def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, without what it says of a function that it wraps; only to be asked for its parameters."""
+    if isinstance(function, partial):
+        return partial(_undecorated(function.func), *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(_undecorated(function.__func__), function.__self__)
+    if isinstance(function, FunctionType):
+        bare = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        bare.__kwdefaults__ = function.__kwdefaults__
+        return bare
+    if not isinstance(function, type) and isinstance(call := type(function).__call__, FunctionType):
+        return MethodType(_undecorated(call), function)
+    return function
 
 
 THREADS = 32
