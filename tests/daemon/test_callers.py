@@ -20,17 +20,29 @@ from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
 
-# Asks some verbs on the socket, and writes down what became of each.
+# Asks some verbs on the socket, and writes down what became of each. A program begins before the gateway's socket does:
+# the first connection waits until there is one.
 ASK = """
 import json, socket, sys, time
 out, path, wait = sys.argv[1], sys.argv[2], float(sys.argv[3])
 time.sleep(wait)
 found = {}
+
+def connect(one):
+    until = time.monotonic() + (0 if found else 30)
+    while True:
+        try:
+            return one.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
 for verb, params in json.loads(sys.argv[4]).items():
     try:
         with socket.socket(socket.AF_UNIX) as one:
             one.settimeout(20)
-            one.connect(path)
+            connect(one)
             one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
             line = one.makefile().readline()
             found[verb] = json.loads(line).get("error", {}).get("message", "answered") if line else "hung up"
