@@ -56,12 +56,8 @@ class Terminal:
         self._engine = engine
         self._receive = receive
 
-    async def say(self, params: dict[str, Any], notify: Notify) -> SayResult:
+    async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
-        try:
-            typed = msgspec.convert(params, SayRequest)
-        except msgspec.ValidationError as error:
-            raise GatewayError(f"chat.say: {error}") from None
         message = message_of(typed)
         heard = self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
         receipt = await self._receive(message)

@@ -21,11 +21,24 @@ WALKS = 5
 LONGEST_LINE = 1000  # of parents: more than anybody has
 
 
+NO_FILES = "the gateway has as many files open as it may (LimitNOFILE=), and can answer nobody new: try again later"
+
+
 class CallerEnded(GatewayError):
-    """Whoever called has ended, so that nobody can say who it was."""
+    """Whoever called has ended, or cannot be looked at, so that nobody can say who it was."""
 
     def __init__(self) -> None:
-        super().__init__("whoever asked this has ended meanwhile; ask again, and wait for the answer")
+        ended = "whoever asked this has ended meanwhile; ask again, and wait for the answer"
+        super().__init__(ended if can_open_files() else NO_FILES)
+
+
+def can_open_files() -> bool:
+    """Whether this process may open one more; to look at others, it must."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def find_ancestors(connection: socket.socket) -> tuple[int, ...]:

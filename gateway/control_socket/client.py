@@ -80,7 +80,7 @@ class ControlClient(AbstractContextManager["ControlClient"]):
         for message in self.messages():
             if "method" in message:
                 on_notification(message["method"], message["params"])
-            elif message.get("id") == request:
+            elif message.get("id") in (request, None):  # None: it was not understood whose request that was
                 return result_from(message)
         raise NotRunning(f"the gateway went away while it answered `{method}`")
 

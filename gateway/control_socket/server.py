@@ -8,6 +8,8 @@ import logging
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,23 +17,31 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.abc
 import msgspec
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from gateway.control_socket import LINE_LIMIT
+from gateway.control_socket.listener import CallerListener
+from gateway.control_socket.params import describe_params
 from gateway.errors import ExitCode, GatewayError
 
 log = logging.getLogger(__name__)
 
 MAX_OPEN_REQUESTS = 64  # requests of one caller that are answered at once
 SURROGATES = re.compile("[\ud800-\udfff]")
-INVALID_REQUEST, TOO_MANY_REQUESTS, REFUSED = -32600, -32000, -32001
+INVALID_REQUEST, UNKNOWN_VERB, INVALID_PARAMS, TOO_MANY_REQUESTS, REFUSED = -32600, -32601, -32602, -32000, -32001
+TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 
 Judge: TypeAlias = Callable[[str], str]
 """Why this verb is refused; "": it is not."""
 JudgeCaller: TypeAlias = Callable[[socket.socket], Judge]
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
-Verb: TypeAlias = Callable[[dict[str, Any], Notify], Awaitable[Any]]
-AnswerParams: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a caller may ask: the type of its parameters, and who answers. Others are refused before anybody answers."""
+
+    params: Any
+    answer: Callable[[Any, Notify], Awaitable[Any]]
 
 
 class ControlRequest(msgspec.Struct):
@@ -62,13 +72,16 @@ class ControlServer:
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         self.path.unlink(missing_ok=True)  # of a process that died: whoever holds the home's lock owns the name
-        listener = await anyio.create_unix_listener(self.path, mode=0o600)
-        task_status.started()
         try:
-            async with listener:
+            async with await anyio.create_unix_listener(self.path, mode=0o600) as accepting:
+                listener = CallerListener(accepting, self._refuse)
+                task_status.started()
                 await listener.serve(self._connection)
         finally:
             self.path.unlink(missing_ok=True)
+
+    async def _refuse(self, stream: anyio.abc.SocketStream, why: str) -> None:
+        await ControlConnection(stream).fail(None, TOO_MANY_REQUESTS, why)
 
     async def _connection(self, stream: anyio.abc.SocketStream) -> None:
         caller = ControlConnection(stream)
@@ -96,10 +109,13 @@ class ControlServer:
         self, caller: "ControlConnection", stream: anyio.abc.SocketStream, tasks: anyio.abc.TaskGroup
     ) -> None:
         """Start what is asked. What is refused is refused here: a caller that never reads is not read any further."""
-        reader = BufferedByteReceiveStream(stream)
-        try:
+        reader = LineReader(stream, LINE_LIMIT)
+        with suppress(anyio.EndOfStream):
             while True:
-                line = await reader.receive_until(b"\n", LINE_LIMIT)
+                line = await reader.receive()
+                if line is None:
+                    await caller.fail(None, INVALID_REQUEST, TOO_LONG)
+                    continue
                 try:
                     request = msgspec.json.decode(line, type=ControlRequest)
                 except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also bytes that are no text
@@ -112,10 +128,6 @@ class ControlServer:
                     await caller.fail(
                         request.id, TOO_MANY_REQUESTS, f"{MAX_OPEN_REQUESTS} requests are open: wait for an answer"
                     )
-        except (anyio.IncompleteRead, anyio.EndOfStream):
-            return
-        except anyio.DelimiterNotFound:
-            await caller.fail(None, INVALID_REQUEST, f"a request has {LINE_LIMIT >> 20} MB at the most")
 
     async def _serve(self, caller: "ControlConnection", request: ControlRequest) -> None:
         try:
@@ -126,10 +138,16 @@ class ControlServer:
             verb = self.verbs.get(request.method)
             if verb is None:
                 await caller.fail(
-                    request.id, -32601, f"this gateway knows no `{request.method}`; is it of another version?"
+                    request.id, UNKNOWN_VERB, f"this gateway knows no `{request.method}`; is it of another version?"
                 )
                 return
-            result = await verb(request.params, partial(caller.notify, request.id))
+            try:
+                params = msgspec.convert(request.params, verb.params)
+            except (msgspec.ValidationError, OverflowError) as error:
+                expected = describe_params(verb.params)
+                await caller.fail(request.id, INVALID_PARAMS, self._redact(f"{request.method}: {error}; {expected}"))
+                return
+            result = await verb.answer(params, partial(caller.notify, request.id))
             await caller.say({"id": request.id, "result": result})
         except GatewayError as error:
             await caller.fail(request.id, int(error.exit), self._redact(str(error)))
@@ -142,6 +160,37 @@ class ControlServer:
             )
         finally:
             caller.open -= 1
+
+
+class LineReader:
+    """Lines out of a stream. One that is too long is None, as soon as that is certain; the rest of it is passed."""
+
+    def __init__(self, stream: anyio.abc.ByteReceiveStream, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._buffer = bytearray()
+        self._is_passing = False  # in the middle of a line that was too long
+
+    async def receive(self) -> bytes | None:
+        """The next line. Raises EndOfStream."""
+        looked = 0
+        while True:
+            end = self._buffer.find(b"\n", looked)
+            if end >= 0:
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                if not self._is_passing:
+                    return line if end <= self._limit else None
+                self._is_passing = False
+                looked = 0
+                continue
+            if self._is_passing:
+                self._buffer.clear()
+            elif len(self._buffer) > self._limit:
+                self._is_passing = True
+                return None
+            looked = len(self._buffer)
+            self._buffer += await self._stream.receive()
 
 
 class ControlConnection:
@@ -163,11 +212,6 @@ class ControlConnection:
 
     async def notify(self, request: int, method: str, params: Any) -> None:
         await self.say({"method": method, "params": params, "request": request})
-
-
-def as_verb(answer_params: AnswerParams) -> Verb:
-    """A verb that answers once, and notifies its caller of nothing before."""
-    return lambda params, _notify: answer_params(params)
 
 
 def encode_message(message: dict[str, Any]) -> bytes:

@@ -13,8 +13,9 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
@@ -71,13 +72,19 @@ log = logging.getLogger(__name__)
 
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 BuildVerbs: TypeAlias = Callable[["Gateway"], Mapping[str, Verb]]
+ParamsT = TypeVar("ParamsT")
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
-AnswerVerb: TypeAlias = Callable[["Gateway", dict[str, Any]], Awaitable[Any]]
-"""A verb of the control socket that answers once, from the parameters that it was given."""
-
 NODE_NAME = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
 REACH = 30.0  # seconds in which somebody must have been asked for an approval
 LANES_DRAIN_SHARE, OUTBOX_DRAIN_SHARE = 0.5, 0.2  # of the time that there is for the stop
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayVerb(Generic[ParamsT]):
+    """A verb of the control socket that answers once, from parameters of this type."""
+
+    params: type[ParamsT]
+    answer: Callable[["Gateway", ParamsT], Awaitable[Any]]
 
 
 class Gateway:

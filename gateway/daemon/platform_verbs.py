@@ -11,7 +11,8 @@ import msgspec
 
 from gateway import records
 from gateway.adapters.shared.files import kind_of
-from gateway.daemon.gateway import AnswerVerb, Gateway
+from gateway.control_socket.params import NoParams
+from gateway.daemon.gateway import Gateway, GatewayVerb
 from gateway.daemon.platforms import steer_platform
 from gateway.daemon.status import list_unserved_platforms
 from gateway.dispatcher import pairing_commands
@@ -29,6 +30,20 @@ class PairingApproveParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     role: Literal["owner", "admin", "operator", "user"] = "user"
 
 
+class PairingPersonParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """This person is no longer let in."""
+
+    platform: str
+    user_id: str | int
+
+
+class PlatformSteerParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pause, resume or restart a network."""
+
+    verb: str
+    name: str
+
+
 class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One text, and files, to `platform`, `platform:chat` or `platform:chat:thread`."""
 
@@ -38,24 +53,20 @@ class ChatSendParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30.0
 
 
-async def _list_pairings(gateway: Gateway, _params: dict[str, Any]) -> Any:
+async def _list_pairings(gateway: Gateway, _params: NoParams) -> Any:
     return pairing_commands.list_pairings(gateway.context)
 
 
-async def _approve(gateway: Gateway, params: dict[str, Any]) -> Any:
+async def _approve(gateway: Gateway, asked: PairingApproveParams) -> Any:
     """Whoever reaches the control socket is the owner."""
-    try:
-        asked = msgspec.convert(params, PairingApproveParams)
-    except msgspec.ValidationError as error:
-        raise GatewayError(f"pairing approve: {error}") from None
     by = pairing_commands.HOST_OPERATOR
     return describe_guest(
         await pairing_commands.approve_pairing(gateway.context, asked.code, asked.role, by, giver="owner")
     )
 
 
-async def _revoke(gateway: Gateway, params: dict[str, Any]) -> Any:
-    return describe_guest(await gateway.access.pairings.revoke(str(params["platform"]), str(params["user_id"])))
+async def _revoke(gateway: Gateway, params: PairingPersonParams) -> Any:
+    return describe_guest(await gateway.access.pairings.revoke(params.platform, str(params.user_id)))
 
 
 def describe_guest(guest: records.PairingUser) -> dict[str, str]:
@@ -67,7 +78,7 @@ def describe_guest(guest: records.PairingUser) -> dict[str, str]:
     }
 
 
-async def _list_platforms(gateway: Gateway, _params: dict[str, Any]) -> Any:
+async def _list_platforms(gateway: Gateway, _params: NoParams) -> Any:
     served = [
         {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
         for one in gateway.platforms
@@ -75,16 +86,12 @@ async def _list_platforms(gateway: Gateway, _params: dict[str, Any]) -> Any:
     return {"platforms": served, "off": list_unserved_platforms(gateway)}
 
 
-async def _steer(gateway: Gateway, params: dict[str, Any]) -> Any:
-    return {"did": steer_platform(gateway.platforms, str(params["verb"]), str(params["name"]))}
+async def _steer(gateway: Gateway, params: PlatformSteerParams) -> Any:
+    return {"did": steer_platform(gateway.platforms, params.verb, params.name)}
 
 
-async def _send(gateway: Gateway, params: dict[str, Any]) -> Any:
+async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     """Owe the text, and wait a while to see it arrive; what is owed goes out even if nobody waits."""
-    try:
-        asked = msgspec.convert(params, ChatSendParams)
-    except msgspec.ValidationError as error:
-        raise GatewayError(f"send: {error}") from None
     if not asked.text.strip() and not asked.files:
         raise GatewayError("send: there is nothing to send")
     address = gateway.context.resolve_destination(asked.to, list_unserved_platforms(gateway))
@@ -124,11 +131,11 @@ def make_attachment(path: Path) -> Attachment:
     return Attachment(kind_of(media_type), str(path.resolve()), path.name, media_type, path.stat().st_size)
 
 
-PLATFORM_VERBS: Mapping[str, AnswerVerb] = {
-    "pairing.list": _list_pairings,
-    "pairing.approve": _approve,
-    "pairing.revoke": _revoke,
-    "platform.list": _list_platforms,
-    "platform.steer": _steer,
-    "chat.send": _send,
+PLATFORM_VERBS: Mapping[str, GatewayVerb[Any]] = {
+    "pairing.list": GatewayVerb(NoParams, _list_pairings),
+    "pairing.approve": GatewayVerb(PairingApproveParams, _approve),
+    "pairing.revoke": GatewayVerb(PairingPersonParams, _revoke),
+    "platform.list": GatewayVerb(NoParams, _list_platforms),
+    "platform.steer": GatewayVerb(PlatformSteerParams, _steer),
+    "chat.send": GatewayVerb(ChatSendParams, _send),
 }

@@ -11,6 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.adapters.terminal import SayRequest
 from gateway.config.loading import load_configuration
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
@@ -65,7 +66,7 @@ class LiveGateway:
 
     async def say(self, text: str, session: str = "main") -> dict[str, Any]:
         """Say something on the terminal: how it was answered (`reply`, `status`, `turn_id`, `error`)."""
-        result = await self.gateway.terminal.say({"text": text, "session": session}, _ignore_notification)
+        result = await self.gateway.terminal.say(SayRequest(text, session), _ignore_notification)
         return dict(msgspec.to_builtins(result))
 
 

@@ -3,7 +3,7 @@
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 
 from gateway.control_socket import LINE_LIMIT
 from gateway.control_socket.client import ControlClient, ControlError
-from gateway.control_socket.server import MAX_OPEN_REQUESTS, ControlServer, Notify
+from gateway.control_socket.listener import MAX_CALLERS
+from gateway.control_socket.server import MAX_OPEN_REQUESTS, ControlServer, Notify, Verb
 from gateway.errors import ConfigError, ExitCode, GatewayError, NotRunning
 
 
@@ -34,7 +35,8 @@ async def crash(params: dict[str, Any], notify: Notify) -> Any:
 @asynccontextmanager
 async def serving(path: Path, **verbs: Any) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
-        await tasks.start(ControlServer(path, {"echo": echo, "refuse": refuse, "crash": crash} | verbs).serve)
+        served = {"echo": echo, "refuse": refuse, "crash": crash} | verbs
+        await tasks.start(ControlServer(path, {name: Verb(dict, verb) for name, verb in served.items()}).serve)
         yield
         tasks.cancel_scope.cancel()
 
@@ -186,3 +188,39 @@ async def test_what_is_too_long_to_be_asked_is_said_and_not_sent(tmp_path: Path)
     async with serving(tmp_path / "s"):
         with pytest.raises(GatewayError, match="more than the 8 MB"):
             await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"a": "a" * LINE_LIMIT})
+
+
+async def test_what_is_too_long_gets_its_error_while_it_is_still_being_sent_and_the_next_is_answered(
+    tmp_path: Path,
+) -> None:
+    def rant() -> list[bytes]:
+        with socket.socket(socket.AF_UNIX) as rude:
+            rude.connect(str(tmp_path / "s"))
+            rude.settimeout(30)
+            said = rude.makefile("rb")
+            rude.sendall(b"a" * (LINE_LIMIT + 1))
+            heard = [said.readline()]  # before the line has an end
+            rude.sendall(b"a" * (3 * LINE_LIMIT) + b'\n{"id":7,"method":"echo","params":{"n":1}}\n')
+            return [*heard, said.readline()]
+
+    async with serving(tmp_path / "s"):
+        first, second = await anyio.to_thread.run_sync(rant)
+    assert b"8 MB at the most" in first
+    assert b'"id":7,"result":{"n":1}' in second
+
+
+async def test_only_so_many_are_connected_and_the_next_is_told_why_not(tmp_path: Path) -> None:
+    def crowd() -> str:
+        with ExitStack() as stack:
+            callers = [stack.enter_context(ControlClient(tmp_path / "s")) for _ in range(MAX_CALLERS)]
+            assert callers[-1].call("echo", {"n": 1}) == {"n": 1}
+            with ControlClient(tmp_path / "s") as late, pytest.raises(ControlError) as refused:
+                late.call("echo")
+            callers.pop().close()
+            assert callers[0].call("echo", {"n": 2}) == {"n": 2}
+            return str(refused.value)
+
+    async with serving(tmp_path / "s"):
+        assert f"{MAX_CALLERS} callers are connected" in await anyio.to_thread.run_sync(crowd)
+        result, _ = await anyio.to_thread.run_sync(call, tmp_path / "s", "echo", {"n": 3})
+    assert result == {"n": 3}

@@ -1,0 +1,91 @@
+"""Whatever comes to the door of a gateway that runs: all are answered, and nobody who is in is thrown out."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.control_socket.client import ControlClient, ControlError
+from gateway.daemon.control_verbs import build_verbs
+from gateway.errors import NotRunning
+from gateway.testing import GatewayProcess
+
+WRONG: tuple[Any, ...] = (None, True, -7, 10**30, 1.5, "", "\0", "x/../x", [], [1], {}, {"a": []})
+ENDLESS = "events.tail"
+
+
+def wrong_params(verb: str, params: type[msgspec.Struct]) -> Iterator[dict[str, Any]]:
+    """Each parameter as everything that it may not be, beside others as they may be; one too many, and none."""
+    fields = msgspec.structs.fields(params)
+    right: dict[str, Any] = {field.name: True if field.name == "allowed" else "x" for field in fields if field.required}
+    yield {"no-such-parameter": 1}
+    if right:
+        yield {}
+    for field in fields:
+        if verb != ENDLESS:
+            yield from ({**right, field.name: value} for value in WRONG)
+        else:
+            yield from ({field.name: value} for value in WRONG if value is not None and not isinstance(value, list))
+
+
+@pytest.mark.process
+def test_no_verb_fails_inside_the_gateway_whatever_it_is_given(tmp_path: Path) -> None:
+    verbs = build_verbs_of_nobody()
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.start()
+        told: dict[str, str] = {}
+        with ControlClient(gateway.home.socket, 60) as client:
+            for name, params in verbs.items():
+                for given in wrong_params(name, params):
+                    try:
+                        client.call(name, given)
+                    except ControlError as error:
+                        told[f"{name} {given}"] = str(error)
+        _, _, logged = gateway.stop()
+    assert {asked: said for asked, said in told.items() if "failed inside" in said} == {}
+    assert "Traceback" not in logged
+    assert len(told) > 5 * len(verbs)
+    assert "it takes name (text)" in told["hooks.info {'name': -7}"]
+    assert "it takes no parameters" in told["status {'no-such-parameter': 1}"]
+    assert "`$.limit`" in told["sessions.list {'limit': 1.5}"]
+
+
+def build_verbs_of_nobody() -> dict[str, Any]:
+    """What each verb takes; none is asked."""
+
+    nobody = SimpleNamespace(terminal=SimpleNamespace(say=None))
+    return {name: verb.params for name, verb in build_verbs(nobody).items()}  # type: ignore[arg-type]
+
+
+def open_files(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+@pytest.mark.process
+def test_a_gateway_that_can_open_no_more_files_keeps_all_connections_and_says_so_to_new_ones(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway, ExitStack() as stack:
+        gateway.start()
+        assert gateway.process
+        pid = gateway.process.pid
+        held = stack.enter_context(ControlClient(gateway.home.socket, 30))
+        assert held.call("status")["state"] == "ready"
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (open_files(pid) + 3, before[1]))
+        said = set()
+        for _ in range(10):
+            caller = stack.enter_context(ControlClient(gateway.home.socket, 30))
+            try:
+                caller.call("platform.list")
+            except (ControlError, NotRunning) as error:
+                said.add(str(error))
+        assert held.call("platform.list")["platforms"] == []
+        assert any("as many files open as it may" in words for words in said), said
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        gateway.until(lambda: gateway.call("status")["state"] == "ready")
+        parts = {part["name"]: part["restarts"] for part in held.call("status")["parts"]}
+        assert parts["control"] == 0
