@@ -30,7 +30,7 @@ from gateway.dispatcher.chat_commands import (
 )
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
-from gateway.dispatcher.live_answer import LiveAnswer
+from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
@@ -42,7 +42,6 @@ from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
 from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
 from gateway.messages import Message, Reply, cause_of
-from gateway.outbox import Stream
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.transcript import Entry
@@ -140,12 +139,15 @@ class Dispatcher:
     ) -> LaneResult:
         agent = self._context.choose(message, session)
         self._announce(agent, "main", role)
-        stream = self._stream(turn, message)
+        is_unread = can_change(self._context.registry, AFTER_WRITING)  # what the model writes has yet to pass hooks
+        is_held = is_unread or can_change(self._context.registry, BEFORE_SENDING)
+        stream = None if is_held else self._context.outbox.stream(make_reply(turn, message, ""))
         approvals = approvals_of(self._context.engine, message, session)
         is_approver = self._context.access.can_approve_own(message)
         known = await approvals.known() if is_approver else {}
         allowed = dict(known)
-        async with LiveAnswer(self._context.engine, session.key, turn.turn_id, self._tasks, stream) as live:
+        about = (self._context.engine, session.key, turn.turn_id, self._tasks, stream)
+        async with LiveAnswer(*about, is_held=is_held) as live:
             ports = Ports(
                 run=view.run,
                 emit=view.emit,
@@ -177,7 +179,8 @@ class Dispatcher:
             return make_question_result(self._context, turn, message, result.questions)
         assert result.status != "paused"
         refused = list_refusals(turn.open) if message.kind == "internal" else ()
-        text = "\n\n".join(filter(None, [result.reply, *refused]))
+        said = "" if result.status == "interrupted" and is_unread else result.reply
+        text = "\n\n".join(filter(None, [said, *refused]))
         replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
@@ -191,12 +194,6 @@ class Dispatcher:
             self._context.registry.emit("agent:init", agent=agent.name, kind=kind, role=role)
         for below in agent.agents:
             self._announce(below, "sub-agent", role)
-
-    def _stream(self, turn: LaneTurn, message: Message) -> Stream | None:
-        """Returns where the answer is shown while it grows; None when a hook wants to see what is said before it is."""
-        if any(hook.intercepts for hook in self._context.registry.at("message:sending")):
-            return None
-        return self._context.outbox.stream(make_reply(turn, message, ""))
 
     def _emit_session_switch(self, session: Session, view: HookScope) -> None:
         if session.replaced_id:

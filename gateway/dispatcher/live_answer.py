@@ -1,6 +1,7 @@
 """An answer on its way while the model writes it: live only, never waited for, gathered where it comes too fast.
 
-It keeps no text: what the chat shows is kept by the outbox's `Stream`, the present answer by the turn itself.
+It keeps no text: what the chat shows is kept by the outbox's `Stream`, the present answer by the turn itself. Where a
+hook may still change what the model has written, nothing of it is shown before that hook has had its say.
 """
 
 import math
@@ -12,15 +13,28 @@ import msgspec
 
 from gateway import records
 from gateway.engine import Engine
+from gateway.hooks import HookRegistry
 from gateway.outbox import Stream
 
 PAUSE = 0.02  # what comes within it goes out as one piece
+PIECE = "llm:chunk"
+# Where a whole answer may still be changed.
+AFTER_WRITING = ("llm:after", "node:after", "handoff:after", "message:add", "agent:end")
+BEFORE_SENDING = ("message:sending",)
+
+
+def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
+    """Whether a hook may change the answer at one of these events. Who intercepts each piece has had its say there."""
+    heard = {hook.key for hook in registry.at(PIECE) if hook.intercepts}
+    return any(
+        hook.intercepts and hook.rewords and hook.key not in heard for name in names for hook in registry.at(name)
+    )
 
 
 class LiveAnswer:
     """Publishes one turn's text, and shows it in the chat by `stream` where the network can edit what was sent.
 
-    `delta` is plain, so that no watcher can slow the model down.
+    `delta` is plain, so that no watcher can slow the model down; of an answer that `is_held` it shows nothing.
     """
 
     def __init__(
@@ -30,7 +44,10 @@ class LiveAnswer:
         turn_id: str,
         tasks: anyio.abc.TaskGroup,
         stream: Stream | None = None,
+        *,
+        is_held: bool = False,
     ) -> None:
+        self._is_held = is_held
         self._stream = stream
         self._engine = engine
         self._subject = records.delta_subject_of(session_key)
@@ -39,7 +56,8 @@ class LiveAnswer:
         self._send, self._receive = anyio.create_memory_object_stream[str | None](math.inf)
 
     def delta(self, text: str) -> None:
-        self._send.send_nowait(text)
+        if not self._is_held:
+            self._send.send_nowait(text)
 
     def discard(self) -> None:
         """What was streamed of the present answer is void."""

@@ -75,7 +75,7 @@ GATEWAY_EVENTS = (
     ),
     EventSpec(
         "message:sending",
-        "Something is about to be said. An interceptor here switches streaming off for that chat.",
+        "Something is about to be said. An interceptor here switches streaming off.",
         (*_SEND, make_writable_field("text", "string", "what will be said"), make_writable_field(*_ATTACHMENTS)),
         DENY,
     ),

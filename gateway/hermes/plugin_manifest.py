@@ -121,6 +121,7 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
         guards=tuple(dict.fromkeys(name for row in guards for name in row.events)),
+        rewords=any(row.rewords for row in rows),
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),
@@ -151,6 +152,7 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
         guards=guards,
+        rewords=any(name in HERMES_HOOKS and HERMES_HOOKS[name].rewords for name in offers.decides),
         acts=manifest.acts and bool(loaded.marks or offers.tools or offers.commands or offers.skills),
     )
 

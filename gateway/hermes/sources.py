@@ -284,6 +284,7 @@ class ShellHookSource(ConfigSource):
             written_for_reason="a shell hook of its config.yaml",
             starts_programs=True,
             guards=row.events if row and row.guards and entry.fail_closed else (),
+            rewords=bool(row and row.rewords),
         )
         return replace(version, manifest=manifest, findings=findings, digest=digest)
 

@@ -144,7 +144,7 @@ class MessageReceived(Context):
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
 
 class MessageSending(Context):
-    """`message:sending`: Something is about to be said. An interceptor here switches streaming off for that chat."""
+    """`message:sending`: Something is about to be said. An interceptor here switches streaming off."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...

@@ -309,6 +309,21 @@ async def test_an_answer_is_so_many_messages_and_the_rest_a_file(wire: Wire, tmp
         assert (file.file_name, file.file.decode()) == ("answer.md", answer)
 
 
+async def test_nothing_of_an_answer_is_shown_before_who_may_still_change_it(wire: Wire, tmp_path: Path) -> None:
+    script = {"chunks": ["It is ", "secret, ", "I fear."], "delay": "300ms"}
+    async with housed(wire, tmp_path / "home", script) as house:
+        shown_before: list[str] = []
+
+        def hide(event: Event) -> None:
+            shown_before.extend(one.text for one in wire.shown)
+            event["response_full"] = event["response_full"].replace("secret", "hidden")
+
+        house.gateway.registry.on("agent:end", hide)
+        await wire.write("hello")
+        await house.shows("It is hidden, I fear.")
+        assert shown_before == []
+
+
 async def test_too_many_messages_wait_as_long_as_they_are_told(house: House) -> None:
     house.wire.flood(0.3)
     begun = time.monotonic()

@@ -1,14 +1,17 @@
 """From a message to its answer, with the real lanes, outbox, hooks and agent on a journal in memory."""
 
 import dataclasses
+import json
 import time
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.agent.tools import tool_from
 from gateway.hooks import Deny, End
 from gateway.messages import Address, Message
+from gateway.records import delta_subject_of
 from tests.dispatcher.room import KEY, ROOM, answer, chat
 from tests.spine import until
 
@@ -241,6 +244,46 @@ async def test_nothing_is_shown_early_when_a_hook_wants_to_see_it_before() -> No
         await room.write("slow")
         await room.when("message:sent")
         assert ([reply.text for reply in room.net.sent], room.net.shown) == (["ONE TWO"], [])
+
+
+@pytest.mark.parametrize("event", ["llm:after", "node:after", "message:add", "agent:end", "message:sending"])
+async def test_nothing_is_shown_early_when_a_hook_may_change_it_later(event: str) -> None:
+    async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two"], "delay": 0.05}]}) as room:
+        room.net.can_edit = True
+        heard = room.house.engine.tail(delta_subject_of(KEY))
+        room.hooks.on(event, lambda _event: None)
+        await room.write("slow")
+        await room.when("message:sent")
+        assert ([reply.text for reply in room.net.sent], room.net.shown) == (["one two"], [])
+        with anyio.move_on_after(0.1) as nothing_came:
+            await anext(aiter(heard))
+        assert nothing_came.cancelled_caught
+
+
+@pytest.mark.parametrize("is_stream_seen", [False, True])
+async def test_who_only_looks_on_or_changes_each_piece_costs_no_streaming(is_stream_seen: bool) -> None:
+    async with chat({"user": "slow", "answers": [{"chunks": ["one ", "two"], "delay": 0.05}]}) as room:
+        room.net.can_edit = True
+        heard = room.house.engine.tail(delta_subject_of(KEY))
+        room.hooks.watch(["llm:after", "agent:end"], print)
+        if is_stream_seen:
+            room.hooks.on("llm:*", lambda event: event.update(chunk="*") if "chunk" in event else None)
+        await room.write("slow")
+        await room.when("message:sent")
+        record = await anext(aiter(heard))
+        assert json.loads(record.data)["text"] == ("*" if is_stream_seen else "one ")
+
+
+async def test_what_was_stopped_before_hooks_have_seen_it_is_not_said() -> None:
+    async with chat({"user": "slow", "answers": [{"chunks": ["one "] * 50, "delay": 0.2}]}) as room:
+        room.hooks.on("agent:end", lambda event: event.update(response_full="changed"))
+        await room.write("slow")
+        await room.when("llm:chunk")
+        await room.write("/stop")
+        (ended,) = await room.when("agent:end")
+        assert ended["interrupted"]
+        await until(lambda: room.net.sent)
+        assert not [reply.text for reply in room.net.sent if "one" in reply.text]
 
 
 async def test_a_message_that_waited_too_long_is_not_answered_but_told_so() -> None:

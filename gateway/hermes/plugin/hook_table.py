@@ -32,6 +32,7 @@ class HermesHook:
     order: float = 0
     notes: tuple[str, ...] = ()
     build_named: arguments.BuildArguments | None = None  # further arguments, for callbacks that name them
+    rewords: bool = False  # its answer changes what a person is told
     is_loose: bool = False  # its arguments are not settled in Hermes: what a callback asks for and we lack is None
 
     @property
@@ -77,9 +78,10 @@ _HOOKS = (
     HermesHook(
         "transform_llm_output",
         ("agent:end",),
-        "the first text is the reply",
+        "the first text is the reply; nothing of the answer is shown before",
         arguments.build_output_args,
         results.apply_reply,
+        rewords=True,
         notes=_TURN,
     ),
     HermesHook(

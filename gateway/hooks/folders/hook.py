@@ -69,13 +69,16 @@ class FolderSubscription:
         """
         when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
         observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
-        terms = (manifest.intercepts, manifest.on_error, manifest.guards, observes, when, order, mode, limit)
+        terms: tuple[object, ...] = (manifest.intercepts, manifest.on_error, manifest.guards, manifest.rewords)
+        terms += (observes, when, order, mode, limit)
         if terms == self._terms:
             return
         parts = [
             self._registry.on(names, self._decide, order=order, when=when, on_error=on_error, key=self._name)
             for names, on_error in _split_by_failure(manifest)
         ]
+        for hook in (one for part in parts for one in part.hooks):
+            hook.rewords = manifest.rewords
         if observes:
             watched = self._registry.watch(observes, self._observe, when=when, mode=mode, max=limit, key=self._name)
             parts.append(watched)

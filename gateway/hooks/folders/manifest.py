@@ -153,6 +153,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     overrides: tuple[str, ...] = ()  # the tools whose place it takes, where it is allowed to; `*`: it may be any
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
+    rewords: bool = True  # where it intercepts, it may change what somebody is about to be told
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides
 
