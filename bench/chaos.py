@@ -20,7 +20,8 @@ def verdict(siege: Siege) -> list[str]:
     """All that is wrong."""
     lost = siege.plan.said - siege.found.inbound
     missing = [f"{lost} messages are not in the journal"] if lost else []
-    return [*missing, *siege.found.faults, *siege.unanswered(), *siege.unexplained()]
+    blamed = [f"{siege.given_up()} turns were given up, and none is to blame"] if siege.given_up() else []
+    return [*missing, *blamed, *siege.found.faults, *siege.unanswered(), *siege.unexplained()]
 
 
 def told(siege: Siege) -> str:
@@ -30,7 +31,7 @@ def told(siege: Siege) -> str:
         f"{siege.plan.said} messages in {siege.plan.chats + siege.plan.typists} conversations, {siege.seconds:.0f} s\n"
         f"{deeds}\n"
         f"{siege.found.turns} turns, {siege.found.retries} of them tried again after a kill\n"
-        f"{siege.given_up()} given up with an apology, after three kills in the middle\n"
+        f"{siege.given_up()} given up with an apology\n"
         f"{siege.found.sent} replies sent; {siege.doubts.total()} calls cut off in doubt, {siege.twice()} shown twice\n"
         f"{again} messages said again by a client that lost its line"
     )

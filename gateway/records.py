@@ -67,11 +67,15 @@ class LaneWakeup(JournalRecord, tag="bell", frozen=True, kw_only=True):
 
 
 class Claim(OpenTurnRecord, tag="claim", frozen=True, kw_only=True):
-    """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries."""
+    """A node takes the messages after the last end, up to the inbound sequence `on`; `attempt` counts tries.
+
+    `deaths`: how often the process had died of this turn until then, as far as the marks of its steps tell.
+    """
 
     by: str
     on: int
     attempt: int = 1
+    deaths: int = 0
 
 
 class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):
@@ -81,7 +85,9 @@ class InterimReply(OpenTurnRecord, tag="said", frozen=True, kw_only=True):
 
 
 class ClaimReleased(OpenTurnRecord, tag="released", frozen=True, kw_only=True):
-    """The claim is given back in good order (a restart): who goes on starts no new try."""
+    """The claim is given back in good order: by a restart, then who goes on starts no new try, or as `failed`."""
+
+    failed: bool = False
 
 
 class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from gateway.agent.turn_tools import TRANSFER
 from gateway.events import Deny, Pause, Question
 from gateway.steps import ToolFinished
 from gateway.transcript import Entry, ToolCall, as_call, call_from
+from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ class ToolBatchRun(Operation[ToolBatch]):
         else:
             async with anyio.create_task_group() as group:
                 for call in left:
-                    group.start_soon(run_to_the_end, call)
+                    group.start_soon(watch_steps, run_to_the_end, call)
         if unrecorded:
             raise unrecorded[0]
         if pauses:

@@ -25,6 +25,7 @@ from gateway.events import AskedCall, Deny, End, Pause, Question, Retry
 from gateway.events.asked_calls import make_asked_call
 from gateway.steps import ToolFinished, ToolStarted
 from gateway.transcript import Entry, ToolCall
+from gateway.turn_marks import keep_mark
 
 UNKNOWN_OUTCOME = (
     "This call was started before the gateway was interrupted, and its outcome is unknown: "
@@ -179,7 +180,8 @@ async def _run_tool(call: ToolCallRun, tool: Tool) -> Any:
     context = ToolContext(call_id, state.agent.name, *bags, _make_ask(call, about), ports.chat, answers)
     began = time.perf_counter()
     try:
-        return await tool.call(args, context)
+        with keep_mark():
+            return await tool.call(args, context)
     except Pause:  # who asks has not acted yet, and starts again with the answer
         await state.record(msgspec.structs.replace(started, repeatable=True))
         raise

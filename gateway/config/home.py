@@ -83,6 +83,7 @@ class Home:
         self.files = ours / "files"  # attachments that came in
         self.backups = ours / "backups"
         self.lock = ours / "gateway.lock"
+        self.turn_marks = ours / "turn-marks"  # whose code runs, for whoever starts after a crash
         self._runtime = runtime
 
     def __repr__(self) -> str:

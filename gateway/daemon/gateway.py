@@ -65,6 +65,7 @@ from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
 from gateway.sessions.search import SessionSearch
+from gateway.turn_marks import TurnMarks
 from gateway.worker.protocol import ForkServerSettings
 from gateway.worker.tool_names import TOOL_SERVERS
 
@@ -264,7 +265,8 @@ class Gateway:
             self.settings.sessions,
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
-        return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME)
+        marks = TurnMarks(self.home.turn_marks)
+        return Lanes(self.engine, self.sessions, run_turn, limits, node=NODE_NAME, marks=marks)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from gateway import records
 from gateway.engine import Engine
 from gateway.hooks import HookRegistry
 from gateway.outbox import Stream
+from gateway.turn_marks import watch_steps
 
 PAUSE = 0.02  # what comes within it goes out as one piece
 PIECE = "llm:chunk"
@@ -64,7 +65,7 @@ class LiveAnswer:
         self._send.send_nowait(None)
 
     async def __aenter__(self) -> "LiveAnswer":
-        self._tasks.start_soon(self._publish)
+        self._tasks.start_soon(watch_steps, self._publish)
         return self
 
     async def __aexit__(

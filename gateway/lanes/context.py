@@ -12,6 +12,7 @@ from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn
 from gateway.messages import Message
 from gateway.sessions import SessionRepository
+from gateway.turn_marks import TurnMarks
 
 APOLOGY = "Sorry: I tried to answer this several times and failed each time. Please ask again, or ask differently."
 
@@ -43,14 +44,16 @@ class LaneSettings:
     """Limits, times in seconds, and manners of lanes.
 
     One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
-    `interrupts` ends the running turn; both are in the transcript afterwards. Who waits longer than `patience` for a
-    slot is told once how many are before them. While `backlog` sessions have something to do, no further message is
-    taken: the networks keep it.
+    `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
+    that failed (`attempts`), or in whose code the process died (`deaths`). Who waits longer than `patience` for a slot
+    is told once how many are before them. While `backlog` sessions have something to do, no further message is taken:
+    the networks keep it.
     """
 
     sessions: SessionSettings
     folded: int = 10
     attempts: int = 3
+    deaths: int = 4
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
     patience: float = 5.0
     backlog: int = 10_000
@@ -73,6 +76,7 @@ class LaneContext:
     slots: Slots
     node: str
     clock: Callable[[], float]
+    marks: TurnMarks
     suspect: anyio.Lock
 
 

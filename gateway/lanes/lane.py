@@ -14,9 +14,14 @@ ever goes by; a wakeup only says "look again", and one too many does no harm:
 Whatever is to be done is first claimed in the chain (see `turn_claim`), so two lanes of one session cannot both do it,
 in whichever process they are: one of them gets a `Conflict` and looks again.
 
-A claim counts as a try when it is made, before anything can go wrong; so a turn that kills the process is counted too.
-After `attempts` tries it is given up: the person gets an apology, the messages become dead letters, and the session
-goes on behind them. A turn that is given back gets the try back, and one that has asked a person counts anew.
+A claim counts as a try when it is made. How many there were says nothing: a process that is killed cuts off dozens of
+turns, and at most one of them is to blame. That one is known by its mark (see `turn_marks`), which stood when the
+process died. So a turn is given up after `attempts` tries that failed with an error, or after the process died
+`deaths` times in its code: the person gets an apology, the messages become dead letters, and the session goes on
+behind them. All others have as many tries as it takes. One that has asked a person counts anew.
+
+Turns that were marked, or that were cut off several times, run one at a time, in this process and the next: so no two
+of them are marked at once.
 
 A lane waits for a slot before it claims, and looks again if it had to wait, since the world has gone on meanwhile.
 """
@@ -25,6 +30,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -41,6 +47,7 @@ from gateway.logs.lines import bind_context
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, get_reset_reason
 from gateway.sessions.transitions import begin_session
+from gateway.turn_marks import watch_steps
 
 LANE_REASONS = frozenset({"first", "idle", "daily"})  # why a lane itself begins a session
 LONGEST_WAIT = 600.0
@@ -69,6 +76,11 @@ async def find_next_job(context: LaneContext, key: str) -> tuple[Session, TurnJo
     return await _find_open(context, session, turn)
 
 
+def _is_doubted(context: LaneContext, job: TurnJob) -> bool:
+    """Asks whether it was cut off so often that its mark is to stand also while it waits for its tools."""
+    return job.attempt - job.failures >= max(2, context.settings.attempts)
+
+
 async def read_inbound(context: LaneContext, key: str, after: int, limit: int = PAGE) -> list[tuple[int, Message]]:
     """The messages of a session behind a sequence."""
     found = await context.engine.read(records.session_subject_of("in", key), after, limit)
@@ -91,7 +103,9 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
     """The open turn once more, with the very messages that it was begun with."""
     found = [one for one in await read_inbound(context, session.key, session.upto) if one[0] <= turn.on]
     if found:
-        return session, _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
+        deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
+        job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
+        return session, replace(job, failures=turn.failures, deaths=deaths)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
     gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
     session = await context.sessions.append(session, gone)
@@ -174,12 +188,8 @@ class Lane:
 
     @asynccontextmanager
     async def _wait_for_slot(self, job: TurnJob) -> AsyncIterator[bool]:
-        """A slot, and for a last try the place of the one suspect; yields whether one had to wait.
-
-        A turn that kills the process takes those beside it along, and none of them is to be given up for that: they
-        have their last try one after the other, when only the guilty one can fail.
-        """
-        if job.attempt < max(2, self._context.settings.attempts):
+        """A slot, and for a suspect the place of the one that may run; yields whether one had to wait."""
+        if not (job.deaths or _is_doubted(self._context, job)):
             async with self._slot(job) as waited:
                 yield waited
         else:
@@ -201,8 +211,11 @@ class Lane:
             log.info("who waits in %s is not told: %s", self.key, error)
 
     async def _take(self, session: Session, job: TurnJob) -> None:
-        if job.attempt > self._context.settings.attempts:
-            await self._give_up(session, job)
+        if job.failures >= self._context.settings.attempts:
+            await self._give_up(session, job, self._error or "it failed each time", job.failures)
+            return
+        if job.deaths >= self._context.settings.deaths:
+            await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
             return
         claim = TurnClaim(self._context, await self._claim(session, job), job)
         self.claim = claim
@@ -224,8 +237,12 @@ class Lane:
             reason = get_reset_reason(session, self._context.settings.sessions, now)
         if reason is not None:
             written.append(begin_session(session, now, reason, message=job.messages[0]))
-        claim = records.Claim(turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt)
-        return await self._context.sessions.append(session, *written, claim)
+        claim = records.Claim(
+            turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt, deaths=job.deaths
+        )
+        claimed = await self._context.sessions.append(session, *written, claim)
+        self._context.marks.cut_off.discard(job.turn_id)  # from here on it is in the journal
+        return claimed
 
     async def _run(self, claim: TurnClaim) -> None:
         try:
@@ -239,36 +256,38 @@ class Lane:
             result = None
         if result is None and not claim.is_lost:
             result = await self._pause(claim)
+            if result is None:
+                await claim.fail()
         if result:
             await claim.commit(result)
 
     async def _pause(self, claim: TurnClaim) -> LaneResult | None:
         """Breathe before the next try; a person who says stop meanwhile does not want it any more."""
         pauses = self._context.settings.pauses
-        with anyio.move_on_after(pauses[min(claim.job.attempt, len(pauses)) - 1] if pauses else 0):
+        with anyio.move_on_after(pauses[min(claim.job.failures + 1, len(pauses)) - 1] if pauses else 0):
             await claim.stopped.wait()
         return _interrupted(claim) if claim.stopped.is_set() else None
 
     async def _work(self, claim: TurnClaim) -> LaneResult | None:
         """What the work says; an interrupted turn that said nothing in time leaves what it had finished."""
         turn = _lane_turn(claim)
-        with claim.hard:
-            result = await self._context.work(turn)
+        marks, job = self._context.marks, claim.job
+        with claim.hard, marks.use(job.turn_id, is_doubted=_is_doubted(self._context, job)):
+            result = await watch_steps(self._context.work, turn)
             if not (claim.stopped.is_set() and result.questions):
                 return result
         if claim.is_lost:
             return None
         return _interrupted(claim)
 
-    async def _give_up(self, session: Session, job: TurnJob) -> None:
+    async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
-        last, now, tries = job.messages[-1], self._context.clock(), job.attempt - 1
-        reason = self._error or "the gateway ended in the middle of it each time"
+        last, now = job.messages[-1], self._context.clock()
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
         text = self._context.settings.apology
         apology = Reply(f"{job.turn_id}:failed", last.address, text, reply_to=last.id)
-        dead = [_dead(self.key, job, at, reason, now) for at in range(len(job.messages))]
+        dead = [_dead(self.key, job, at, reason, tries, now) for at in range(len(job.messages))]
         extra = [records.make_reply_put(apology, self.key, job.turn_id, now), *dead]
         await self._context.sessions.append(session, done, extra=extra)
 
@@ -298,13 +317,13 @@ def _interrupted(claim: TurnClaim) -> LaneResult:
     return LaneResult(status="interrupted", entries=build_partial_entries(claim.job.messages, steps))
 
 
-def _dead(key: str, job: TurnJob, at: int, reason: str, now: float) -> NewRecord:
+def _dead(key: str, job: TurnJob, at: int, reason: str, tries: int, now: float) -> NewRecord:
     message = job.messages[at]
     inbound = records.encode(records.InboundMessage(session_key=key, message=message, at=now))
     dead = records.DeadLetterRecord(
         what=f"message {message.id} of {key}",
         reason=reason,
-        attempts=job.attempt - 1,
+        attempts=tries,
         subject=records.session_subject_of("in", key),
         seq=job.seqs[at],
         data=inbound,

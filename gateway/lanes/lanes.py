@@ -24,6 +24,7 @@ from gateway.lanes.slots import Slots
 from gateway.lanes.turn import RunTurn, build_partial_entries
 from gateway.messages import Message
 from gateway.sessions import OpenTurn, Session, SessionRepository
+from gateway.turn_marks import TurnMarks
 
 log = logging.getLogger(__name__)
 
@@ -53,10 +54,12 @@ class Lanes:
         *,
         node: str = "",
         clock: Callable[[], float] = time.time,
+        marks: TurnMarks | None = None,
     ) -> None:
         slots = Slots(settings.sessions.turns, settings.sessions.turns_per_person)
         node = node or uuid.uuid4().hex
-        self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, anyio.Lock())
+        marks = marks or TurnMarks()
+        self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, marks, anyio.Lock())
         self._workers = self._make_workers()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._ended = anyio.Event()
@@ -167,6 +170,7 @@ class Lanes:
         )
         lease = await take_lease(self._context)
         self._workers, self._ended = self._make_workers(), anyio.Event()
+        self._context.marks.open()
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
@@ -175,6 +179,7 @@ class Lanes:
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
+            self._context.marks.close()
             self._tasks = None
             self._ended.set()
 

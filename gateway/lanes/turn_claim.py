@@ -37,7 +37,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TurnJob:
-    """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`."""
+    """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
+
+    `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died.
+    """
 
     turn_id: str
     on: int
@@ -45,6 +48,8 @@ class TurnJob:
     messages: tuple[Message, ...]
     seqs: tuple[int, ...]
     resumed: bool = False
+    failures: int = 0
+    deaths: int = 0
 
     @property
     def person(self) -> str:
@@ -104,6 +109,10 @@ class TurnClaim:
                 await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
             except Conflict:
                 log.debug("turn %s was taken over before it was given back", self.job.turn_id)
+
+    async def fail(self) -> None:
+        """Give the turn back after a try that ended with an error."""
+        await self._write(records.ClaimReleased(turn_id=self.job.turn_id, failed=True))
 
     def _end(self, result: LaneResult) -> records.TurnEnded:
         return records.TurnEnded(

@@ -23,6 +23,7 @@ from gateway.outbox.interface import (
 )
 from gateway.outbox.send_journal import read_shown_part
 from gateway.outbox.stream import Stream
+from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class PlatformSender:
         if self._tasks is None or not self.transport.can_edit:
             return None
         stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings.edit_pause)
-        self._tasks.start_soon(stream.run)
+        self._tasks.start_soon(watch_steps, stream.run)
         return stream
 
     async def end_stream(self, place: str, outbound: records.OwedReply) -> MessageIds:

@@ -27,8 +27,9 @@ class OpenTurn(msgspec.Struct, frozen=True):
     """A turn that has no end yet: running, waiting for answers, or left behind by a crash.
 
     It answers the messages up to the inbound sequence `on`. `by` is the node that holds it ("": nobody), `claimed` the
-    sequence of its last claim and `first` of its first one. `questions` are those still open, `asked` all there were,
-    and `calls` the tools' calls that approvals among them are bound to.
+    sequence of its last claim and `first` of its first one. Of its tries (`attempt`) so many ended with an error
+    (`failures`) or with the death of the process by its own code (`deaths`). `questions` are those still open, `asked`
+    all there were, and `calls` the tools' calls that approvals among them are bound to.
     """
 
     turn_id: str
@@ -37,6 +38,8 @@ class OpenTurn(msgspec.Struct, frozen=True):
     claimed: int
     by: str = ""
     attempt: int = 1
+    failures: int = 0
+    deaths: int = 0
     steps: tuple[records.Step, ...] = ()
     said: tuple[str, ...] = ()
     questions: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -133,9 +136,10 @@ def _apply_opened(state: Session, kept: records.SessionOpened, at: float) -> Ses
 
 def _apply_claim(state: Session, kept: records.Claim, at: float) -> Session:
     if state.turn and state.turn.turn_id == kept.turn_id:
-        turn = replace(state.turn, on=kept.on, by=kept.by, attempt=kept.attempt, claimed=state.seq, questions={})
+        turn = replace(state.turn, on=kept.on, claimed=state.seq, questions={})
     else:
-        turn = OpenTurn(kept.turn_id, kept.on, state.seq, state.seq, by=kept.by, attempt=kept.attempt)
+        turn = OpenTurn(kept.turn_id, kept.on, state.seq, state.seq)
+    turn = replace(turn, by=kept.by, attempt=kept.attempt, deaths=kept.deaths)
     return replace(state, turn=turn, last_active=at)
 
 
@@ -154,8 +158,15 @@ def _change_turn(change: Callable[[OpenTurn, Any], OpenTurn]) -> Callable[[Sessi
 def _wait_for_answers(turn: OpenTurn, kept: records.QuestionsAsked) -> OpenTurn:
     answers = {name: answer for name, answer in turn.answers.items() if name not in kept.questions}
     asked, calls = {**turn.asked, **kept.questions}, {**turn.calls, **kept.calls}
-    waiting = replace(turn, by="", attempt=0, questions=kept.questions, asked=asked, calls=calls)
+    counts_anew = replace(turn, by="", attempt=0, failures=0, deaths=0)
+    waiting = replace(counts_anew, questions=kept.questions, asked=asked, calls=calls)
     return replace(waiting, answers=answers, until=kept.until)
+
+
+def _release_claim(turn: OpenTurn, kept: records.ClaimReleased) -> OpenTurn:
+    if kept.failed:
+        return replace(turn, by="", failures=turn.failures + 1)
+    return replace(turn, by="", attempt=turn.attempt - 1)
 
 
 def _apply_answered(state: Session, kept: records.QuestionAnswered, at: float) -> Session:
@@ -205,7 +216,7 @@ CHANGES: Mapping[type, Callable[[Session, Any, float], Session]] = MappingProxyT
         records.ToolStarted: _add_step,
         records.ToolFinished: _add_step,
         records.InterimReply: _change_turn(lambda turn, kept: replace(turn, said=(*turn.said, kept.reply_id))),
-        records.ClaimReleased: _change_turn(lambda turn, _kept: replace(turn, by="", attempt=turn.attempt - 1)),
+        records.ClaimReleased: _change_turn(_release_claim),
         records.QuestionsAsked: _change_turn(_wait_for_answers),
         records.QuestionAnswered: _apply_answered,
         records.TurnEnded: _apply_done,

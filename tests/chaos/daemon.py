@@ -101,7 +101,7 @@ class Siege:
         ]
 
     def given_up(self) -> int:
-        """What was cut off by three kills and so answered with an apology: none of it is lost, and it is rare."""
+        """What was answered with an apology, as if it had killed the gateway."""
         return sum(is_given_up(answer) for typist in self.typists for answer in typist.answers.values())
 
 

@@ -1,12 +1,16 @@
 """The real daemon, killed, stopped, crowded and filled up while two hundred people talk to it."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
-from tests.chaos.daemon import Plan, Siege, besiege
+from gateway.config.home import Home
+from tests.chaos.daemon import GLANCE, ROOT, Plan, Siege, besiege, is_given_up, question, right_answer
+from tests.chaos.people import Typist
 
 pytestmark = pytest.mark.process
 
@@ -17,7 +21,7 @@ def judged(siege: Siege) -> None:
     assert siege.found.faults == []
     assert siege.found.inbound == plan.said
     assert siege.unanswered() == []
-    assert siege.given_up() <= plan.kills / 3
+    assert siege.given_up() == 0, "killed from outside, no turn is to blame"
     assert sum(len(typist.answers) for typist in siege.typists) == plan.typists * plan.each
     assert siege.unexplained() == []
     assert siege.done["kills"] == plan.kills
@@ -53,3 +57,33 @@ async def test_on_a_disk_that_fills_up_and_is_killed_it_loses_nothing(small_disk
     assert siege.done["fills"] >= 1
     assert any("no room" in one for one in siege.seen)
     assert "open" in siege.seen
+
+
+@pytest.mark.timeout(240)
+async def test_a_message_that_kills_it_is_given_up_and_nobody_else_is(tmp_path: Path) -> None:
+    """Somebody asks what the gateway dies of, each time; everybody else is answered, within a few starts."""
+    home, starts = Home(tmp_path / "home"), 0
+    typists = [Typist(number, home.socket) for number in range(12)]
+    texts = {typist.number: [question(typist.number, at)[0] for at in range(3)] for typist in typists}
+    poisoned, innocent = typists[7], [typist for typist in typists if typist.number != 7]
+    texts[7] = ["what is 666666 + 1"]
+    async with anyio.create_task_group() as tasks, anyio.create_task_group() as people:
+        for typist in typists:
+            people.start_soon(typist.talk, texts[typist.number], 0.0)
+
+        async def keep_alive() -> None:
+            nonlocal starts
+            while True:
+                starts += 1
+                command = [sys.executable, "-m", "tests.chaos.mortal", str(home.root), "666666"]
+                await anyio.run_process(command, cwd=ROOT, check=False)
+
+        tasks.start_soon(keep_alive)
+        while any(len(one.answers) < len(texts[one.number]) for one in typists):  # noqa: ASYNC110 - nobody tells us
+            await anyio.sleep(GLANCE)
+        tasks.cancel_scope.cancel()
+    assert [answer["status"] for answer in poisoned.answers.values()] == ["failed"]
+    assert is_given_up(poisoned.answers["typist7-0"])
+    for typist in innocent:
+        assert all(right_answer(typist, name) in answer["reply"] for name, answer in typist.answers.items())
+    assert starts == 5

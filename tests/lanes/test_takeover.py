@@ -94,35 +94,6 @@ async def test_steps_of_a_dead_node_are_handed_to_the_next(engine: Engine) -> No
     assert [type(step) for step in turn.open.steps] == [records.LlmStep, records.ToolStarted]
 
 
-async def test_a_turn_that_kills_the_process_is_given_up_and_those_beside_it_are_not(engine: Engine) -> None:
-    """A poison kills each node at once; the turns beside it are under way each time, and have done nothing wrong."""
-
-    async def slow(turn: LaneTurn) -> LaneResult:
-        await anyio.sleep(0.02)
-        return echo(turn)
-
-    async def is_over() -> bool:
-        return not gate.is_open or (await audit(engine)).faults == []
-
-    for life in range(10):
-        gate = Gate()
-
-        async def poison(_turn: LaneTurn, gate: Gate = gate) -> LaneResult:
-            await anyio.sleep(0.01)
-            gate.pause()
-            await anyio.sleep_forever()
-            raise AssertionError("slept for ever")
-
-        work, short = Watched({"poison": poison, "slow": slow}), replace(NODES, lease=0.05, ack_wait=0.05)
-        async with served(Late(engine, gate), work, short) as node:
-            if life == 0:
-                for chat, text in {"a": "slow", "b": "slow", "c": "slow", "p": "poison"}.items():
-                    await node.say(text, chat)
-            await until(is_over)
-    assert [await replies(engine, chat) for chat in "abc"] == [["re slow"]] * 3
-    assert await replies(engine, "p") == [QUICK.apology]
-
-
 async def test_a_stop_reaches_the_node_that_runs_the_turn(engine: Engine) -> None:
     async def polite(turn: LaneTurn) -> LaneResult:
         with turn.scope:

@@ -1,0 +1,179 @@
+"""Whose code the process runs at this very instant, in a file that outlives the process.
+
+A turn may kill the process: by memory, or by a fault in a library written in C. Whoever starts next must know which
+one it was, since dozens of others were under way beside it and did nothing wrong. So a turn's mark is put up before
+each step of its code on the event loop and taken down after it, in one place: the loop runs one step at a time, so at
+most one turn is marked, and a turn that only waits (for a model, a tool of another process, its slot) never is.
+
+What a step hands to a thread runs on while the loop is elsewhere. A turn that was cut off several times, though it
+was never found marked, is therefore doubted (`is_doubted`): its mark stands in a place of its own through the whole
+call of a tool, waiting included.
+
+A mark is a few bytes written into the page cache: it survives the end of the process, and need not survive that of
+the machine, which no turn brings about. After a start of the machine the file says nothing.
+"""
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, TypeVarTuple
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+WIDTH = 48  # bytes that a mark takes in the file; the first of them stands for the machine's start
+STEP_PLACE = 1
+HELD_PLACES = range(2, 34)
+BLANK = b" " * WIDTH
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+ArgsT = TypeVarTuple("ArgsT")
+
+
+class TurnMarks:
+    """The marks of one process, in a file of its home; without a file nobody is ever found guilty.
+
+    `cut_off`: the turns whose mark stood when the process before this one died, each until it is claimed again.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.cut_off: set[str] = set()
+        self._path = path
+        self._file = -1
+        self._held: dict[int, str] = {}
+        self._stepping = BLANK
+
+    def open(self) -> None:
+        """Read what the process before this one has left, and begin anew. Without the file all else goes on."""
+        if self._path is None:
+            return
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            left = os.pread(self._file, WIDTH * (HELD_PLACES.stop), 0)
+            boot, *marks = [left[at : at + WIDTH].strip() for at in range(0, len(left), WIDTH)] or [b""]
+            if boot == (now := _read_boot_id()):
+                self.cut_off.update(mark.decode("ascii", "replace") for mark in marks if mark)
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, now.ljust(WIDTH) + BLANK * (HELD_PLACES.stop - 1), 0)
+        except OSError as error:
+            log.warning("a turn that kills the gateway will not be found out: %s: %s", self._path, error.strerror)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = -1
+
+    @contextmanager
+    def use(self, turn_id: str, *, is_doubted: bool = False) -> Iterator[None]:
+        """What runs in here, and what is started by it with `watch_steps`, is this turn's."""
+        token = _current.set(TurnMark(self, turn_id, is_doubted))
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def put(self, mark: bytes) -> bytes:
+        """Put the mark of the step that runs from now on; returns the one that stood there."""
+        before, self._stepping = self._stepping, mark
+        self._write(STEP_PLACE, mark)
+        return before
+
+    @contextmanager
+    def hold(self, turn_id: str) -> Iterator[None]:
+        """The mark stands, whatever else runs meanwhile."""
+        place = next((place for place in HELD_PLACES if place not in self._held), None)
+        if place is None:
+            yield
+            return
+        self._held[place] = turn_id
+        self._write(place, _encode(turn_id))
+        try:
+            yield
+        finally:
+            del self._held[place]
+            self._write(place, BLANK)
+
+    def _write(self, place: int, mark: bytes) -> None:
+        if self._file >= 0:
+            with suppress(OSError):  # no room: then nobody is marked, which wrongs nobody
+                os.pwrite(self._file, mark, place * WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMark:
+    """The mark of the turn in whose name code runs."""
+
+    marks: TurnMarks
+    turn_id: str
+    is_doubted: bool
+
+
+_current: ContextVar[TurnMark | None] = ContextVar("turn_mark", default=None)
+
+
+async def watch_steps(function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT) -> T:
+    """Await this, with the turn's mark up while its code runs. Each task of a turn begins with it."""
+    mark = _current.get()
+    if mark is None:
+        return await function(*args)
+    return await _MarkedSteps(_await(function, *args), mark.marks, _encode(mark.turn_id))
+
+
+@contextmanager
+def keep_mark() -> Iterator[None]:
+    """Around what may run in threads: the mark of a turn that is doubted stands until it is over."""
+    mark = _current.get()
+    if mark is None or not mark.is_doubted:
+        yield
+        return
+    with mark.marks.hold(mark.turn_id):
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _MarkedSteps(Generic[T]):
+    """A coroutine whose every step, from one wait to the next, is marked."""
+
+    coroutine: Coroutine[Any, Any, T]
+    marks: TurnMarks
+    mark: bytes
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        value, error = None, None
+        while True:
+            before = self.marks.put(self.mark)
+            try:
+                waits_for = self.coroutine.send(value) if error is None else self.coroutine.throw(error)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # what the coroutine returned
+            finally:
+                self.marks.put(before)
+            value, error = None, None
+            try:
+                value = yield waits_for
+            except GeneratorExit:
+                self.coroutine.close()
+                raise
+            except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is for the coroutine
+                error = thrown
+
+
+async def _await(function: Callable[[*ArgsT], Awaitable[T]], *args: *ArgsT) -> T:
+    return await function(*args)
+
+
+def _encode(turn_id: str) -> bytes:
+    return turn_id.encode("ascii", "replace")[:WIDTH].ljust(WIDTH)
+
+
+def _read_boot_id() -> bytes:
+    try:
+        return BOOT_ID.read_bytes().strip()[:WIDTH]
+    except OSError:
+        return b"?"

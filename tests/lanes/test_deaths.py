@@ -1,0 +1,65 @@
+"""A turn that kills the process is found out and given up; whoever was under way beside it is answered."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.engine import open_sqlite
+from gateway.lanes.lanes import make_inbound_put
+from tests.audit import audit
+from tests.lanes.desk import QUICK
+from tests.spine import chain, key, message, replies
+
+ROOT = Path(__file__).parents[2]
+INNOCENT = [f"i{number}" for number in range(30)]
+PLENTY = 60.0
+
+
+async def say(folder: Path, **said: str) -> None:
+    """Everybody says something before the first process begins: chat -> text."""
+    async with await open_sqlite(folder / "journal.db") as engine:
+        await engine.append(*(make_inbound_put(message(text, chat), key(chat), "", 1.0) for chat, text in said.items()))
+
+
+def live(folder: Path, most: int) -> list[int]:
+    """Start it until everything is answered; how each life ended."""
+    ends: list[int] = []
+    while ends[-1:] != [0]:
+        assert len(ends) <= most, f"still not over: {ends}"
+        command = [sys.executable, "-m", "tests.lanes.mortal", str(folder)]
+        ends.append(subprocess.run(command, cwd=ROOT, timeout=PLENTY, capture_output=True, check=False).returncode)
+    return ends
+
+
+@pytest.mark.process
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("poison", "deaths"), [("crash", 4), ("side by side", 4), ("thread", 6)], ids=["crash", "beside", "thread"]
+)
+async def test_the_one_that_kills_is_given_up_and_those_beside_it_are_answered(
+    tmp_path: Path, poison: str, deaths: int
+) -> None:
+    await say(tmp_path, **dict.fromkeys(INNOCENT, "hello"), p=poison)
+    ends = await anyio.to_thread.run_sync(live, tmp_path, deaths + 1)
+    assert len(ends) == deaths + 1
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        assert (await audit(engine)).faults == []
+        assert [await replies(engine, chat) for chat in INNOCENT] == [["re hello"]] * len(INNOCENT)
+        assert await replies(engine, "p") == [QUICK.apology]
+        (dead,) = await chain(engine, records.DEAD_TURN_SUBJECTS)
+    assert (dead.attempts, dead.reason) == (4, "the gateway ended in the middle of it each time")
+
+
+@pytest.mark.process
+@pytest.mark.timeout(240)
+async def test_of_two_that_kill_each_is_given_up(tmp_path: Path) -> None:
+    await say(tmp_path, **dict.fromkeys(INNOCENT, "hello"), p="crash", q="memory")
+    await anyio.to_thread.run_sync(live, tmp_path, 9)
+    async with await open_sqlite(tmp_path / "journal.db") as engine:
+        assert (await audit(engine)).faults == []
+        assert [await replies(engine, chat) for chat in INNOCENT] == [["re hello"]] * len(INNOCENT)
+        assert [await replies(engine, chat) for chat in "pq"] == [[QUICK.apology]] * 2
