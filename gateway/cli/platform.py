@@ -50,8 +50,12 @@ def table_of(platforms: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[tup
             one["name"],
             one["state"] if one["state"] == "paused" else "up" if one["up"] else "down",
             *(format_ago(one[f"last_{what}"]) for what in ("event", "send", "probe")),
-            "; ".join([one["detail"], *one["complaints"]]),
+            "; ".join([one["detail"], *one["complaints"], *describe_unreadable(one["unreadable"])]),
         )
         for one in platforms
     ]
     return ("platform", "state", "last event", "last send", "last probe", ""), rows
+
+
+def describe_unreadable(count: int) -> list[str]:
+    return [f"{count} could not be read, see hermes-gateway/unreadable"] if count else []

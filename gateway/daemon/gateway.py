@@ -117,7 +117,8 @@ class Gateway:
 
         self.sessions = SessionRepository(engine)
         self.search = SessionSearch(engine, home.search)
-        self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, home.files)
+        came_in = (home.files, home.unreadable)
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, came_in)
         self.access = AccessControl(access_rules_from(configuration), Pairings(engine))
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
@@ -142,7 +143,7 @@ class Gateway:
         self.lanes = self.dispatcher.lanes
         self.hook_requests = HookRequests(self.context, self.lanes)
         self.terminal = Terminal(engine, self.dispatcher.receive)
-        self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files)
+        self.adapter_context = AdapterContext(self.dispatcher.receive, self.context, home.files, home.unreadable)
         self.platforms = build_platforms(settings.platforms, self.adapter_context)
         self.alerts = Alerts(self.platforms, self.outbox)
 

@@ -25,7 +25,8 @@ class PlatformPart:
     def __init__(self, name: str, settings: PlatformSettings, context: AdapterContext) -> None:
         self.name = name
         self.part = Part(name, self._serve)
-        self.presence = Presence(name, context.parts.registry, self.part.up, context.parts.redact)
+        redact, folder = context.parts.redact, context.unreadable
+        self.presence = Presence(name, context.parts.registry, self.part.up, redact, folder)
         self.home_channel = settings.home_channel
         self._settings = settings
         self._context = context

@@ -49,6 +49,16 @@ GATEWAY_EVENTS = (
     EventSpec("gateway:shutdown", "The gateway begins to stop.", (REASON,)),
     EventSpec("platform:up", "A chat network can be reached.", (PLATFORM, REASON)),
     EventSpec("platform:down", "A chat network cannot be reached any more.", (PLATFORM, REASON)),
+    EventSpec(
+        "platform:unreadable",
+        "A chat network sent something that could not be read, and was passed over. At most once a minute a network.",
+        (
+            PLATFORM,
+            EventField("kind", "string", "what it was, by the network's own word"),
+            REASON,
+            EventField("file", "string", "where it is kept for a while, masked; empty: it could not be kept"),
+        ),
+    ),
     EventSpec("hook:loaded", "A hook has been loaded or reloaded.", _HOOK),
     EventSpec("hook:failed", "A hook could not be loaded, or a call of it failed.", _HOOK),
     EventSpec("hook:tripped", "A hook failed so often that it is left alone for a while.", _HOOK),

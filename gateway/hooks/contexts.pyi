@@ -83,6 +83,20 @@ class PlatformDown(Context):
 
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
+class PlatformUnreadable(Context):
+    """`platform:unreadable`: A chat network sent something that could not be read, and was passed over. At most once a minute a network."""
+
+    @overload
+    def __getitem__(self, field: Literal["platform", "kind", "reason", "file", "id"], /) -> str: ...
+    @overload
+    def __getitem__(self, field: Literal["time"], /) -> float: ...
+    @overload
+    def __getitem__(self, field: Literal["cause"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, field: Literal["resumed"], /) -> bool: ...
+
+    def __setitem__(self, field: Never, value: Never, /) -> None: ...
+
 class HookLoaded(Context):
     """`hook:loaded`: A hook has been loaded or reloaded."""
 

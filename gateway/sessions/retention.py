@@ -2,12 +2,12 @@
 
 Only what is done ever goes. A session whose turn is open, or that waits for an answer, stays; messages that wait are
 not touched. Traffic (messages in, replies out, events) ends by itself, by the time that each record was given; the
-files that came with messages end with them.
+files that came with messages end with them, and so does what nobody could read.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
@@ -45,7 +45,7 @@ class Retention:
         sessions: SessionRepository,
         search: SessionSearch,
         limits: Callable[[], JournalSettings],
-        files: Path | None = None,
+        folders: Sequence[Path] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.trouble = ""
@@ -53,7 +53,7 @@ class Retention:
         self._sessions = sessions
         self._search = search
         self.limits = limits
-        self._files = files
+        self._folders = folders
         self._clock = clock
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -69,8 +69,8 @@ class Retention:
     async def run_once(self) -> int:
         """Do it once. Returns how many sessions were forgotten."""
         limits = self.limits()
-        if self._files:
-            await to_thread.run_sync(_remove_old_files, self._files, self._clock() - records.TRAFFIC_TTL)
+        for folder in self._folders:
+            await to_thread.run_sync(_remove_old_files, folder, self._clock() - records.TRAFFIC_TTL)
         gone = await self._forget_old(limits)
         for session in self._sessions.known():
             if session.records >= LONG_CHAIN and session.weight < MAX_COMPACT_WEIGHT:

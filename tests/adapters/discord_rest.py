@@ -137,7 +137,9 @@ def make_thread(wire: "DiscordWire", body: Any, query: Any, number: str, message
 
 
 def callback(wire: "DiscordWire", body: Any, _query: Any, number: str, _token: str) -> Any:
-    about = wire.interactions[number]
+    about = wire.interactions.get(number)
+    if about is None:
+        raise Refused(404, 10062, "Unknown interaction")
     if about["answer"] is not None:
         raise Refused(400, 40060, "Interaction has already been acknowledged")
     about["answer"] = wire.interactions[about["token"]]["answer"] = body["type"]

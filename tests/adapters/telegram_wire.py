@@ -41,6 +41,7 @@ class TelegramWire:
     files_flow: asyncio.Event = field(default_factory=asyncio.Event)
     webhook: str = ""
     forbid_edits: bool = False
+    holds_polls: bool = True
     bot: dict[str, Any] = field(default_factory=lambda: dict(BOT))
     _served: list[dict[str, Any]] = field(default_factory=list)
     _files: dict[str, bytes] = field(default_factory=dict)
@@ -239,8 +240,8 @@ class TelegramWire:
         self._poll = mine = self._poll + 1
         self._wake()
         offset, until = int(asked.get("offset") or 0), time.monotonic() + float(asked.get("timeout") or 0)
-        self.updates = [one for one in self.updates if one["update_id"] >= offset]
-        while not self.updates and time.monotonic() < until:
+        self.updates = [one for one in self.updates if one.get("update_id", offset) >= offset]
+        while self.holds_polls and not self.updates and time.monotonic() < until:
             try:
                 await asyncio.wait_for(self._news.wait(), until - time.monotonic())
             except TimeoutError:

@@ -107,6 +107,8 @@ async def test_every_event_of_the_catalogue_is_fired_by_the_real_gateway(tmp_pat
         await house.hears("message:failed")
         await until(lambda: any(name.startswith("schedule:") for name, _ in house.events), "the schedule")
         await until(lambda: any(name == "hook:tripped" for name, _ in house.events), "the broken hook")
+        wire.update("message", {"message_id": 1})
+        await house.hears("platform:unreadable")
         wire.revoke()
         await until(lambda: bool(house.told("platform:down")), "the network's end")
     fired |= {name for name, _ in house.events} | set((root / "events.txt").read_text().split())

@@ -1,5 +1,6 @@
 """What is Telegram's own: its poll, its units, its topics, its errors; with the real library, on loopback."""
 
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -174,3 +175,50 @@ def test_markdown_is_text_and_entities(markdown: str, text: str, kinds: list[str
     (piece,) = render_messages(markdown)
     assert piece.text == text
     assert [entity.type for entity in piece.entities] == kinds
+
+
+async def test_what_the_library_cannot_build_is_passed_over_counted_and_kept(
+    wire: TelegramWire, tmp_path: Path
+) -> None:
+    options = [{"text": "a", "voter_count": 0, "persistent_id": "1"}]
+    poll = {"id": "1", "question": "?", "options": options, "total_voter_count": 0, "is_closed": False}
+    undated = wire.message(ANN, ANN, text=f"the token is {wire.token}")
+    del undated["date"]
+    async with housed(wire, tmp_path / "home") as house:
+        wire.updates.append({"message": wire.message(ANN, ANN, text="no number")})
+        wire.told({**wire.message(BEN, BEN), "poll": poll})  # a server older than the library sends it so
+        wire.told(undated)
+        wire.told({**wire.message(ANN, ANN, text="odd"), "chat": None})
+        await wire.write("what is it?", by=BEN)
+        (shown,) = await house.shows("It is 42.")
+        assert shown.chat == BEN
+        assert house.presence.unreadable >= 3
+        (told,) = house.told("platform:unreadable")
+        assert told["kind"] == "update"
+        assert not house.told("platform:down")
+        kept = await look_at(house)
+        assert sum("the token is [secret]" in text for text in kept) == 1
+        assert not any(wire.token in text for text in kept)
+        wire.updates.pop(0)
+    async with housed(wire, tmp_path / "home") as house:
+        await wire.write("what is it?")
+        await house.shows("It is 42.", 2)
+        assert not house.presence.unreadable
+
+
+async def look_at(house: House) -> list[str]:
+    """What lies there, for the owner's eyes alone."""
+    paths = [path async for path in anyio.Path(house.gateway.home.unreadable).iterdir()]
+    assert {stat.S_IMODE((await path.stat()).st_mode) for path in paths} == {0o600}
+    return [await path.read_text() for path in paths]
+
+
+async def test_a_server_that_holds_no_polls_is_asked_once_a_second(wire: TelegramWire, house: House) -> None:
+    wire.holds_polls = False
+    wire.hang_up()
+    await house.is_up()
+    before = len(wire.asked("getUpdates"))
+    await anyio.sleep(2.5)
+    assert len(wire.asked("getUpdates")) - before <= 3
+    await wire.write("what is it?")
+    await house.shows("It is 42.")

@@ -31,7 +31,7 @@ class Place:
         self.sessions = SessionRepository(engine, clock=self.clock)
         self.search = SessionSearch(engine, path)
         self.files = path.parent / "files"
-        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, self.files, self.clock)
+        self.retention = Retention(engine, self.sessions, self.search, lambda: self.limits, (self.files,), self.clock)
 
     async def talk(self, chat: str, text: str, *, new: bool = False) -> Session:
         said = message(text, chat)

@@ -85,7 +85,7 @@ class DiscordAdapter:
         async with anyio.create_task_group() as tasks:
             receiver = DiscordReceiver(line, tasks, presses, self._settings, self._context, presence, recent)
             await receiver.load()
-            line.listeners = receiver.listeners
+            line.listen(receiver.listeners, presence.skip)
             tasks.start_soon(listen, line)
             with anyio.fail_after(self._times.ready):
                 await receiver.is_ready.wait()

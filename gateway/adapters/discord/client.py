@@ -1,24 +1,28 @@
 """discord.py's client, as we use it: no memory of messages and members, no pings, and its news told in their order.
 
 The library would start a task for each of its events. What it tells is told here at once instead, in the order in
-which Discord sent it.
+which Discord sent it. An event that it cannot read would end its connection, and the next one too; so each is read by
+itself, and one that cannot be is passed over.
 """
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import discord
 
 from gateway.adapters.discord.connection import make_intents
 
-log = logging.getLogger(__name__)
-
 HEARTBEAT = 60.0  # seconds without an answer after which the library gives a connection up
 GUILD_PAUSE = 0.25  # seconds after the last server that came in until the library takes them for all
 LONGEST_WAIT = 30.0  # that the library waits where Discord wants silence; longer waits are the outbox's
 
 EventListener: TypeAlias = Callable[..., None]
+EventParser: TypeAlias = Callable[[Any], None]
+SkipEvent: TypeAlias = Callable[[str, Callable[[], Any], Exception], None]
+
+FIRST_EVENTS = ("READY", "RESUMED")  # without them there is no connection
 
 
 class DiscordClient(discord.Client):
@@ -35,12 +39,46 @@ class DiscordClient(discord.Client):
             guild_ready_timeout=GUILD_PAUSE,
             max_ratelimit_timeout=LONGEST_WAIT,
         )
-        self.listeners: dict[str, EventListener] = {}
+        self._hear: Mapping[str, EventListener] = {}
+        self._readers: EventParsers | None = None
+
+    def listen(self, listeners: Mapping[str, EventListener], skip: SkipEvent) -> None:
+        """Tell `listeners` from now on, and `skip` what cannot be read."""
+        self._hear = listeners
+        self._connection.parsers = self._readers = EventParsers(self._connection.parsers, skip)
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         super().dispatch(event, *args, **kwargs)
-        if (hear := self.listeners.get(event)) is not None:
-            try:
+        if (hear := self._hear.get(event)) is not None and self._readers is not None:
+            with self._readers.skipping(event, partial(repr, args)):
                 hear(*args)
-            except Exception:  # what one event does wrong must not end the connection
-                log.exception("Discord's %s is not understood, and passed over", event)
+
+
+class EventParsers(dict[str, EventParser]):
+    """The library's readers of Discord's events, by Discord's names, each guarded."""
+
+    def __init__(self, parsers: Mapping[str, EventParser], skip: SkipEvent) -> None:
+        super().__init__(parsers)
+        self._skip = skip
+        self._raw: Any = None  # the event that is being read now
+
+    def __getitem__(self, event: object) -> EventParser:
+        """Raises KeyError for what nobody knows, as the library expects it; also where a name is no name at all."""
+        if not isinstance(event, str):
+            raise KeyError(event)
+        parse = super().__getitem__(event)
+        return parse if event in FIRST_EVENTS else partial(self._parse, event, parse)
+
+    def _parse(self, event: str, parse: EventParser, data: Any) -> None:
+        self._raw = data
+        with self.skipping(event, lambda: data):
+            parse(data)
+        self._raw = None
+
+    @contextmanager
+    def skipping(self, event: str, describe: Callable[[], Any]) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - what one event does wrong must not end the connection
+            raw = self._raw
+            self._skip(event, describe if raw is None else lambda: raw, error)

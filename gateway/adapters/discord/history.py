@@ -10,11 +10,13 @@ from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
 from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
 from gateway.adapters.discord.settings import DiscordSettings
+from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMark, ReadMarks
 
 log = logging.getLogger(__name__)
 
 MOST = 200  # messages a channel
+PAGE = 100
 MOST_CHATS = 100
 MOST_NEW_CHATS = 25  # Discord dislikes bots that open many
 
@@ -23,12 +25,18 @@ class DiscordHistory:
     """Reads what is behind the marks. A channel that cannot be read is passed over."""
 
     def __init__(
-        self, client: discord.Client, settings: DiscordSettings, marks: ReadMarks, access: AccessControl
+        self,
+        client: discord.Client,
+        settings: DiscordSettings,
+        marks: ReadMarks,
+        access: AccessControl,
+        presence: Presence,
     ) -> None:
         self._client = client
         self._settings = settings
         self._marks = marks
         self._access = access
+        self._presence = presence
 
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
         """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
@@ -63,11 +71,22 @@ class DiscordHistory:
     async def _history(self, channel: Any, behind: int) -> AsyncIterator[discord.Message]:
         count = 0
         with ERRORS.logged(log.info, "what was said in %s cannot be read", channel.id, only=discord.HTTPException):
-            async for message in channel.history(limit=MOST, after=discord.Object(behind), oldest_first=True):
-                count += 1
-                yield message
-        if count == MOST:
-            log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, MOST)
+            while count < MOST and (page := await self._client.http.logs_from(channel.id, PAGE, after=behind)):
+                count += len(page)
+                behind = max(int(raw["id"]) for raw in page)
+                for raw in reversed(page):
+                    if (message := self._build(channel, raw)) is not None:
+                        yield message
+        if count >= MOST:
+            log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, count)
+
+    def _build(self, channel: Any, raw: Any) -> discord.Message | None:
+        """One message; the library would read the whole page, or nothing of it."""
+        try:
+            return discord.Message(state=self._client._connection, channel=channel, data=raw)  # noqa: SLF001
+        except Exception as error:  # noqa: BLE001 - whatever a network may have sent
+            self._presence.skip("message", lambda: raw, error)
+            return None
 
     async def _with_roles(self, guild: discord.Guild, message: discord.Message) -> discord.Message:
         """Discord's history does not say which roles somebody has; it is asked where that decides who may speak."""

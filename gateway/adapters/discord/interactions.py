@@ -13,7 +13,7 @@ from gateway.adapters.discord.reader import roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.buttons import decode_button
-from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of, remember
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, check_message, refusal_of, remember
 from gateway.messages import Address, Message, MessageKind
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class DiscordInteractions:
 def message_of(
     interaction: discord.Interaction, address: Address, number: str, text: str, kind: MessageKind, *, reply_to: str = ""
 ) -> Message:
-    return Message(
+    message = Message(
         number,
         address,
         str(interaction.user.id),
@@ -90,3 +90,4 @@ def message_of(
         sent_at=interaction.created_at.timestamp(),
         extra={"guild": str(interaction.guild_id), "roles": roles_of(interaction.user)} if interaction.guild_id else {},
     )
+    return check_message(message)

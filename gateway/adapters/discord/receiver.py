@@ -6,8 +6,9 @@ read again behind the marks. What is told while that is read waits for it.
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -20,11 +21,11 @@ from gateway.adapters.discord.connection import PLATFORM
 from gateway.adapters.discord.files import fetch_file
 from gateway.adapters.discord.history import DiscordHistory, fetch_member
 from gateway.adapters.discord.interactions import DiscordInteractions
-from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, roles_of
+from gateway.adapters.discord.reader import DiscordIncoming, DiscordReader, describe_message, roles_of
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
-from gateway.adapters.shared.incoming import RecentMessages, make_reaction, read_or_skip
+from gateway.adapters.shared.incoming import RecentMessages, check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadMarks
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class DiscordReceiver:
         self._reader = DiscordReader(client.user, settings, context.parts.commands.__contains__)
         self._marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
         self._since = self._marks.since()
-        self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access)
+        self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access, presence)
         fetch = partial(fetch_file, folder=context.files / PLATFORM)
         self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch)
         self.inbox.is_caught_up.set()
@@ -109,29 +110,38 @@ class DiscordReceiver:
 
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
         async for message in found:
-            if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
-                await self.inbox.take(arrival, str(message.channel.id))
+            with self._presence.skipping("message", partial(describe_message, message)):
+                if (arrival := self._reader.read(message)) is not None:
+                    check_message(arrival.message)
+                    await self.inbox.take(arrival, str(message.channel.id))
 
     def _message(self, message: discord.Message) -> None:
-        if (arrival := read_or_skip(self._reader.read, message, f"message {message.id}")) is not None:
-            self._presence.received()
-            self._tasks.start_soon(self._wait_and_take, message, arrival)
+        self._hear(message, self._reader.read(message))
 
     def _edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Discord also calls it an edit when it has looked at a link; then nobody has edited."""
-        message = event.message
-        if message.edited_at is not None and (arrival := self._reader.read(message, is_edit=True)) is not None:
-            self._presence.received()
-            self._tasks.start_soon(self._wait_and_take, message, arrival)
+        if event.message.edited_at is not None:
+            self._hear(event.message, self._reader.read(event.message, is_edit=True))
 
-    async def _wait_and_take(self, message: discord.Message, arrival: DiscordIncoming) -> None:
+    def _hear(self, message: discord.Message, arrival: DiscordIncoming | None) -> None:
+        if arrival is not None:
+            check_message(arrival.message)
+            self._presence.received()
+            take = partial(self._wait_and_take, arrival, str(message.channel.id))
+            self._tasks.start_soon(self._skipping, "message", partial(describe_message, message), take)
+
+    async def _skipping(self, kind: str, payload: Callable[[], Any], take: Callable[[], Awaitable[None]]) -> None:
+        with self._presence.skipping(kind, payload):
+            await take()
+
+    async def _wait_and_take(self, arrival: DiscordIncoming, channel: str) -> None:
         await self.inbox.is_caught_up.wait()
-        await self.inbox.take(arrival, str(message.channel.id))
+        await self.inbox.take(arrival, channel)
 
     def _reaction(self, event: discord.RawReactionActionEvent) -> None:
         is_bot = event.member is not None and event.member.bot
         if str(event.user_id) != self._bot and not is_bot:
-            self._tasks.start_soon(self._react, event)
+            self._tasks.start_soon(self._skipping, "reaction", partial(repr, event), partial(self._react, event))
 
     async def _react(self, event: discord.RawReactionActionEvent) -> None:
         channel = self._client.get_channel(event.channel_id)
@@ -154,4 +164,5 @@ class DiscordReceiver:
 
     def _interaction(self, interaction: discord.Interaction) -> None:
         self._presence.received()
-        self._tasks.start_soon(self._presses.take, interaction)
+        take = partial(self._presses.take, interaction)
+        self._tasks.start_soon(self._skipping, "interaction", lambda: interaction.data, take)

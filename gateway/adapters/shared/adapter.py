@@ -6,20 +6,26 @@ it starts it again, with growing pauses. So an adapter has no back-off of its ow
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
+from gateway.adapters.shared.unreadable import format_unreadable, write_unreadable
 from gateway.dispatcher import CompleteMessage, DispatcherContext
 from gateway.engine import NewRecord
+from gateway.errors import GatewayError, describe_error
 from gateway.hooks import HookRegistry
 from gateway.messages import Message, Receipt
 
 log = logging.getLogger(__name__)
+
+UNREADABLE_PAUSE = 60.0  # seconds between two events that tell of what could not be read
+LONGEST_REASON = 500  # characters
 
 
 class ReceiveMessage(Protocol):
@@ -37,11 +43,12 @@ class ReceiveMessage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter works with: the way in, the parts of the gateway, the folder for what comes in beside texts."""
+    """What an adapter works with: the way in, the parts of the gateway, the folders for what comes in beside texts."""
 
     receive: ReceiveMessage
     parts: DispatcherContext
     files: Path
+    unreadable: Path
 
 
 class PresenceFacts(msgspec.Struct, frozen=True):
@@ -53,6 +60,7 @@ class PresenceFacts(msgspec.Struct, frozen=True):
     last_send: float = 0.0
     last_probe: float = 0.0
     complaints: tuple[str, ...] = ()
+    unreadable: int = 0
 
 
 class Presence:
@@ -64,12 +72,15 @@ class Presence:
         registry: HookRegistry,
         on_up: Callable[[str], None],
         redact: Callable[[str], str] = str,
+        unreadable: Path | None = None,
     ) -> None:
         self.platform = platform
         self.facts = PresenceFacts()
         self._registry = registry
         self._on_up = on_up
         self._redact = redact  # takes secrets out of an error
+        self._unreadable = unreadable
+        self._told_unreadable = -UNREADABLE_PAUSE  # by the steady clock
 
     def up(self, detail: str) -> None:
         """It is connected, and was seen to answer."""
@@ -109,6 +120,41 @@ class Presence:
     def answered(self) -> None:
         """The network answered, though it had nothing for us."""
         self.facts = replace(self.facts, last_probe=time.time())
+
+    @contextmanager
+    def skipping(self, kind: str, payload: Callable[[], Any]) -> Iterator[None]:
+        """Around the reading and taking of one thing that came in: what is wrong with it alone holds up nothing else.
+
+        Raises:
+            GatewayError, OSError: that is not its fault.
+        """
+        try:
+            yield
+        except (GatewayError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a network may have sent
+            self.skip(kind, payload, error)
+
+    def skip(self, kind: str, payload: Callable[[], Any], error: Exception) -> None:
+        """Something that came in cannot be read: it is passed over, counted, kept in a file, and told."""
+        reason = self._redact(describe_error(error))[:LONGEST_REASON]
+        self.facts = replace(self.facts, unreadable=self.facts.unreadable + 1)
+        path = self._keep(kind, payload, reason)
+        if time.monotonic() - self._told_unreadable >= UNREADABLE_PAUSE:
+            log.warning("%s sent what cannot be read (%s), passed over: %s; %s", self.platform, kind, reason, path)
+            self._told_unreadable = time.monotonic()
+            self._registry.emit("platform:unreadable", platform=self.platform, kind=kind, reason=reason, file=path)
+
+    def _keep(self, kind: str, payload: Callable[[], Any], reason: str) -> str:
+        """Where it is kept; empty: it could not be."""
+        if self._unreadable is None:
+            return ""
+        try:
+            text = self._redact(format_unreadable(kind, reason, payload()))
+            return str(write_unreadable(self._unreadable, self.platform, text))
+        except Exception as error:  # noqa: BLE001 - a library's object may not let itself be described
+            log.warning("%s: what could not be read is not kept: %s", self.platform, describe_error(error))
+            return ""
 
 
 class Adapter(Protocol):

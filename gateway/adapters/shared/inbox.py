@@ -93,10 +93,11 @@ def add_network_message(message: Message, incoming: IncomingMessage[Any], contex
     """The message with what the network sent for it, where a hook may look at it; what is very long is left out."""
     if incoming.raw is None or not context.parts.registry.wants("message:received"):
         return message
-    raw = incoming.raw()
+    raw: Any = None
     try:
+        raw = incoming.raw()
         is_kept = len(msgspec.json.encode(raw)) <= MAX_RAW
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - a library's object describes itself, or does not
         is_kept = False
     return dataclasses.replace(message, extra={**message.extra, "raw": raw}) if is_kept else message
 

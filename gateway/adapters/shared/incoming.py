@@ -1,9 +1,10 @@
 """What comes in: a message and its files, whether it is for us, and what is remembered of those that came lately."""
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from gateway.config.platform_settings import PlatformSettings
 from gateway.messages import Address, Message, Receipt
@@ -14,12 +15,8 @@ MOST = 2000
 STRANGER = "You may not use this bot here."
 
 FileT = TypeVar("FileT")
-EventT = TypeVar("EventT")
-MessageT = TypeVar("MessageT")
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +31,13 @@ class IncomingMessage(Generic[FileT]):
     raw: Callable[[], Any] | None = None
 
 
-def read_or_skip(read: Callable[[EventT], MessageT | None], event: EventT, name: str) -> MessageT | None:
-    """What `read` makes of an event; None for one that is not understood."""
-    try:
-        return read(event)
-    except Exception:  # one strange event must not hold up all that come behind it
-        log.exception("%s is not understood, and passed over", name)
-        return None
+def check_message(message: Message) -> Message:
+    """The message, if all in it is of the type that we say it has: the libraries believe whatever a network sends.
+
+    Raises:
+        msgspec.ValidationError: it is not.
+    """
+    return msgspec.convert(msgspec.to_builtins(message), Message)
 
 
 def remember(known: dict[KeyT, ValueT], key: KeyT, value: ValueT, most: int) -> None:

@@ -15,7 +15,10 @@ import aiohttp
 import anyio
 import anyio.abc
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.async_app import AsyncApp
+from slack_bolt.response import BoltResponse
+from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
@@ -95,7 +98,7 @@ class SlackAdapter:
         app = AsyncApp(client=web, process_before_response=True)
         receiver.listen(app)
         carrier = SlackTransport(web, presses, recent, sign, self._settings, presence)
-        line = AsyncSocketModeHandler(app, self._settings.app_token.reveal(), ping_interval=self._times.ping)
+        line = SlackLine(app, presence, self._settings.app_token.reveal(), ping_interval=self._times.ping)
         client: Any = line.client
         presence.complain(*complaints)
         client.message_listeners.append(partial(receive_hello, presence, complaints))
@@ -131,6 +134,25 @@ class SlackAdapter:
                 raise AdapterError("Slack's line was not mended in time; it is built anew")
             if away > self._times.broken:
                 presence.down("the line to Slack broke, and is being mended")
+
+
+class SlackLine(AsyncSocketModeHandler):
+    """Bolt's, but for what Bolt has no place for: that is acknowledged too, or it would come again."""
+
+    def __init__(self, app: AsyncApp, presence: Presence, *args: Any, **kwargs: Any) -> None:
+        super().__init__(app, *args, **kwargs)
+        self._presence = presence
+
+    async def handle(self, client: Any, req: SocketModeRequest) -> None:
+        begun = time.time()
+        response = BoltResponse(status=404, body="")
+        with self._presence.skipping("envelope", lambda: req.payload):
+            response = await run_async_bolt_app(self.app, req)
+            if response.status == 404 and req.type == "events_api":  # of others there are kinds that we do not want
+                raise LookupError("its event has no type")
+        if response.status == 404:
+            response = BoltResponse(status=200, body="")
+        await send_async_response(client, req, response, begun)
 
 
 async def receive_hello(

@@ -4,6 +4,7 @@ Read are people's own chats with the bot, and of channels and threads those in w
 """
 
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -53,11 +54,11 @@ class SlackHistory:
         found: list[Event] = []
         page = partial(fetch_messages, self._web, channel, thread, oldest=f"{after:.6f}", limit=MOST)
         with ERRORS.logged(log.info, "what was said in %s cannot be read", channel):
-            found = await self._patiently(page)
+            found = [one for one in await self._patiently(page) if isinstance(one, dict)]
         if len(found) >= MOST:
             log.warning("in %s more was said than is read again; %d messages were", channel, MOST)
-        for message in sorted(found, key=lambda one: float(one["ts"])):
-            if float(message["ts"]) > after:
+        for message in sorted(found, key=stamp_of):
+            if stamp_of(message) > after:
                 yield {**message, **more, "channel": channel}
 
     async def _patiently(self, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -69,3 +70,11 @@ class SlackHistory:
                 raise
             await anyio.sleep(min(retry_after_of(error), LONGEST_SILENCE))
         return await call()
+
+
+def stamp_of(message: Event) -> float:
+    """When it was said; what has no such time comes last, and is left to its reader."""
+    try:
+        return float(message["ts"])
+    except (LookupError, TypeError, ValueError):
+        return math.inf

@@ -9,7 +9,7 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.shared.buttons import decode_button
-from gateway.adapters.shared.incoming import STRANGER, RecentMessages, refusal_of, remember
+from gateway.adapters.shared.incoming import STRANGER, RecentMessages, check_message, refusal_of, remember
 from gateway.adapters.slack.connection import ERRORS, PLATFORM
 from gateway.adapters.slack.format import ACTIONS
 from gateway.adapters.slack.manifest import command_name_of
@@ -43,7 +43,7 @@ class SlackInteractions:
             number, address, str(body["user_id"]), text, user_name=str(body.get("user_name") or ""), kind="command"
         )
         remember(self._urls, number, str(body.get("response_url") or ""), MOST_OPEN)
-        receipt = await self._context.receive(message, bot=self._bot, complete=self._recent.complete)
+        receipt = await self._context.receive(check_message(message), bot=self._bot, complete=self._recent.complete)
         if receipt.decision != "stranger":
             return ""
         self._urls.pop(number, None)
@@ -73,7 +73,7 @@ class SlackInteractions:
             kind="button",
             reply_to=str(shown["ts"]),
         )
-        receipt = await self._context.receive(message, bot=self._bot, asked=asked)
+        receipt = await self._context.receive(check_message(message), bot=self._bot, asked=asked)
         if refusal := refusal_of(receipt):
             await self._tell_alone(message, refusal)
         elif not receipt.is_closed:

@@ -11,16 +11,18 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from slack_bolt.async_app import AsyncAck, AsyncApp
+from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import Inbox
-from gateway.adapters.shared.incoming import make_reaction, read_or_skip
+from gateway.adapters.shared.incoming import check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.emoji import emoji_of
 from gateway.adapters.slack.history import SlackHistory
 from gateway.adapters.slack.interactions import SlackInteractions
 from gateway.adapters.slack.reader import Event, SlackReader, address_of
+from gateway.errors import GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +53,14 @@ class SlackReceiver:
         app.event(EVERY)(self._event)
         app.command(EVERY)(self._command)
         app.action(EVERY)(self._action)
+        app.error(self._fail)
 
     async def read_again(self, web: AsyncWebClient, marks: ReadMarks) -> None:
         """What was said while nobody listened; what comes meanwhile waits."""
         begun = time.time()
         async for event in SlackHistory(web).messages(marks.since()):
-            if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
-                await self._inbox.take(arrival, arrival.message.address.chat_id)
+            with self._presence.skipping("message", lambda: event):  # noqa: B023 - asked within the loop
+                await self._take(event, is_new=False)
         await marks.note_alive(begun)
         self._inbox.is_caught_up.set()
 
@@ -65,11 +68,16 @@ class SlackReceiver:
         event = body["event"]
         self._presence.received()
         if event["type"] in ("message", "app_mention"):
-            if (arrival := read_or_skip(self._reader.read, event, f"the event {event.get('ts')}")) is not None:
-                await self._inbox.is_caught_up.wait()
-                await self._inbox.take(arrival, arrival.message.address.chat_id)
+            await self._take(event, is_new=True)
         elif event["type"] in ("reaction_added", "reaction_removed"):
             await self._react(event)
+
+    async def _take(self, event: Event, *, is_new: bool) -> None:
+        if (arrival := self._reader.read(event)) is not None:
+            check_message(arrival.message)
+            if is_new:
+                await self._inbox.is_caught_up.wait()
+            await self._inbox.take(arrival, arrival.message.address.chat_id)
 
     async def _command(self, body: Body, ack: AsyncAck) -> None:
         self._presence.received()
@@ -80,6 +88,14 @@ class SlackReceiver:
         self._presence.received()
         await self._presses.pressed(body)
         await ack()
+
+    async def _fail(self, error: Exception, body: Body) -> BoltResponse:
+        """What we could not write down, Slack keeps; what is not understood is passed over, and acknowledged."""
+        if isinstance(error, GatewayError | OSError):
+            log.warning("an event is left to Slack: %s", error)
+            return BoltResponse(status=500, body="")
+        self._presence.skip("event", lambda: body, error)
+        return BoltResponse(status=200, body="")
 
     async def _react(self, event: Mapping[str, Any]) -> None:
         item = event.get("item") or {}

@@ -10,6 +10,7 @@ from telegram.error import (
     BadRequest,
     ChatMigrated,
     Conflict,
+    EndPointNotFound,
     Forbidden,
     InvalidToken,
     NetworkError,
@@ -18,7 +19,7 @@ from telegram.error import (
     TimedOut,
 )
 from telegram.request import HTTPXRequest
-from telegram.warnings import PTBDeprecationWarning
+from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from gateway.adapters.shared.network_errors import NetworkErrors
 from gateway.adapters.telegram.settings import TelegramSettings
@@ -35,6 +36,8 @@ def make_bot(settings: TelegramSettings) -> Bot:
     """A bot that is not connected yet."""
     # Whoever is told to wait is warned, by the library's own reading of the number, that the number's type will change.
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
+    # The library would build all updates of a poll, or none; so it is asked for what Telegram said, and warns of that.
+    warnings.filterwarnings("ignore", "Please use 'Bot.getUpdates'", PTBUserWarning)
     server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
     proxy = settings.proxy.reveal() or None
@@ -53,7 +56,7 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
         case RetryAfter():
             seconds = error._retry_after.total_seconds()  # noqa: SLF001 - the public name warns at each reading
             return AdapterError(f"Telegram wants {seconds:.0f} s of silence (too many messages)", retry_after=seconds)
-        case InvalidToken():
+        case InvalidToken() | EndPointNotFound():
             return AdapterError(
                 "Telegram does not know the bot's token (revoked, or mistyped): get the present one from @BotFather "
                 "with /token, and put it into TELEGRAM_BOT_TOKEN"

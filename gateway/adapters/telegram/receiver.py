@@ -3,13 +3,18 @@
 Only the next poll lets Telegram forget, and it names what the journal has; so a crash at any moment loses nothing, and
 what is fetched twice is taken once. Nothing of a stranger's is written or fetched.
 
+An update that the library cannot build keeps its place among the others, and is passed over when its turn comes.
+
 A file that comes slowly holds up its own chat alone: others go on, while the cursor stays before the first unit that is
 not done. Until it moves, each poll brings again what is under way, and that is passed over.
 """
 
 import logging
+import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.abc
@@ -17,23 +22,27 @@ from telegram import Bot, MessageReactionUpdated, ReactionType, ReactionTypeCust
 
 from gateway.adapters.shared.adapter import AdapterContext, Presence
 from gateway.adapters.shared.inbox import KeyedLock, add_files, add_network_message
-from gateway.adapters.shared.incoming import make_reaction, read_or_skip
+from gateway.adapters.shared.incoming import check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.telegram import buttons
-from gateway.adapters.telegram.connection import PLATFORM
+from gateway.adapters.telegram.connection import PLATFORM, WAIT
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.adapters.telegram.update_groups import UpdateGroup, group_updates
 from gateway.engine import NewRecord
+from gateway.errors import AdapterError
 from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
 
 POLL = 25  # seconds that Telegram holds a poll for which it has nothing
 WINDOW = 0.4  # what belongs together comes within it
+SHORTEST_POLL = 1.0  # seconds: a server that holds no polls is not asked more often
 PAGE = 100
 UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Update.MESSAGE_REACTION)
+
+RawUpdate: TypeAlias = Mapping[str, Any]
 
 
 class TelegramReceiver:
@@ -50,6 +59,7 @@ class TelegramReceiver:
         self._next = 0
         self._under_way: list[UpdateGroup] = []
         self._seen: set[int] = set()
+        self._unreadable: dict[int, tuple[RawUpdate, Exception]] = {}
         self._one_done = anyio.Event()
         self._order = KeyedLock()
         self._journal = anyio.Lock()  # each append names the cursor's last move
@@ -73,6 +83,7 @@ class TelegramReceiver:
         """
         async with anyio.create_task_group() as tasks:
             while True:
+                begun = time.monotonic()
                 if updates := await self._poll(POLL):
                     self._presence.received()
                     for unit in await self._whole(updates):
@@ -81,6 +92,8 @@ class TelegramReceiver:
                         tasks.start_soon(self._take, unit, tasks)
                 elif self._under_way:
                     await self._wait_for_one()
+                else:
+                    await anyio.sleep(begun + SHORTEST_POLL - time.monotonic())
 
     async def _wait_for_one(self) -> None:
         """As long as something is under way, a poll brings it again instead of waiting for news."""
@@ -89,11 +102,28 @@ class TelegramReceiver:
             await self._one_done.wait()
 
     async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
-        updates = await self._bot.get_updates(
-            offset=self._next or None, timeout=seconds, limit=limit, allowed_updates=UPDATE_KINDS
-        )
+        asked = {"offset": self._next or None, "timeout": seconds, "limit": limit, "allowed_updates": UPDATE_KINDS}
+        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=WAIT + seconds)
+        if not isinstance(found, list):
+            raise AdapterError("what answers polls here is no Bot API server: it sends no list of updates")
         self._presence.answered()
-        return [one for one in updates if one.update_id >= self._next and one.update_id not in self._seen]
+        return [update for raw in found if (update := self._build(raw)) is not None]
+
+    def _build(self, raw: Any) -> Update | None:
+        """The update, if it is new; one that cannot be built has its number, and nothing else."""
+        number = raw.get("update_id") if isinstance(raw, Mapping) else None
+        if type(number) is not int:
+            self._presence.skip("update", lambda: raw, ValueError("it has no update_id"))
+            return None
+        if number < self._next or number in self._seen:
+            return None
+        try:
+            update = Update.de_json(raw, self._bot)
+            UpdateGroup([update]).takes(update)  # whether it goes on with another is asked of all at once
+            return update
+        except Exception as error:  # noqa: BLE001 - the library raises anything, where a field is not what it was
+            self._unreadable[number] = (raw, error)
+            return Update(number)
 
     async def _whole(self, updates: list[Update]) -> list[UpdateGroup]:
         """What was fetched, and what belongs to the end of it and is still on its way: fetched again, not forgotten."""
@@ -110,14 +140,24 @@ class TelegramReceiver:
         """One unit, behind those before it in its chat."""
         chat = unit.updates[0].effective_chat
         async with self._order.hold(str(chat.id) if chat else ""):
-            if (reaction := unit.updates[0].message_reaction) is not None:
-                await self._react(reaction)
-            elif (arrival := read_or_skip(self._reader.read, unit.updates, f"update {unit.first}")) is not None:
-                await self._receive(arrival, unit, tasks)
+            if (unreadable := self._unreadable.pop(unit.first, None)) is not None:
+                raw, error = unreadable
+                self._presence.skip("update", lambda: raw, error)
+                async with self._journal:
+                    await self._cursor.move(self._after(unit))
+            with self._presence.skipping("update", lambda: [one.to_dict() for one in unit.updates]):
+                await self._settle(unit, tasks)
             self._next = self._after(unit)
             self._under_way.remove(unit)
             self._one_done.set()
             self._seen = {number for number in self._seen if number >= self._next}
+
+    async def _settle(self, unit: UpdateGroup, tasks: anyio.abc.TaskGroup) -> None:
+        if (reaction := unit.updates[0].message_reaction) is not None:
+            await self._react(reaction)
+        elif (arrival := self._reader.read(unit.updates)) is not None:
+            check_message(arrival.message)
+            await self._receive(arrival, unit, tasks)
 
     def _after(self, unit: UpdateGroup) -> int:
         """The first update that is not done when this unit is: what Telegram may be told to forget lies before it."""
