@@ -130,6 +130,13 @@ class HandlerSource:
             case _:
                 yield ""
 
+    def is_from_elsewhere(self, name: str) -> bool:
+        """Whether this is the name of something that is imported, and not from this folder."""
+        return name in self._from_elsewhere
+
+    def is_own_module(self, name: str) -> bool:
+        return name in self._own_modules and not self.is_from_elsewhere(name)
+
     def _is_own(self, module: str | None) -> bool:
         return (module or "").partition(".")[0] in self._own_modules
 

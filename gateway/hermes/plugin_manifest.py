@@ -16,12 +16,14 @@ from gateway.hermes.imports import select_imports
 from gateway.hermes.override_source import find_overrides
 from gateway.hermes.patches import find_patches
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, HermesHook, describe_unsupported
+from gateway.hermes.registration_source import RegistrationSource, read_registrations
 from gateway.hermes.session_list import SESSIONS_FILE
 from gateway.hermes.state_follower import STATE_FILE
 from gateway.hooks.folders.manifest import (
     MAX_MANIFEST_BYTES,
     REACH_KEYS,
     REMOTE_TIMEOUT,
+    HookRegistrations,
     Manifest,
     ManifestRequires,
     ParsedManifest,
@@ -107,35 +109,52 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     """With what its source shows."""
     text = join_python_files(sources)
     env = dict.fromkeys((*manifest.env, *find_environment_names(text)))
-    rows = [row for name, row in HERMES_HOOKS.items() if re.search(rf"""["']{name}["']""".encode(), text)]
-    guards = find_guards(manifest, sources)
-    rows += [row for row in guards if row not in rows]
+    code = select_imports(manifest.folder, manifest.entry, sources)
+    seen = read_registrations(manifest.folder, manifest.entry, code)
+    rows = [
+        row
+        for name, row in HERMES_HOOKS.items()
+        if name in seen.names or re.search(rf"""["']{name}["']""".encode(), text)
+    ]
+    guards = find_guards(manifest, code, seen)
+    shown = registered = _list_registrations(rows, guards)
+    hides = [row for row in _GUARDS if seen.place and (not seen.is_name or can_guard(code, row.name))]
+    if possible := list(dict.fromkeys((*guards, *hides))) if hides else []:
+        registered = _list_registrations(HERMES_HOOKS.values(), possible)
     found = tuple(name for name in env if name not in manifest.env)
-    decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
-    observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
     patched = find_patches(manifest.folder, sources, manifest.entry)
     return msgspec.structs.replace(
         manifest,
         env=tuple(env),
         found=found,
-        events=tuple(observes),
-        intercepts=tuple(sorted(decides)),
-        guards=tuple(dict.fromkeys(name for row in guards for name in row.events)),
-        rewords=any(row.rewords for row in rows),
+        events=registered.events,
+        intercepts=registered.intercepts,
+        guards=registered.guards,
+        rewords=bool(possible) or any(row.rewords for row in rows),
+        unread=str(seen.place) if possible else "",
+        shown=shown,
         patches=tuple(patch.name for patch in patched.patches),
         acts=patched.acts,
         files=find_files(text),
-        callbacks=tuple(dict.fromkeys(name.decode() for name in REGISTERED_HOOK.findall(text))),
+        callbacks=tuple(sorted(seen.names)),
         commands=tuple(dict.fromkeys(name.decode().lower() for name in _COMMAND_NAME.findall(text))),
-        overrides=find_overrides(select_imports(manifest.folder, manifest.entry, sources)),
+        overrides=find_overrides(code),
     )
 
 
-def find_guards(manifest: Manifest, sources: Mapping[str, bytes]) -> Sequence[HermesHook]:
+def _list_registrations(rows: Iterable[HermesHook], guards: Sequence[HermesHook]) -> HookRegistrations:
+    """What follows from these hook names."""
+    rows = list(dict.fromkeys((*rows, *guards)))
+    decides = {name for row in rows for name in (*row.notes, *(row.events if row.decides else ()))}
+    observes = dict.fromkeys(name for row in rows for name in row.events if name not in decides)
+    guarded = dict.fromkeys(name for row in guards for name in row.events)
+    return HookRegistrations(tuple(observes), tuple(sorted(decides)), tuple(guarded))
+
+
+def find_guards(manifest: Manifest, code: Mapping[str, bytes], seen: RegistrationSource) -> Sequence[HermesHook]:
     """The names by which it stops or hides something, but for those whose callbacks can be seen only to look on."""
-    code = select_imports(manifest.folder, manifest.entry, sources)
     text = join_python_files(code)
-    spoken = [row for row in _GUARDS if re.search(rf"\b{row.name}\b".encode(), text)]
+    spoken = [row for row in _GUARDS if row.name in seen.names or re.search(rf"\b{row.name}\b".encode(), text)]
     return [
         row for row in _GUARDS if (row in spoken or row.name in manifest.declared_hooks) and can_guard(code, row.name)
     ]

@@ -15,7 +15,9 @@ from gateway.engine.interface import NewRecord
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.inspection import InspectionCache
+from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.readiness import check_readiness
+from gateway.hooks.folders.registration_index import RegistrationIndex
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.hooks.folders.switches import HookSwitches
@@ -34,6 +36,7 @@ class SourceSet:
         self.sources = list(sources)
         self.switches = HookSwitches(services.environment.state)
         self._cache = InspectionCache(services.environment.state)
+        self._registrations = RegistrationIndex(services.environment)
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
@@ -64,7 +67,7 @@ class SourceSet:
             if version is None:
                 return None
             try:
-                return check_readiness(self._cache.inspect(version), self._services, self.switches)
+                return self._recall(check_readiness(self._cache.inspect(version), self._services, self.switches))
             except OSError as error:  # a file went while we read; the folder may have gone, or be written just now
                 version, why = self.find(name), str(error)
         return replace(version, state="broken", reason=f"cannot be read: {why}") if version else None
@@ -78,7 +81,17 @@ class SourceSet:
                 version = self._cache.get(version) or version.source.inspect_manifest(version)
         except OSError:
             return None
-        return check_readiness(version, self._services, self.switches)
+        return self._recall(check_readiness(version, self._services, self.switches))
+
+    async def keep_registrations(self, version: HookVersion, manifest: Manifest) -> None:
+        """What this version has registered is known at its next start too."""
+        try:
+            await self._registrations.keep(version, manifest)
+        except OSError as error:
+            log.warning("what %s registers cannot be kept, its next start is waited for: %s", version.name, error)
+
+    def _recall(self, version: HookVersion) -> HookVersion:
+        return replace(version, registered=self._registrations.find(version))
 
     def _configure(self, version: HookVersion, has_namesake: bool) -> HookVersion:
         """With what is known of it before it is read."""
@@ -178,7 +191,9 @@ class FolderSet:
 
     def _hook(self, name: str) -> FolderHook:
         if name not in self.hooks:
-            self.hooks[name] = FolderHook(name, self._services, self._durable, self.sources.check)
+            self.hooks[name] = FolderHook(
+                name, self._services, self._durable, self.sources.check, self.sources.keep_registrations
+            )
         return self.hooks[name]
 
     async def _adopt_kept(self, version: HookVersion) -> None:

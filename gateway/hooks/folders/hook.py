@@ -29,6 +29,7 @@ from gateway.hooks.wires.wire import HookFailed
 DecideCall = Callable[[Event], Awaitable[Any]]
 ObserveCall = Callable[[str, Event], Awaitable[None]]
 LookCall = Callable[[str], HookVersion | None]
+KeepCall = Callable[[HookVersion, Manifest], Awaitable[None]]
 
 # What runs goes on running when the version that was to follow it is one of these.
 _KEEPS_RUNNING = frozenset({"broken", "missing", "pending"})
@@ -86,9 +87,10 @@ class FolderSubscription:
         self._current.replace(before)
         self._count_lost(before)
 
-    def guard(self, guard: Guard, reason: str) -> None:
-        """The hook cannot answer, and what it guards is denied, with the reason and what helps."""
-        text = f"{self._name} guards this and cannot answer: {reason}\n{describe_help(self._name)}"
+    def guard(self, guard: Guard, reason: str, unread: str) -> None:
+        """The hook cannot answer, and what it guards, or may guard, is denied, with the reason and what helps."""
+        guards = f"may guard this ({describe_unknown_guard(unread)})" if unread else "guards this"
+        text = f"{self._name} {guards} and cannot answer: {reason}\n{describe_help(self._name)}"
 
         async def deny(event: Event) -> Deny:  # noqa: ARG001 - whatever it is
             return Deny(text)
@@ -118,12 +120,19 @@ def _split_by_failure(manifest: Manifest) -> Iterator[tuple[tuple[str, ...], OnE
         yield guarded, "deny"
 
 
+def describe_unknown_guard(place: str) -> str:
+    """Why a plugin that has not run yet counts as a guard."""
+    return f"what it registers at {place} is known only when it runs"
+
+
 def _describe_meanwhile(version: HookVersion) -> str:
     """What becomes of that which it would decide, as long as it cannot, and the line that says otherwise."""
     setting = f"hooks.{version.called}.on_error"
-    if version.denied:
-        return f"{', '.join(version.denied.intercepts)} is denied meanwhile, unless config.yaml says {setting}: skip"
     manifest = version.manifest
+    if version.denied:
+        why = f", since {describe_unknown_guard(manifest.unread)}" if manifest and manifest.unread else ""
+        guarded = ", ".join(version.denied.intercepts)
+        return f"{guarded} is denied meanwhile{why}, unless config.yaml says {setting}: skip"
     if manifest is None or not manifest.hermes or manifest.on_error == "deny":
         return ""
     names = [name for name in manifest.intercepts if name.startswith(_REFUSABLE)]
@@ -131,9 +140,14 @@ def _describe_meanwhile(version: HookVersion) -> str:
 
 
 class FolderHook:
-    """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is."""
+    """`look` looks at the folder anew, which may be gone; `durable` is there where a journal is.
 
-    def __init__(self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall) -> None:
+    `keep` remembers what it has registered, where its source does not show that.
+    """
+
+    def __init__(
+        self, name: str, services: HookServices, durable: DurableDelivery | None, look: LookCall, keep: KeepCall
+    ) -> None:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
         self._services = services
@@ -144,6 +158,7 @@ class FolderHook:
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
         self.latest: HookVersion | None = None  # the last look at the folder
         self._look = look
+        self._keep = keep
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
 
@@ -249,19 +264,19 @@ class FolderHook:
         if not version.is_ready and self.is_up and version.state in _KEEPS_RUNNING:
             self._keep_running(version.reason)
         elif not version.is_ready:
-            self._fail(version, version.state, version.reason)
+            self._fail(version.expected, version.state, version.reason)
             await self.process.stop()
         elif eager or self.is_up or self.process.state == "waiting":
             await self._start(version)
         else:
-            self._use(version)
+            self._use(version.expected)
             self.process.enter("registered", "it starts at its first event")
 
     async def _start(self, version: HookVersion) -> None:
         assert version.manifest
         was_up, before = self.is_up, self.current
         if not was_up:
-            self._use(version)
+            self._use(version.expected)
             self.process.enter("starting")
         try:
             wire = await self.process.start(version, self._rights.make_capability(version.manifest))
@@ -272,11 +287,14 @@ class FolderHook:
             elif isinstance(error, HookFailed) and error.kind == "orphaned":
                 self.process.start_again(str(error))
             else:
-                self._fail(version, "broken", why)
+                self._fail(version.expected, "broken", why)
             return
         if wire is None:
             return
-        self._use(replace(version, manifest=version.source.complete(version.manifest, wire)))
+        manifest = version.source.complete(version.manifest, wire)
+        self._use(replace(version, manifest=manifest))
+        if version.manifest.unread:
+            await self._keep(version, manifest)
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
@@ -292,7 +310,8 @@ class FolderHook:
         meanwhile = _describe_meanwhile(version) if state in _FAILED else ""
         self.process.enter(state, f"{reason}; {meanwhile}" if meanwhile else reason)
         if version.denied:
-            self.subscription.guard(version.denied, self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}"))
+            why = self._services.redact(f"it is {state}: {reason[:MAX_REFUSAL]}")
+            self.subscription.guard(version.denied, why, version.manifest.unread if version.manifest else "")
         else:
             self.subscription.end()
         if state in _KEEPS_NOTHING:

@@ -123,6 +123,14 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     written_for: WrittenFor | None = None
 
 
+class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a hook subscribes to in its code, and which of that it guards."""
+
+    events: tuple[str, ...] = ()
+    intercepts: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+
+
 OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
 
 
@@ -154,6 +162,8 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()  # that its source names, and that are kept for it where somebody keeps them
     guards: tuple[str, ...] = ()  # of `intercepts`: what is denied when it fails, whatever `on_error` says
     rewords: bool = True  # where it intercepts, it may change what somebody is about to be told
+    unread: str = ""  # where it registers what its source does not show: what stands above is all that this may be
+    shown: HookRegistrations = HookRegistrations()  # then: what of it the source does show
     patches: tuple[str, ...] = ()  # what of another program it changes, which is not there
     acts: bool = True  # whether it does anything besides
 
@@ -166,6 +176,20 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     def denies(self, event: str) -> bool:
         """Whether this event is denied when the hook fails at it."""
         return self.on_error == "deny" or event in self.guards
+
+    def limit_to(self, known: HookRegistrations | None) -> "Manifest":
+        """With what it is known to register besides what its source shows; as it is where nobody knows."""
+        if not self.unread or known is None:
+            return self
+        intercepts = tuple(dict.fromkeys((*self.shown.intercepts, *known.intercepts)))
+        events = (*self.shown.events, *known.events)
+        return msgspec.structs.replace(
+            self,
+            intercepts=intercepts,
+            events=tuple(dict.fromkeys(name for name in events if name not in intercepts)),
+            guards=tuple(name for name in self.guards if name in (*self.shown.guards, *known.guards)),
+            unread="",
+        )
 
     @property
     def wire(self) -> Literal["worker", "command", "url"]:

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.events import Event
-from gateway.hooks.folders.manifest import Guard, Manifest, WrittenFor
+from gateway.hooks.folders.manifest import Guard, HookRegistrations, Manifest, WrittenFor
 from gateway.hooks.folders.reach import HookReach
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import HookState
@@ -41,7 +41,8 @@ class HookVersion:
     hash of all that decides what runs, which is empty as long as only the manifest was read. `state` is `registered`
     while nothing speaks against starting it; else `reason` says what does. `denied` is what must not happen while the
     hook cannot answer. `reach`: it is restricted, and may reach this. `pinned`: it runs only as it was trusted, and
-    this is the hash of all of it as it is now.
+    this is the hash of all of it as it is now. `registered`: what it registered when it last ran like this, where its
+    source does not show that.
     """
 
     name: str
@@ -59,6 +60,15 @@ class HookVersion:
     has_namesake: bool = False
     reach: HookReach | None = None
     pinned: str = ""
+    registered: HookRegistrations | None = field(default=None, compare=False)
+
+    @property
+    def expected(self) -> "HookVersion":
+        """With what it is known to register, until it says so itself; unknown is all that its source leaves open."""
+        if self.manifest is None or self.registered is None:
+            return self
+        manifest = self.manifest.limit_to(self.registered)
+        return replace(self, manifest=manifest, denied=self.denied and manifest.guard)
 
     @property
     def short(self) -> str:

@@ -46,7 +46,7 @@ class TrustedFolder:
             path.symlink_to(leads_to)
 
 
-def read_whole_folder(folder: Path) -> TrustedFolder:
+def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
     """Everything in it, and the hash of that.
 
     Raises:
@@ -54,7 +54,7 @@ def read_whole_folder(folder: Path) -> TrustedFolder:
     """
     files: dict[str, tuple[int, bytes]] = {}
     links: dict[str, str] = {}
-    left = MAX_BYTES
+    left = limit
     try:
         for name, entry in _walk(folder):
             if entry.is_symlink():
@@ -72,7 +72,7 @@ def read_whole_folder(folder: Path) -> TrustedFolder:
             files[name] = (found.st_mode & 0o777, data)
             if left < 0 or len(files) > MAX_FILES:
                 raise HookError(
-                    f"{folder.name} has more than {MAX_BYTES >> 20} MB or {MAX_FILES} files, too much to be trusted as "
+                    f"{folder.name} has more than {limit >> 20} MB or {MAX_FILES} files, too much to be trusted as "
                     "a whole; put what is no part of the hook elsewhere"
                 )
     except OSError as error:
