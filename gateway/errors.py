@@ -85,6 +85,17 @@ class Conflict(EngineError):
     """The subject's last sequence was not the expected one: somebody else owns it now."""
 
 
+class RecordDamage(EngineError):
+    """The record at `seq` is not as it was written; all others can be read."""
+
+    def __init__(self, seq: int, subject: str) -> None:
+        super().__init__(
+            f"record {seq} on {subject} is not as it was written: the disk has changed it; put a backup back with: "
+            "hermes-gateway backup restore FILE"
+        )
+        self.seq = seq
+
+
 class Duplicate(EngineError):
     """A record with this message id is in the journal already."""
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gateway.cli.output import print_note, show_result
 from gateway.config.home import Home
-from gateway.engine.sqlite.backup import create_backup, restore_backup, verify_journal
+from gateway.engine.sqlite.backup import JournalContents, create_backup, restore_backup, verify_journal
+from gateway.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--json", action="store_true", help="print one object")
 
 
-def run(args: argparse.Namespace, home: Home) -> None:
+def run(args: argparse.Namespace, home: Home) -> int:
+    """1 where records are damaged; a copy with such a record is kept, for all the others in it."""
+    damaged: tuple[str, ...] = ()
     if args.verb == "restore":
         print_note(f"checking {args.file} ...")
         old = restore_backup(Path(args.file), home.journal)
@@ -33,16 +36,33 @@ def run(args: argparse.Namespace, home: Home) -> None:
     elif args.verb == "verify":
         path = Path(args.file) if args.file else home.journal
         found = verify_journal(path)
-        text = f"{path} is whole: {found.records} records, {found.size} bytes"
-        facts = {"file": str(path), "records": found.records, "size": found.size}
+        text = f"{path} {describe(found)}: {found.records} records, {found.size} bytes"
+        facts, damaged = list_facts(path, found), found.damaged
     else:
         path = Path(args.file) if args.file else home.backups / time.strftime("%Y%m%d-%H%M%S.db")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         print_note(f"copying {home.journal} ...")
         found = create_backup(home.journal, path)
         text = f"{path}: {found.records} records, {found.size} bytes"
-        facts = {"file": str(path), "records": found.records, "size": found.size}
+        facts, damaged = list_facts(path, found), found.damaged
     show_result(facts, text, as_json=args.json)
+    for one in damaged:
+        print_note(f"{one} is not as it was written: the disk has changed it; an older backup may have it whole")
+    return int(ExitCode.FAILED if damaged else ExitCode.OK)
+
+
+def describe(found: JournalContents) -> str:
+    """As far as checksums tell."""
+    if found.damaged:
+        return f"has {len(found.damaged)} damaged records"
+    return (
+        f"is whole ({found.unchecked} records of an older version have no checksum)" if found.unchecked else "is whole"
+    )
+
+
+def list_facts(path: Path, found: JournalContents) -> dict[str, object]:
+    counted = {"records": found.records, "size": found.size, "unchecked": found.unchecked}
+    return {"file": str(path), **counted, "damaged": list(found.damaged)}
 
 
 def remove_search_index(search: Path) -> None:

@@ -188,11 +188,13 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
     """The file from end to end, and what was set aside beside it."""
     path = found.home.journal
     if path.exists():
+        remedy = "stop the gateway and restore a backup: backup restore FILE"
         try:
-            verify_journal(path)
+            for damaged in verify_journal(path).damaged:
+                yield make_finding(path, f"{damaged} is not as it was written: the disk has changed it", remedy)
         except GatewayError as error:
-            what, _, remedy = str(error).partition("\n")
-            yield make_finding(path, what, remedy or "stop the gateway and restore a backup: backup restore FILE")
+            what, _, own_remedy = str(error).partition("\n")
+            yield make_finding(path, what, own_remedy or remedy)
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):
         if not kept.name.endswith(("-wal", "-shm")):
             remedy = "restore a backup, or save what is in it with `sqlite3 FILE .recover`; then move it away"

@@ -55,6 +55,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
             *check_agent_hooks(gateway.settings, await gateway.folder_hooks.status()),
             *list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
+            *(f"journal: {warning}" for warning in health.warnings),
         ],
         "notices": gateway.notices(),
     }

@@ -72,12 +72,16 @@ class EngineHealth:
     """Whether the journal takes appends, and in words why not.
 
     `size` counts the bytes that its records take; what a purge freed is not counted, whether the file shrank or not.
+    `warnings` are what an operator must look at though appends are taken; `progress` is what is done to the file beside
+    the traffic, "" where nothing is.
     """
 
     ok: bool
     detail: str
     records: int = 0
     size: int = 0
+    warnings: tuple[str, ...] = ()
+    progress: str = ""
 
 
 class Delivery(Protocol):

@@ -26,7 +26,7 @@ Everything here runs on the writer's thread.
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,7 +34,7 @@ from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
 from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.subjects import SubjectMatcher, compile_patterns
-from gateway.errors import EngineError
+from gateway.errors import EngineError, RecordDamage
 
 SCAN_LIMIT = 2000
 MAX_CACHED_SUBJECTS = 4096
@@ -75,7 +75,8 @@ class FetchedBatch:
 class Backlog:
     """The consumers, by name."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, note_damage: Callable[[RecordDamage], None]) -> None:
+        self._note_damage = note_damage
         self.positions: dict[str, ConsumerPosition] = {}
         self._concerned: dict[str, tuple[ConsumerPosition, ...]] = {}
         for name, patterns, floor in db.execute("SELECT name, patterns, floor FROM consumer"):
@@ -116,7 +117,7 @@ class Backlog:
         ).fetchone()
         if found is None:
             raise EngineError(f"the consumer {spec.name!r} was forgotten; make it again")
-        again = _take_due(tx, spec, n)
+        again = self._take_due(tx, spec, n)
         free = spec.max_inflight - found[0]
         fresh, has_more = self._take_new(tx, spec, min(n - len(again), free))
         query = "SELECT min(due) FROM pending WHERE consumer = ? AND due > ?"
@@ -124,6 +125,20 @@ class Backlog:
         return FetchedBatch(
             again + fresh, math.inf if due is None else due, is_full=len(fresh) >= free, has_more=has_more
         )
+
+    def _take_due(self, tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Record, int]]:
+        rows = tx.db.execute(
+            "SELECT log.seq, attempt FROM pending JOIN log ON log.seq = pending.seq"
+            " WHERE consumer = ? AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, pending.seq LIMIT ?",
+            (spec.name, tx.steady, tx.wall, n),
+        ).fetchall()
+        for seq, _ in rows:
+            tx.db.execute(
+                "UPDATE pending SET attempt = attempt + 1, due = ? WHERE seq = ? AND consumer = ?",
+                (tx.steady + spec.ack_wait, seq, spec.name),
+            )
+        read = ((self._read(tx, seq), attempt + 1) for seq, attempt in rows)
+        return [(record, attempt) for record, attempt in read if record is not None]
 
     def _take_new(self, tx: Transaction, spec: ConsumerSpec, wanted: int) -> tuple[list[tuple[Record, int]], bool]:
         """Hands out records for the first time; true beside them where one should look further."""
@@ -133,8 +148,7 @@ class Backlog:
             return [], False
         found, seen, is_at_end = log_table.scan(tx.db, reached, position.matches, wanted, SCAN_LIMIT)
         tx.positions[position.name] = (seen, is_at_end)
-        read = (log_table.read_record(tx.db, seq, tx.wall) for seq in found)
-        records = [record for record in read if record is not None]
+        records = [record for seq in found if (record := self._read(tx, seq)) is not None]
         if len(records) < len(found):
             tx.consumers_to_recount.add(position.name)
         due = tx.steady + spec.ack_wait
@@ -145,6 +159,14 @@ class Backlog:
         if records:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
         return [(record, 1) for record in records], not records and not is_at_end
+
+    def _read(self, tx: Transaction, seq: int) -> Record | None:
+        """What is damaged is passed over, and noted: one record is not to hold up all that come after it."""
+        try:
+            return log_table.read_record(tx.db, seq, tx.wall)
+        except RecordDamage as damage:
+            tx.committed.append(partial(self._note_damage, damage))
+            return None
 
     def acknowledge(self, tx: Transaction, name: str, seq: int) -> None:
         gone = tx.db.execute("DELETE FROM pending WHERE seq = ? AND consumer = ?", (seq, name)).rowcount
@@ -230,20 +252,6 @@ class Backlog:
         if name in tx.positions:
             return tx.positions[name]
         return self.positions[name].reached, self.positions[name].is_at_end
-
-
-def _take_due(tx: Transaction, spec: ConsumerSpec, n: int) -> list[tuple[Record, int]]:
-    rows = tx.db.execute(
-        "SELECT log.seq, subject, data, ts, attempt FROM pending JOIN log ON log.seq = pending.seq"
-        " WHERE consumer = ? AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, pending.seq LIMIT ?",
-        (spec.name, tx.steady, tx.wall, n),
-    ).fetchall()
-    for row in rows:
-        tx.db.execute(
-            "UPDATE pending SET attempt = attempt + 1, due = ? WHERE seq = ? AND consumer = ?",
-            (tx.steady + spec.ack_wait, row[0], spec.name),
-        )
-    return [(Record(*row[:4]), row[4] + 1) for row in rows]
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:

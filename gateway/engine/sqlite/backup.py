@@ -13,8 +13,9 @@ from pathlib import Path
 
 from gateway.engine.sqlite import journal_file
 from gateway.engine.sqlite.faults import describe_error
+from gateway.engine.sqlite.log_table import to_record
 from gateway.engine.sqlite.schema import check_kind, get_used_bytes
-from gateway.errors import EngineError
+from gateway.errors import EngineError, RecordDamage
 
 MAX_FAULTS = 20
 ACTIVE_SCHEMA_QUERY = (
@@ -24,12 +25,18 @@ ACTIVE_SCHEMA_QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """What a journal holds; `newest` is the wall clock of its last record, None where there is none."""
+    """What a journal holds; `newest` is the wall clock of its last record, None where there is none.
+
+    `unchecked` are the records without a checksum, which an older version wrote; `damaged` says which are not as they
+    were written.
+    """
 
     records: int
     last_seq: int
     newest: float | None
     size: int
+    unchecked: int = 0
+    damaged: tuple[str, ...] = ()
 
 
 def create_backup(journal: Path, target: Path) -> JournalContents:
@@ -61,7 +68,21 @@ def verify_journal(journal: Path) -> JournalContents:
         if foreign:
             raise EngineError(f"{journal} is not as we write journals: it acts by itself, by {', '.join(foreign)}")
         ((records, last_seq, newest),) = db.execute("SELECT count(*), coalesce(max(seq), 0), max(ts) FROM log")
-        return JournalContents(records, last_seq, newest, get_used_bytes(db))
+        return JournalContents(records, last_seq, newest, get_used_bytes(db), *_check_records(db))
+
+
+def _check_records(db: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
+    """How many records have no checksum, and which are not what theirs says."""
+    if not any(column[1] == "checksum" for column in db.execute("PRAGMA table_info(log)")):
+        return int(db.execute("SELECT count(*) FROM log").fetchone()[0]), ()
+    unchecked, damaged = 0, list[str]()
+    for row in db.execute("SELECT seq, subject, data, ts, checksum FROM log ORDER BY seq"):
+        unchecked += row[4] is None
+        try:
+            to_record(row)
+        except RecordDamage as damage:
+            damaged.append(f"record {damage.seq} on {row[1]}")
+    return unchecked, tuple(damaged)
 
 
 def restore_backup(copy: Path, journal: Path) -> Path | None:

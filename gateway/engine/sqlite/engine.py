@@ -18,7 +18,6 @@ from gateway.engine.sqlite.schema import get_used_bytes
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
 
-PURGE_LIMIT = 500
 SLOW_DISK_SECONDS = 5.0
 MAX_SEQ = (1 << 63) - 1
 
@@ -88,9 +87,7 @@ class SqliteEngine(LiveMessages):
         purged = 0
         seen: int | None = after
         while seen is not None:
-            some, seen = await self._writing.submit(
-                partial(log_table.purge, pattern=pattern, after=seen, upto=end, limit=PURGE_LIMIT)
-            )
+            some, seen = await self._writing.submit(partial(log_table.purge, pattern=pattern, after=seen, upto=end))
             purged += some
         return purged
 
@@ -127,7 +124,11 @@ class SqliteEngine(LiveMessages):
             words.append(f"the disk has not answered for {slow:.0f} s")
         size = 0 if self._condition.is_damaged else await self._reading.submit(get_used_bytes)
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
-        return EngineHealth(is_ok, "; ".join(filter(None, words)) or "well", self._writer.records, size)
+        building = self._writer.building
+        progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
+        warnings = tuple(self._condition.damaged.values())
+        detail = "; ".join(filter(None, words)) or "well"
+        return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress)
 
     async def close(self) -> None:
         """Ends, after what was handed over is written; a caller that is cancelled meanwhile waits for that too."""

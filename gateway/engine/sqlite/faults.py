@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import read_pragma
-from gateway.errors import EngineError
+from gateway.errors import EngineError, RecordDamage
 
 DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FAULT_CODES = (
@@ -20,6 +20,8 @@ FAULT_CODES = (
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_NOMEM,
 )
+
+MAX_DAMAGED = 20  # records that are named
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class FaultState:
     def __init__(self, path: Path) -> None:
         self.fault = ""
         self.is_damaged = False
+        self.damaged: dict[int, str] = {}  # records, by sequence
         self._path = path
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
@@ -80,6 +83,12 @@ class FaultState:
                 log.error("%s", words)
             self.fault = words
         return EngineError(words)
+
+    def note_damage(self, error: Exception) -> None:
+        """A record that is not as it was written is remembered, and logged once; the others go on."""
+        if isinstance(error, RecordDamage) and error.seq not in self.damaged and len(self.damaged) < MAX_DAMAGED:
+            log.error("the journal %s: %s", self._path, error)
+            self.damaged[error.seq] = str(error)
 
     def recover(self) -> None:
         log.warning("the journal %s can be written again", self._path)

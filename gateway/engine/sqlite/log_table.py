@@ -6,13 +6,17 @@ but at most so many at once; therefore every question leaves them out besides.
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice, takewhile
+from zlib import crc32
 
 from gateway.engine.interface import NewRecord, Record
+from gateway.engine.sqlite import subject_index
 from gateway.engine.subjects import SubjectMatcher, check_new_record, compile_patterns, get_literal_prefix
-from gateway.errors import Conflict, Duplicate
+from gateway.errors import Conflict, Duplicate, RecordDamage
 
 
 @dataclass(slots=True)
@@ -41,14 +45,23 @@ class Transaction:
     measured: list[Callable[[], None]] = field(default_factory=list)
 
 
-# Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order.
+# Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order; and
+# where they stand on no more subjects than this, to follow each.
 RARE_LIMIT = 5000
+MAX_FOLLOWED = 64
+# What nobody waits for is done in slices of so long, in seconds, each in a transaction of its own with whatever else
+# there is to write: a message between two of them waits no longer than that.
+SLICE_SECONDS = 0.01
+SLICE_RECORDS = 500
+SLICE_ROWS = 5000  # that are looked through without a match
 
 
 def append(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
     """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
-    if over := _check_new_records(tx, puts):
-        remove(tx, over)
+    over = _check_new_records(tx, puts)
+    while over:
+        _, reached = remove(tx, over)  # all of them, however long that takes: their ids are needed now
+        over = [] if reached is None else over[over.index(reached) + 1 :]
     return [_insert(tx, put) for put in puts]
 
 
@@ -82,23 +95,41 @@ def _find_msg_id(tx: Transaction, msg_id: str) -> list[int]:
 def _insert(tx: Transaction, put: NewRecord) -> int:
     expires = None if put.ttl is None else tx.wall + put.ttl
     seq = tx.db.execute(
-        "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)",
-        (put.subject, tx.wall, put.msg_id, expires, put.data),
+        "INSERT INTO log (subject, ts, msg_id, expires, data, checksum) VALUES (?, ?, ?, ?, ?, ?)",
+        (put.subject, tx.wall, put.msg_id, expires, put.data, checksum_of(put.subject, put.data)),
     ).lastrowid
     assert seq is not None
+    subject_index.add_subject(tx.db, put.subject)
     if expires is not None:
         tx.expiries[seq] = expires
     tx.appended.append(Record(seq, put.subject, put.data, tx.wall))
     return seq
 
 
+def checksum_of(subject: str, data: bytes) -> int:
+    """By which it is seen that the disk has changed a record."""
+    return crc32(data, crc32(subject.encode()))
+
+
+def to_record(row: tuple[int, str, bytes, float, int | None]) -> Record:
+    """What was read, if it is what was written; what an older version wrote has no checksum.
+
+    Raises:
+        RecordDamage: it is not.
+    """
+    seq, subject, data, ts, checksum = row
+    if checksum is not None and checksum != checksum_of(subject, data):
+        raise RecordDamage(seq, subject)
+    return Record(seq, subject, data, ts)
+
+
 def read_last(db: sqlite3.Connection, subject: str, wall: float) -> Record | None:
     found = db.execute(
-        "SELECT seq, subject, data, ts FROM log WHERE subject = ? AND (expires IS NULL OR expires > ?)"
+        "SELECT seq, subject, data, ts, checksum FROM log WHERE subject = ? AND (expires IS NULL OR expires > ?)"
         " ORDER BY seq DESC LIMIT 1",
         (subject, wall),
     ).fetchone()
-    return Record(*found) if found else None
+    return to_record(found) if found else None
 
 
 def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
@@ -110,28 +141,62 @@ def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
 
 
 def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
-    records = (read_record(db, seq, wall) for seq in _find_seqs(db, pattern, after))
-    return list(islice((record for record in records if record is not None), max(0, limit)))
+    """What matches, up to the first that is damaged.
+
+    Raises:
+        RecordDamage: that is the first of all.
+    """
+    found: list[Record] = []
+    seqs = _find_seqs(db, pattern, after)
+    for seq in seqs if seqs is not None else _walk(db, pattern, after):
+        if len(found) >= limit:
+            break
+        try:
+            record = read_record(db, seq, wall)
+        except RecordDamage:
+            if not found:
+                raise
+            break
+        if record is not None:
+            found.append(record)
+    return found
 
 
 def read_record(db: sqlite3.Connection, seq: int, wall: float) -> Record | None:
     found = db.execute(
-        "SELECT seq, subject, data, ts FROM log WHERE seq = ? AND (expires IS NULL OR expires > ?)", (seq, wall)
+        "SELECT seq, subject, data, ts, checksum FROM log WHERE seq = ? AND (expires IS NULL OR expires > ?)",
+        (seq, wall),
     ).fetchone()
-    return Record(*found) if found else None
+    return to_record(found) if found else None
 
 
-def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
-    """Finds the sequences of what matches, in order; dense patterns by walking the log, rare ones by the index."""
+def _find_seqs(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int] | None:
+    """Finds the sequences of what matches, in order; None where that takes a walk through the log."""
     prefix = get_literal_prefix(pattern)
     if prefix == pattern:
-        query = "SELECT seq FROM log WHERE subject = ? AND seq > ? ORDER BY seq"
-        return (seq for (seq,) in db.execute(query, (pattern, after)))
+        return _follow(db, pattern, after)
+    if (subjects := subject_index.find_subjects(db, pattern)) is not None:
+        return merge(*(_follow(db, subject, after) for subject in subjects))
+    if not prefix:
+        return None
     matches = compile_patterns([pattern])
-    if prefix and _is_rare(db, prefix):
-        query = "SELECT seq, subject FROM log WHERE subject >= ? AND subject < ? AND seq > ?"
-        rows = db.execute(query, (*_subject_range_of(prefix), after))
-        return iter(sorted(seq for seq, subject in rows if matches(subject)))
+    first, end = _subject_range_of(prefix)
+    if _is_rare(db, first, end):
+        rows = db.execute("SELECT seq, subject FROM log WHERE subject >= ? AND subject < ?", (first, end))
+        return iter(sorted(seq for seq, subject in rows if seq > after and matches(subject)))
+    few = list(islice(subject_index.list_subjects(db, first, end), MAX_FOLLOWED + 1))
+    if len(few) > MAX_FOLLOWED:
+        return None
+    return merge(*(_follow(db, subject, after) for subject in few if matches(subject)))
+
+
+def _follow(db: sqlite3.Connection, subject: str, after: int) -> Iterator[int]:
+    query = "SELECT seq FROM log WHERE subject = ? AND seq > ? ORDER BY seq"
+    return (seq for (seq,) in db.execute(query, (subject, after)))
+
+
+def _walk(db: sqlite3.Connection, pattern: str, after: int) -> Iterator[int]:
+    matches = compile_patterns([pattern])
     rows = db.execute("SELECT seq, subject FROM log WHERE seq > ? ORDER BY seq", (after,))
     return (seq for seq, subject in rows if matches(subject))
 
@@ -141,23 +206,30 @@ def _subject_range_of(prefix: str) -> tuple[str, str]:
     return prefix, prefix[:-1] + "/"
 
 
-def _is_rare(db: sqlite3.Connection, prefix: str) -> bool:
+def _is_rare(db: sqlite3.Connection, first: str, end: str) -> bool:
     query = "SELECT count(*) FROM (SELECT 1 FROM log WHERE subject >= ? AND subject < ? LIMIT ?)"
-    return bool(db.execute(query, (*_subject_range_of(prefix), RARE_LIMIT)).fetchone()[0] < RARE_LIMIT)
+    return bool(db.execute(query, (first, end, RARE_LIMIT)).fetchone()[0] < RARE_LIMIT)
 
 
-def purge(tx: Transaction, pattern: str, after: int, upto: int, limit: int) -> tuple[int, int | None]:
-    """Remove the oldest of what matches: how many were alive, and behind which sequence there may be more."""
-    found = list(islice(takewhile(lambda seq: seq <= upto, _find_seqs(tx.db, pattern, after)), limit))
-    alive = sum(read_record(tx.db, seq, tx.wall) is not None for seq in found)
-    remove(tx, found)
-    return alive, found[-1] if len(found) == limit else None
+def purge(tx: Transaction, pattern: str, after: int, upto: int) -> tuple[int, int | None]:
+    """Remove the oldest of what matches, for a slice: how many were alive, and behind which one there may be more."""
+    seqs = _find_seqs(tx.db, pattern, after)
+    if seqs is not None:
+        found = list(islice(takewhile(lambda seq: seq <= upto, seqs), SLICE_RECORDS))
+        seen = found[-1] if len(found) == SLICE_RECORDS else None
+    else:
+        matches = compile_patterns([pattern])
+        passed, last, is_end = scan(tx.db, after, matches, SLICE_RECORDS, SLICE_ROWS)
+        found = [seq for seq in passed if seq <= upto]
+        seen = None if is_end or last >= upto else last
+    alive, reached = remove(tx, found)
+    return alive, seen if reached is None else reached
 
 
-def expire(tx: Transaction, limit: int) -> None:
-    """Remove records whose time is over."""
+def expire(tx: Transaction) -> None:
+    """Remove records whose time is over, for a slice."""
     query = "SELECT seq FROM log WHERE expires <= ? ORDER BY expires LIMIT ?"
-    remove(tx, [seq for (seq,) in tx.db.execute(query, (tx.wall, limit))])
+    remove(tx, [seq for (seq,) in tx.db.execute(query, (tx.wall, SLICE_RECORDS))])
 
 
 def read_next_expiry(db: sqlite3.Connection) -> float:
@@ -166,14 +238,24 @@ def read_next_expiry(db: sqlite3.Connection) -> float:
     return math.inf if first is None else float(first)
 
 
-def remove(tx: Transaction, seqs: Iterable[int]) -> None:
+def remove(tx: Transaction, seqs: Sequence[int]) -> tuple[int, int | None]:
+    """Remove records, for a slice: how many of them were alive, and the last one where not all could be removed."""
+    until, alive, subjects, reached = time.monotonic() + SLICE_SECONDS, 0, set[str](), None
     for seq in seqs:
+        for subject, expires in tx.db.execute("SELECT subject, expires FROM log WHERE seq = ?", (seq,)).fetchall():
+            subjects.add(subject)
+            alive += expires is None or expires > tx.wall
         tx.consumers_to_recount.update(
             name for (name,) in tx.db.execute("SELECT consumer FROM pending WHERE seq = ?", (seq,))
         )
         tx.db.execute("DELETE FROM pending WHERE seq = ?", (seq,))
         tx.db.execute("DELETE FROM log WHERE seq = ?", (seq,))
         tx.removed.append(seq)
+        if time.monotonic() > until and seq != seqs[-1]:
+            reached = seq
+            break
+    subject_index.remove_unused(tx.db, subjects)
+    return alive, reached
 
 
 def scan(

@@ -2,7 +2,8 @@
 
 `log` is the journal. A consumer's place is two things: `floor`, up to which every record was handed out or did not
 concern it, and its rows in `pending`, those handed out and not acknowledged. So an append costs a consumer nothing,
-and a backlog of any length is one number.
+and a backlog of any length is one number. `ending` is described in `subject_index`; `building` has what of an older
+journal is not in it yet. A record's checksum is missing (null) where an older version wrote it.
 
 Nothing here needs an SQLite newer than 3.27, which every supported system has.
 
@@ -45,6 +46,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX pending_due ON pending (consumer, due)",
         "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
         "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
+    ),
+    (
+        # None of these looks at a record: they take no longer on a large journal than on an empty one.
+        "ALTER TABLE log ADD COLUMN checksum INTEGER",
+        """CREATE TABLE ending (
+            ending TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            PRIMARY KEY (ending, subject)
+        ) WITHOUT ROWID""",
+        "CREATE TABLE building (name TEXT PRIMARY KEY, reached TEXT NOT NULL, done INTEGER NOT NULL) WITHOUT ROWID",
+        "INSERT INTO building VALUES ('ending', '', 0)",
     ),
 )
 

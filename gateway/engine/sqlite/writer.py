@@ -17,8 +17,8 @@ changes nothing but the database and the Transaction: what is to be remembered i
 is called after COMMIT. The writer keeps to that itself: `records` and `_next_expiry` change after COMMIT alone.
 
 Records whose time is over are removed first in each transaction, so that a message id of theirs is free for the
-operations that follow, but at most EXPIRE_LIMIT at a time, so that no caller waits behind a large removal. The rest
-goes with the next transactions or in the pauses, and every question leaves it out besides (see `log_table`).
+operations that follow, but only for a slice of some milliseconds, so that no caller waits behind a large removal. The
+rest goes with the next transactions or in the pauses, and every question leaves it out besides (see `log_table`).
 
 Between its jobs the thread writes down how far consumers are, gives space back, and sees a disk recover: a full one
 fails the callers, and `health` says so until there is room again.
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engine.interface import Clock
-from gateway.engine.sqlite import journal_file, log_table
+from gateway.engine.sqlite import journal_file, log_table, subject_index
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.faults import (
     FaultState,
@@ -46,7 +46,6 @@ from gateway.engine.sqlite.log_table import Transaction
 from gateway.engine.sqlite.schema import read_pragma
 from gateway.errors import EngineError
 
-EXPIRE_LIMIT = 500
 SWEEP_SECONDS = 60.0
 SHRINK_PAGES = 256
 PROBE_SECONDS = 1.0
@@ -74,6 +73,7 @@ class JournalWriter:
         self.busy_since: float | None = None
         self.note = ""
         self.records = 0
+        self.building: int | None = None  # subjects of an older journal that are in the index by now
         self.epoch = 0
 
     def open(self) -> None:
@@ -98,7 +98,8 @@ class JournalWriter:
         (self.epoch,) = self._db.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone()
         self._next_expiry = log_table.read_next_expiry(self._db)
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
-        self.backlog = Backlog(self._db)
+        self.backlog = Backlog(self._db, self._condition.note_damage)
+        self.building = subject_index.read_progress(self._db)
         self._identity = get_file_identity(self._path)
         self._sweep_at = self._probe_at = self._clock.steady()
 
@@ -121,7 +122,7 @@ class JournalWriter:
             return []
         try:
             if tx.wall >= self._next_expiry:
-                log_table.expire(tx, EXPIRE_LIMIT)
+                log_table.expire(tx)
             for job in jobs:
                 self._attempt(job, tx)
             self.backlog.count_depths(tx)
@@ -161,6 +162,7 @@ class JournalWriter:
             # A job may raise whatever it likes; what matters is whether it has written.
             if isinstance(error, sqlite3.Error) or self._db.total_changes != before:
                 raise
+            self._condition.note_damage(error)
             job.error = error
 
     def _fail(self, jobs: list[ThreadJob[Transaction, Any]], error: Exception) -> None:
@@ -177,6 +179,9 @@ class JournalWriter:
                 self._probe_at = now + PROBE_SECONDS
                 self._probe()
             return PROBE_SECONDS
+        if self.building is not None:
+            self._alone(self._build)
+            return 0.0
         if now >= self._sweep_at:
             has_more = self._alone(self._tidy) or self._shrink()
             self._sweep_at = now if has_more else now + SWEEP_SECONDS
@@ -205,6 +210,13 @@ class JournalWriter:
         """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
         self.backlog.write_floors(tx)
         return tx.wall >= log_table.read_next_expiry(tx.db)
+
+    def _build(self, tx: Transaction) -> bool:
+        """What of an older journal is not in the index yet is added, for a slice."""
+        has_more = subject_index.build_piece(tx.db, log_table.SLICE_SECONDS)
+        done = subject_index.read_progress(tx.db)
+        tx.committed.append(lambda: setattr(self, "building", done))
+        return has_more
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
         """A job of our own: what it returned, or None where it failed."""
@@ -237,6 +249,7 @@ class JournalReader:
             try:
                 job.value = job.work(self._db)
             except Exception as error:  # noqa: BLE001 - it goes to the caller, and the thread lives on
+                self._condition.note_damage(error)
                 job.error = self._condition.record_error(error) if isinstance(error, sqlite3.Error) else error
 
     def rest(self) -> None:
