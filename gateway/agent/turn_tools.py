@@ -83,6 +83,7 @@ class SkillChange(Operation[str]):
     skill: str
     version: str = ""
     tools: Sequence[str] = ()  # the names of those that came or went with it
+    found_version: str = ""  # of the skill that was taken
     before = "skill:before"
     after = "skill:after"
     result_field = "content"
@@ -90,7 +91,7 @@ class SkillChange(Operation[str]):
     node_named_by = "skill"
 
     def begin(self) -> None:
-        self.tools = ()
+        self.tools, self.found_version = (), ""
 
     def before_fields(self) -> dict[str, Any]:
         return {"action": self.action, "skill": self.skill, "version": self.version, "result": None}
@@ -102,6 +103,7 @@ class SkillChange(Operation[str]):
         found = next((one for one in skills if one.name == name and version in ("", one.version)), None)
         if found is None:
             raise _unknown("skill", f"{name} {version}".strip(), skills)
+        self.found_version = found.version
         content = UNLOADED.format(found.name)
         if self.action == "load":
             content = await anyio.to_thread.run_sync(read_skill_text, found)
@@ -110,7 +112,14 @@ class SkillChange(Operation[str]):
 
     def after_fields(self, result: OperationResult) -> dict[str, Any]:
         name = result.before_event.get("skill", self.skill)
-        return {"action": self.action, "skill": name, "content": result.value or "", "tools": list(self.tools)}
+        version = self.found_version or result.before_event.get("version", self.version)
+        return {
+            "action": self.action,
+            "skill": name,
+            "version": version,
+            "content": result.value or "",
+            "tools": list(self.tools),
+        }
 
     def from_fields(self, left: Any) -> str:
         return "" if left is None else str(left)

@@ -94,7 +94,7 @@ class HookRequests:
             raise HookError(f"send: a text has 1 to {TEXT_LIMIT} characters, this one {len(asked.text)}")
         address, key = await self._find_place(asked.to)
         reply = Reply(uuid.uuid4().hex, address, asked.text, role=RIGHTS.get())
-        seq = await self._context.outbox.post(reply, key, cause=self._context.registry.current_cause())
+        seq = await self._context.outbox.post(reply, key, cause=self._context.registry.current_cause)
         return {"seq": seq, "id": reply.id, "platform": address.platform, "chat_id": address.chat_id}
 
     async def _submit(self, hook: str, asked: SubmitRequest) -> Any:
@@ -112,7 +112,7 @@ class HookRequests:
             session=key,
             sent_at=time.time(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
-            cause=self._context.registry.current_cause(),
+            cause=self._context.registry.current_cause,
             role=RIGHTS.get(),
         )
         if asked.wait:

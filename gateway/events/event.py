@@ -8,7 +8,7 @@ This module needs the standard library alone and imports nothing of ours: the sa
 that hooks run in, where it is the only part of the gateway that a handler sees.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import ModuleType
@@ -319,9 +319,10 @@ def outcome_to_dict(outcome: Outcome | Pause | None) -> dict[str, Any] | None:
     return None
 
 
-def outcome_from(answer: Any) -> Outcome | Question | Mapping[str, Any] | None:
+def outcome_from(answer: Any, fields: Container[str] = ()) -> Outcome | Question | Mapping[str, Any] | None:
     """What a hook's answer means: unchanged (None), an outcome, a question, or a mapping of changed fields.
 
+    `fields` are those that the event has: one named `decision` may be changed to any word that is no decision of ours.
     Raises TypeError or ValueError for an answer that means nothing.
     """
     if answer is None or isinstance(answer, OUTCOMES):
@@ -331,6 +332,8 @@ def outcome_from(answer: Any) -> Outcome | Question | Mapping[str, Any] | None:
     if "decision" not in answer:
         return answer
     word = str(answer["decision"]).strip().lower()
+    if word not in DECISIONS and "decision" in fields:
+        return answer
     if word not in DECISIONS:
         near = get_close_matches(word, DECISIONS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(DECISIONS)}"

@@ -223,6 +223,7 @@ TURN_EVENTS = (
         (
             EventField("action", "string", "load or unload"),
             EventField("skill", "string", "its name"),
+            EventField("version", "string", "which of its versions, or empty"),
             make_writable_field("content", "string", "its text, as the model will see it"),
             EventField("tools", "string[]", "the tools that came or went with it"),
             make_error_field("it"),

@@ -108,7 +108,7 @@ class HermesFolderSource(FolderSource):
 
     def wants(self, manifest: Manifest, event: Event) -> bool:
         """What an `AIAgent` does is told to no handler in Hermes, but for its plugins."""
-        return not (manifest.hermes and is_in_agent_session(event))
+        return super().wants(manifest, event) and not (manifest.hermes and is_in_agent_session(event))
 
     def show_fields_of(self, manifest: Manifest) -> ShowFields | None:
         return show_fields if manifest.hermes else None

@@ -24,24 +24,36 @@ class Deadline:
 
     __slots__ = ("before", "cancels", "due", "limit", "task")
 
-    def __init__(self, task: Task[Any], limit: float, due: float) -> None:
+    def __init__(self, task: Task[Any] | None, limit: float, due: float) -> None:
         self.task = task
         self.limit = limit
         self.due = due
-        self.before = task.cancelling()
+        self.before = task.cancelling() if task else 0
         self.cancels = 0
 
     @property
     def is_behind(self) -> bool:
         """Does a cancellation that arrives now come from this deadline alone, and from nobody since it was seen?"""
-        return 0 < self.cancels >= self.task.cancelling() - self.before
+        return self.task is not None and 0 < self.cancels >= self.task.cancelling() - self.before
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Has somebody asked the task to end, at whatever time?"""
+        return self.task is not None and self.task.cancelling() > 0
 
     def enforce(self, now: float) -> None:
         """Cancel, when it is time."""
         if now >= self.due:
             self.due = now + CANCEL_INTERVAL
             self.cancels += 1
+            assert self.task  # those without one are never enforced
             self.task.cancel("the hooks of an event took too long")
+
+    def undo(self) -> None:
+        """Take its cancellations back."""
+        if self.task is not None:
+            for _ in range(self.cancels):
+                self.task.uncancel()
 
 
 class Deadlines:
@@ -56,6 +68,18 @@ class Deadlines:
         self._watched: AbstractEventLoop | None = None
         self._timer: TimerHandle | None = None
         self._deadlines: dict[int, Deadline] = {}
+
+    @classmethod
+    def without_loop(cls) -> "Deadlines":
+        """For the chains of a thread that has no loop: there is no task, so one runs within the other, and no timer."""
+        deadlines = cls()
+        deadlines.loop = object()  # type: ignore[assignment]  # a loop that has no task now
+        deadlines.is_watched = True
+        return deadlines
+
+    def find_innermost(self) -> Event:
+        """The event that is being handled in the present task."""
+        return self.chains[current_task(self.loop)][1]
 
     def cause(self) -> Cause | None:
         """The event that is being handled here and now."""
@@ -73,9 +97,7 @@ class Deadlines:
 
     def deadline(self, event: Event) -> Deadline:
         """The deadline of a chain that is under way in the present task."""
-        task = current_task(self.loop)
-        assert task is not None
-        return self._deadlines.get(id(event)) or Deadline(task, 0, 0)
+        return self._deadlines.get(id(event)) or Deadline(current_task(self.loop), 0, 0)
 
     def leave(self, chain: ActiveChain, task: Task[Any] | None) -> None:
         """The chain is over; what its deadline has cancelled is taken back."""
@@ -85,8 +107,7 @@ class Deadlines:
         else:
             self.chains[task] = outer
         if self._deadlines and (deadline := self._deadlines.pop(id(event), None)):
-            for _ in range(deadline.cancels):
-                deadline.task.uncancel()
+            deadline.undo()
 
     def _look(self, loop: AbstractEventLoop) -> None:
         now = loop.time()

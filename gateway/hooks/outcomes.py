@@ -40,7 +40,7 @@ class OutcomeCollector:
             return False
         try:
             if not isinstance(answer, Pause):
-                return self._weigh(hook, outcome_from(answer))
+                return self._weigh(hook, outcome_from(answer, self._event))
             self._questions += answer.questions
         except Pause as pause:
             self._questions += pause.questions
@@ -60,7 +60,7 @@ class OutcomeCollector:
             if deadline.is_behind:
                 late = TimeoutError(f"the hooks of {self._event.name} took longer than {deadline.limit:g} s")
                 return self.take(hook, _outcome_of_failure(hook, self._event, late)) or self.fail(rest, late)
-            if deadline.task.cancelling():  # somebody has asked the task to end, at whatever time
+            if deadline.is_cancelling:
                 raise error
         elif not isinstance(error, Exception | SystemExit):
             raise error
@@ -130,7 +130,7 @@ def _outcome_of_failure(hook: Hook, event: Event, error: BaseException) -> Deny 
     """What a hook's `on_error` makes of its failure."""
     if hook.on_error == "raise":
         hook.failures += 1
-        if isinstance(error, Exception):
+        if isinstance(error, Exception | SystemExit):
             raise error
         raise HookError(f"{hook} failed at {event.name}: {describe_error(error)}") from error
     hook.failed(event.name, error)

@@ -26,6 +26,8 @@ The contract
   event before who matched it with a glob, then as registered; what is tied runs in reverse at `*:after`.
 - A hook is called once for an event, however many of its globs match; never for a `hook:*` event about itself; and
   never for the ninth in a row of events that hooks caused.
+- `run_sync` is `run` for who cannot await. A coroutine function is fine there as long as it does not really wait; one
+  that would have to is named in a RuntimeError, and the chain ends there.
 - Functions and coroutine functions mix: whatever a hook returns that can be awaited is awaited. A plain function runs
   on the loop; one that never awaits cannot be interrupted. To register and remove is allowed from any thread at any
   time, also while an event is under way, and counts from the next event on.
@@ -52,6 +54,7 @@ from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.mailbox import Mailbox, MailboxRunner, Observer, enqueue_event
 from gateway.hooks.scope import HookScope, NoAnswers
 from gateway.hooks.subscriptions import Subscription, Subscriptions
+from gateway.hooks.sync import dispatch_sync
 
 INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have together
 OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
@@ -171,6 +174,14 @@ class HookRegistry:
             return notify_observers(plan, name, fields, None, self._deadlines)
         return dispatch(plan, name, fields, None, self._deadlines, self._limit)
 
+    def run_sync(self, name: str, /, **fields: Any) -> Event:
+        """As `run`, for who cannot await: without a loop, and in a plain function below a running one.
+
+        Raises RuntimeError, naming the hook, when one of them would have to wait.
+        """
+        plan = self._known.get(name) or self._subscriptions.find(name)
+        return dispatch_sync(plan, name, fields, self._deadlines)
+
     def scope(
         self,
         fields: Mapping[str, Any],
@@ -181,6 +192,7 @@ class HookRegistry:
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
         return HookScope(self._subscriptions, self._deadlines, self._limit, fields, bags)
 
+    @property
     def current_cause(self) -> Cause | None:
         """The event that is being handled here and now."""
         return self._deadlines.cause()

@@ -31,6 +31,7 @@ from gateway.hooks.wires.field_encoding import JSON_ERRORS, to_plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of
 from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
+from gateway.yaml_source.tree import to_printable
 
 __all__ = ["Remote", "RemoteSpec", "interceptor"]
 
@@ -125,9 +126,9 @@ class Remote:
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         sent, odd = _to_sendable(fields)
-        method = sherma.find_method(name, sent) if self._spec.dialect == "sherma" else None
-        if name in NEVER_SENT or (self._spec.dialect == "sherma" and method is None):
+        if not can_send(self._spec.dialect, name, sent):
             return HookAnswer()
+        method = sherma.find_method(name, sent) if self._spec.dialect == "sherma" else None
         number = next(self._calls)
         request: dict[str, Any] = {"jsonrpc": "2.0", "method": method.name if method else name}
         request["params"] = method.params(sent) if method else sent
@@ -136,10 +137,15 @@ class Remote:
         body = msgspec.json.encode({**request, "id": number})
         headers = sign(self._spec.key, self._ids(), self._clock(), body) if self._spec.key else {}
         reply = await self.post(body, headers, timeout)
-        result = self._result(reply, number)
+        result = self._result(reply, number, {} if method else sent)
+        if method and result and "decision" in result:
+            what = (
+                f"the answer decides ({str(result['decision'])[:40]!r}), and sherma's methods take changed fields alone"
+            )
+            raise self._failed(what, "garbled")
         if not meta.decides or result is None:
             return HookAnswer()
-        return _read_answer(method.changes(result) if method and "decision" not in result else result, sent, odd, meta)
+        return _read_answer(method.changes(result) if method else result, sent, odd, meta)
 
     async def stop(self, grace: float) -> None:
         self.gone.tell("the hook was stopped")
@@ -171,9 +177,8 @@ class Remote:
 
     async def _body(self, response: Any) -> bytes:
         if 300 <= response.status < 400:
-            raise self._failed(
-                f"HTTP {response.status}: a redirect, which is not followed; write the final url", "died"
-            )
+            to = to_printable(str(response.headers.get("Location", "another place")), 300)
+            raise self._failed(f"HTTP {response.status}: it sends us on to {to}; write that as the url", "died")
         if response.status >= 400:
             raise self._failed(f"HTTP {response.status} {(response.reason or '')[:100]}".rstrip(), "died")
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -185,7 +190,7 @@ class Remote:
                 raise self._failed(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MB", "garbled")
         return bytes(data)
 
-    def _result(self, body: bytes, number: int) -> dict[str, Any] | None:
+    def _result(self, body: bytes, number: int, sent: Mapping[str, Any]) -> dict[str, Any] | None:
         if has_too_many_values(body):
             raise self._failed(f"an answer of more than {MAX_LINE_VALUES} values", "garbled")
         try:
@@ -204,13 +209,18 @@ class Remote:
         if result is not None and not isinstance(result, dict):
             raise self._failed(f"the result is a {type(result).__name__}, not null or an object", "garbled")
         try:
-            outcome_from(result)
+            outcome_from(result, sent)
         except (TypeError, ValueError) as error:
             raise self._failed(str(error), "garbled") from None
         return result
 
     def _failed(self, what: str, kind: Any) -> HookFailed:
         return HookFailed(f"{self._spec.name} at {self._spec.url}: {what}", kind=kind)
+
+
+def can_send(dialect: str, name: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a remote hook of this dialect is told of an event: what it has no word for is never sent."""
+    return name not in NEVER_SENT and (dialect != "sherma" or sherma.find_method(name, fields) is not None)
 
 
 def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -222,7 +232,7 @@ def _to_sendable(fields: bytes | Mapping[str, Any]) -> tuple[dict[str, Any], fro
 
 
 def _read_answer(result: Mapping[str, Any], sent: Mapping[str, Any], odd: frozenset[str], meta: CallMeta) -> HookAnswer:
-    if "decision" in result:
+    if outcome_from(result, sent) is not result:
         return answer_of(result)
     differs = {name: value for name, value in result.items() if name in sent and sent[name] != value}
     writable = (sent.keys() if meta.writable is None else frozenset(meta.writable)) - odd

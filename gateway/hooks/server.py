@@ -146,21 +146,27 @@ class HookServer:
         if not isinstance(params, dict):
             raise JsonRpcError(NO_PARAMS, "params are an object: the event's fields")
         answers = meta.get("answers", {}) if isinstance(meta, dict) else {}
-        if (name in sherma.METHOD_NAMES or not name) and all(known != name for known, _, _ in self._handlers):
+        if name in sherma.METHOD_NAMES or not name:
             return await self._call_sherma(name, params)
         if not any(name in selector for _, selector, _ in self._handlers) and get_event_spec(name) is None:
             raise JsonRpcError(NO_METHOD, f"there is no handler for {name[:200]}")
         return await self._run(name, params, answers)
 
     async def _call_sherma(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """A sherma client's call, answered by the handlers of our event; it can take changed fields, and no outcome."""
+        """A sherma client's call, answered by the handler of that name, or else by those of the event of ours that it
+        stands for. It can take changed fields, and no outcome.
+        """
         method = sherma.find_method_by_name(name)
-        if method is None:
+        is_named = any(known == name for known, _, _ in self._handlers)
+        if is_named:
+            result = await self._run(name, params, {})
+        elif method is None:
             return None
-        result = await self._run(method.point, method.event(params), {})
+        else:
+            result = await self._run(method.point, method.event(params), {})
         if result is not None and "decision" in result:
             raise JsonRpcError(RAISED, f"{result['decision']} cannot be said to sherma: {result.get('message') or ''}")
-        return method.reply(result, params) or None if result is not None else None
+        return result if is_named or method is None or result is None else method.reply(result, params) or None
 
     async def _run(self, name: str, params: dict[str, Any], answers: Any) -> dict[str, Any] | None:
         """What the handlers of this event make of it, one after the other: exact names first."""
@@ -173,7 +179,7 @@ class HookServer:
         try:
             for handler in chain:
                 answer = handler(event)
-                answer = outcome_from(await answer if inspect.isawaitable(answer) else answer)
+                answer = outcome_from(await answer if inspect.isawaitable(answer) else answer, event)
                 if isinstance(answer, OUTCOMES):
                     return outcome_to_dict(answer)
                 if isinstance(answer, Question) and not is_yes(event.ask(answer.prompt, answer.name)):

@@ -1,6 +1,7 @@
 """Which hooks an event has: found once for each name, and remembered until a hook is added or removed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from inspect import iscoroutinefunction
 from threading import RLock
 from typing import Any, TypeAlias
@@ -38,6 +39,14 @@ class EventPlan:
         self.writable = known.writable if known else None
         self.honoured = known.outcomes if known else None
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
+
+    def without_timeouts(self) -> "EventPlan":
+        """The same plan, where the interceptors' functions are called as they were registered."""
+        if all(hook.timeout is None for hook, _, _ in self.calls):
+            return self
+        plan = copy(self)
+        plan.calls = tuple((hook, hook.fn, iscoroutinefunction(hook.fn)) for hook, _, _ in self.calls)
+        return plan
 
     def mailboxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
         """The mailboxes of the observers that are to see an event with these fields."""

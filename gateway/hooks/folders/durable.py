@@ -140,7 +140,7 @@ class DurableDelivery:
         for consumer in owed:
             await consumer.is_standing.wait()
         plain, _ = encode_event(name, event)
-        _, depth = self.services.registry.current_cause() or ("", 0)
+        _, depth = self.services.registry.current_cause or ("", 0)
         emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain), depth=depth)
         put = records.make_event_put(emitted, f"ev:{event.get('id', '')}")
         with suppress(Duplicate):

@@ -18,6 +18,7 @@ import msgspec
 
 from gateway.config.settings import PLUGIN_PREFIX
 from gateway.errors import HookError
+from gateway.events import Event
 from gateway.hooks.folders.in_process import InProcessWire
 from gateway.hooks.folders.inspection import check_code, is_inside_folder, quote_path, read_code
 from gateway.hooks.folders.manifest import (
@@ -39,7 +40,7 @@ from gateway.hooks.folders.reach import (
 )
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.sources import CodeFile, HookVersion, Source, describe_first_error
-from gateway.hooks.remote import Remote, RemoteSpec
+from gateway.hooks.remote import Remote, RemoteSpec, can_send
 from gateway.hooks.wires.program import LastingProgram, OneshotProgram, ProgramSpec
 from gateway.hooks.wires.signing import key_of
 from gateway.hooks.wires.wire import Capability, Wire
@@ -149,6 +150,10 @@ class FolderSource(Source):
     def show_fields_of(self, manifest: Manifest) -> ShowFields | None:  # noqa: ARG002 - for those of another make
         """In what shape its handler is told of events, where that is not ours."""
         return None
+
+    def wants(self, manifest: Manifest, event: Event) -> bool:
+        """A URL is asked only for what it can be told; so its breaker counts what was sent."""
+        return not manifest.url or can_send(manifest.dialect, event.name, event)
 
     async def open_wire(self, version: HookVersion, services: HookServices, serve: Capability, log: Path) -> Wire:
         manifest = version.manifest

@@ -24,6 +24,8 @@ from gateway.events import OnError
 from gateway.events.catalogue import EVENT_SPECS, get_event_spec, suggest_event
 from gateway.events.fields import EventSpec
 from gateway.hooks.folders.dead_letters import can_be_durable
+from gateway.hooks.patterns import EventSelector
+from gateway.hooks.wires import sherma
 from gateway.yaml_source import (
     ONE_OR_MORE,
     Duration,
@@ -295,8 +297,10 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
     made_whole = {
         "folder": folder,
         "name": keys.name or folder,
-        "events": tuple(dict.fromkeys((*keys.events, *([f"schedule:{folder}"] if schedule else [])))),
-        "intercepts": tuple(dict.fromkeys(keys.intercepts)),
+        "events": tuple(
+            dict.fromkeys((*_names_said(keys, keys.events), *([f"schedule:{folder}"] if schedule else [])))
+        ),
+        "intercepts": tuple(dict.fromkeys(_names_said(keys, keys.intercepts))),
         "max": keys.max if keys.mode == "parallel" else 1,
         "env": tuple(dict.fromkeys((*keys.env, *keys.requires.env))),
         "schedule": schedule,
@@ -306,6 +310,13 @@ def _build_manifest(folder: str, root: YamlMapping, keys: ManifestKeys, own_key:
         "hermes": not own_key,
     }
     return Manifest(**{**msgspec.structs.asdict(keys), **made_whole})
+
+
+def _names_said(keys: ManifestKeys, names: Sequence[str]) -> Sequence[str]:
+    """What a hook subscribes to: of a glob, where it speaks another dialect, the events that this has words for."""
+    if keys.dialect == "gateway":
+        return names
+    return [point for name in names for point in sherma.POINTS if point in EventSelector([name])]
 
 
 def _command_of(root: YamlMapping, keys: ManifestKeys) -> tuple[str, ...]:
@@ -448,6 +459,7 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
         what = "`max` means nothing in the mode `queued`"
         yield Finding(_place_of(root, "max"), what, "add `mode: parallel`, or remove it", "warning")
     yield from _check_command(root, keys)
+    yield from _check_dialect(root, keys)
     if keys.url and (wrong := _describe_url_error(keys.url)):
         yield Finding(_place_of(root, "url"), wrong, "write http://host:port/path or https://...")
     if keys.schedule:
@@ -456,6 +468,19 @@ def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
         except ValueError as error:
             remedy = 'write minute, hour, day, month and weekday, "0 9 * * 1-5"; or @daily; or every 15m'
             yield Finding(_place_of(root, "schedule"), f"`schedule` {error}", remedy)
+
+
+def _check_dialect(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
+    """What a hook would be told of, and its dialect cannot say."""
+    if keys.dialect == "gateway":
+        return
+    for item in (*_scalars_at(root, "events"), *_scalars_at(root, "intercepts")):
+        points = (known.name for known in _matching_points(item.text) if known.name not in sherma.POINTS)
+        missing = list(dict.fromkeys(item.text if "*" in point else point for point in points))
+        if missing:
+            listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
+            what = f"sherma has no word for {listed}: the hook is not told of that"
+            yield Finding(item.place, what, "name the events that are meant, without these", "warning")
 
 
 def _check_command(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:

@@ -220,7 +220,7 @@ class HookRights:
         name = str(event.get("id", ""))
         role = role_of_event(event.name, event)
         self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (self._services.registry.current_cause(), role)
+        self._causes[name] = (self._services.registry.current_cause, role)
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
         self._handled[name] = None

@@ -2,11 +2,12 @@
 
 sherma names the moments around a call differently, sends a context of its own shape, and takes back less than we do.
 A row says for one of its methods which of our fields stand behind which of its own. Its `messages`, `response`,
-`tools`, `tool_calls` and `error` are there to be read; making a model is never told to a remote hook.
+`tools`, `tool_calls` and `error` are there to be read; making a model is never told to a remote hook. It has no word
+for a decision.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Fields = Mapping[str, Any]
@@ -23,49 +24,51 @@ class ShermaMethod:
     point: str
     fields: Mapping[str, str | Mapping[str, str]]
     fits: Callable[[Fields], bool] = lambda _: True
+    # What its name says of our event, and no field of its own does.
+    says: Mapping[str, Any] = field(default_factory=dict)
 
     def params(self, ours: Fields) -> dict[str, Any]:
         """The context that sherma expects; what we do not have has an empty value of its kind."""
         sent: dict[str, Any] = {}
-        for theirs, field in self.fields.items():
-            if isinstance(field, str):
-                sent[theirs] = _to_sherma(theirs, ours.get(field))
+        for theirs, own in self.fields.items():
+            if isinstance(own, str):
+                sent[theirs] = _to_sherma(theirs, ours.get(own))
             else:
-                sent[theirs] = {part: ours[name] for part, name in field.items() if name in ours}
+                sent[theirs] = {part: ours[name] for part, name in own.items() if name in ours}
         return sent
 
     def changes(self, result: Fields) -> dict[str, Any]:
         """What a reply of a sherma server says about fields of ours."""
         found: dict[str, Any] = {}
-        for theirs, field in self.fields.items():
+        for theirs, own in self.fields.items():
             if theirs in READ_ONLY or result.get(theirs) is None:
                 continue
-            if isinstance(field, str):
-                found[field] = result[theirs]
+            if isinstance(own, str):
+                found[own] = result[theirs]
             elif isinstance(result[theirs], Mapping):
-                found.update({name: result[theirs][part] for part, name in field.items() if part in result[theirs]})
+                found.update({name: result[theirs][part] for part, name in own.items() if part in result[theirs]})
         return found
 
     def event(self, params: Fields) -> dict[str, Any]:
         """The fields of our event in a request of a sherma client."""
-        found: dict[str, Any] = {}
-        for theirs, field in self.fields.items():
+        found = dict(self.says)
+        for theirs, own in self.fields.items():
             value = params.get(theirs)
-            if isinstance(field, str):
-                found[field] = value
+            if isinstance(own, str):
+                found[own] = value
             else:
                 parts = value if isinstance(value, Mapping) else {}
-                found.update({name: parts.get(part) for part, name in field.items()})
+                found.update({name: parts.get(part) for part, name in own.items()})
         return found
 
     def reply(self, changed: Fields, params: Fields) -> dict[str, Any]:
         """Changed fields of our event as a sherma client takes them."""
         found: dict[str, Any] = {}
-        for theirs, field in self.fields.items():
-            if isinstance(field, str):
-                if field in changed:
-                    found[theirs] = changed[field]
-            elif parts := {part: changed[name] for part, name in field.items() if name in changed}:
+        for theirs, own in self.fields.items():
+            if isinstance(own, str):
+                if own in changed:
+                    found[theirs] = changed[own]
+            elif parts := {part: changed[name] for part, name in own.items() if name in changed}:
                 before = params.get(theirs)
                 found[theirs] = {**before, **parts} if isinstance(before, Mapping) else parts
         return found
@@ -122,29 +125,51 @@ METHODS: tuple[ShermaMethod, ...] = (
         "agent:end",
         {**_RUN_FIELDS, "result": {"response": "response_full", "stop": "stop"}},
         _has_no_error,
+        {"error": None},
     ),
-    ShermaMethod("on_error", "agent:end", {**_RUN_FIELDS, "error": "error"}, _has_error),
+    ShermaMethod("on_error", "agent:end", {**_RUN_FIELDS, "error": "error"}, _has_error, {"response_full": ""}),
     ShermaMethod(
         "before_llm_call",
         "llm:before",
         {**_CALL_FIELDS, "messages": "messages", "system_prompt": "system", "tools": "tools"},
     ),
     ShermaMethod(
-        "after_llm_call", "llm:after", {**_CALL_FIELDS, "response": {"content": "content", "tool_calls": "tool_calls"}}
+        "after_llm_call",
+        "llm:after",
+        {**_CALL_FIELDS, "response": {"content": "content", "tool_calls": "tool_calls"}},
+        says={"error": None},
     ),
     ShermaMethod("before_tool_call", "tools:before", {**_CALL_FIELDS, "tool_calls": "calls", "tools": "tools"}),
     ShermaMethod("after_tool_call", "tools:after", {**_CALL_FIELDS, "result": {"results": "results"}}),
-    ShermaMethod("before_agent_call", "handoff:before", {**_CALL_FIELDS, "input_value": "input"}, _is_call),
-    ShermaMethod("after_agent_call", "handoff:after", {**_CALL_FIELDS, "result": "result"}, _is_call),
-    ShermaMethod("before_skill_load", "skill:before", _SKILL_FIELDS, _is_load),
-    ShermaMethod("before_skill_unload", "skill:before", _SKILL_FIELDS, _is_unload),
     ShermaMethod(
-        "after_skill_load", "skill:after", {**_SKILL_FIELDS, "content": "content", "tools_loaded": "tools"}, _is_load
+        "before_agent_call", "handoff:before", {**_CALL_FIELDS, "input_value": "input"}, _is_call, {"kind": "call"}
     ),
-    ShermaMethod("after_skill_unload", "skill:after", {**_SKILL_FIELDS, "tools_unloaded": "tools"}, _is_unload),
+    ShermaMethod(
+        "after_agent_call",
+        "handoff:after",
+        {**_CALL_FIELDS, "result": "result"},
+        _is_call,
+        {"kind": "call", "error": None},
+    ),
+    ShermaMethod("before_skill_load", "skill:before", _SKILL_FIELDS, _is_load, {"action": "load"}),
+    ShermaMethod("before_skill_unload", "skill:before", _SKILL_FIELDS, _is_unload, {"action": "unload"}),
+    ShermaMethod(
+        "after_skill_load",
+        "skill:after",
+        {**_SKILL_FIELDS, "content": "content", "tools_loaded": "tools"},
+        _is_load,
+        {"action": "load", "error": None},
+    ),
+    ShermaMethod(
+        "after_skill_unload",
+        "skill:after",
+        {**_SKILL_FIELDS, "tools_unloaded": "tools"},
+        _is_unload,
+        {"action": "unload", "content": "", "error": None},
+    ),
     ShermaMethod("node_enter", "node:before", _NODE_FIELDS),
-    ShermaMethod("node_exit", "node:after", {**_NODE_FIELDS, "result": "result"}, _has_no_error),
-    ShermaMethod("on_node_error", "node:after", {**_NODE_FIELDS, "error": "error"}, _has_error),
+    ShermaMethod("node_exit", "node:after", {**_NODE_FIELDS, "result": "result"}, _has_no_error, {"error": None}),
+    ShermaMethod("on_node_error", "node:after", {**_NODE_FIELDS, "error": "error"}, _has_error, {"result": None}),
     ShermaMethod(
         "node_execute", "node:before", {**_NODE_FIELDS, "result": "result"}, lambda fields: fields.get("result") == {}
     ),
@@ -152,6 +177,7 @@ METHODS: tuple[ShermaMethod, ...] = (
     ShermaMethod("after_interrupt", "interrupt:after", {**_CALL_FIELDS, "value": "value", "response": "response"}),
 )
 
+POINTS: tuple[str, ...] = tuple(dict.fromkeys(method.point for method in METHODS))  # the events that it has words for
 METHOD_NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NEVER_SENT
 
 

@@ -68,6 +68,19 @@ def test_failures_of_calls_from_before_the_trip_tell_nothing_new() -> None:
     assert breaker.remaining == 10
 
 
+async def test_the_breaker_of_a_remote_hook_counts_what_was_sent_alone(yard: Yard) -> None:
+    """What is never sent (`model:create`, and what a dialect has no word for) is no success between two failures."""
+    yard.plant("theirs", "intercepts: ['handoff:*', 'model:*']\nurl: http://127.0.0.1:1/\ndialect: sherma\n")
+    yard.plant("ours", "intercepts: ['handoff:*', 'model:*']\nurl: http://127.0.0.1:1/\n")
+    for name in ("theirs", "ours"):
+        await yard.state(name, "loaded")
+    for n in range(6):
+        await yard.registry.run("handoff:before", kind="call", input=str(n))
+        await yard.registry.run("handoff:before" if n % 2 else "model:create", kind="transfer", input=str(n))
+    for name in ("theirs", "ours"):
+        assert (await yard.state(name, "tripped")).state == "tripped"
+
+
 async def test_a_hook_that_fails_again_and_again_is_left_alone_and_can_be_reset(yard: Yard) -> None:
     told: list[tuple[str, str]] = []
     yard.registry.watch("hook:*", lambda name, event: told.append((name, event["hook"])))

@@ -301,3 +301,15 @@ def test_whatever_a_manifest_holds_it_is_read_or_told(
 def test_whatever_bytes_stand_there_reading_ends_well(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     reading = read(tmp_path_factory.mktemp("m"), data)
     assert (reading.manifest is None) is bool(reading.errors)
+
+
+def test_what_a_dialect_has_no_word_for_is_not_subscribed_to_and_told(tmp_path: Path) -> None:
+    text = "intercepts: ['llm:*', tools:before]\nevents: [command:new]\nurl: http://127.0.0.1:1/\ndialect: sherma\n"
+    reading = read(tmp_path, text)
+    assert reading.manifest
+    assert reading.manifest.intercepts == ("llm:before", "llm:after", "tools:before")
+    assert reading.manifest.events == ()
+    told = {str(finding.place): finding.what for finding in warnings_in(reading)}
+    assert told["weather/HOOK.yaml:2:10"] == "sherma has no word for command:new: the hook is not told of that"
+    assert "llm:chunk" in told["weather/HOOK.yaml:1:14"]
+    assert good(tmp_path, text.replace("dialect: sherma\n", "")).intercepts == ("llm:*", "tools:before")

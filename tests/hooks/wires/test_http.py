@@ -130,7 +130,10 @@ async def test_an_odd_reply_is_a_failure_that_says_what_is_odd(body: bytes, what
     [
         (page(b"{}", "500 Internal Server Error"), "HTTP 500 Internal Server Error"),
         (page(b"{}", "404 Not Found"), "HTTP 404"),
-        (page(b"{}", "302 Found", "location: http://127.0.0.1:1/"), "redirect"),
+        (
+            page(b"{}", "302 Found", "location: http://127.0.0.1:1/"),
+            "it sends us on to http://127.0.0.1:1/; write that",
+        ),
         (page(b"{}", "200 OK", "content-encoding: gzip"), "compressed"),
         (page(b" " * (5 << 20)), "more than 4 MB"),
         (b"nonsense\r\n\r\n", "far at"),

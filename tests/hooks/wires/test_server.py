@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.events import Deny, End, Event, Retry, on
+from gateway.hooks import HookRegistry
 from gateway.hooks.server import HookServer
 from gateway.hooks.wires.signing import key_of, sign
 
@@ -114,6 +115,17 @@ async def test_exact_names_come_before_globs_and_each_sees_what_the_one_before_l
     )
     assert (await call(server, "my:event", {"text": ""}))["result"] == {"text": "132"}
     assert (await call(server, "my:event:deep", {"text": ""}))["result"] == {"text": "32"}
+
+
+async def test_a_field_named_decision_may_be_changed_to_any_word_that_is_none_of_ours() -> None:
+    server = HookServer({"my:event": lambda event: {"decision": event["decision"].upper()}})
+    assert (await call(server, "my:event", {"decision": "buy"}))["result"] == {"decision": "BUY"}
+    assert (await call(server, "my:event", {"decision": "deny"}))["result"]["decision"] == "deny"
+    hooks = HookRegistry()
+    hooks.on("my:event", lambda event: {"decision": "sell"}, on_error="raise")
+    assert (await hooks.run("my:event", decision="buy"))["decision"] == "sell"
+    with pytest.raises(ValueError, match="unknown decision 'sell'"):
+        await hooks.run("my:event", price=1)
 
 
 async def test_an_object_may_bring_its_methods() -> None:

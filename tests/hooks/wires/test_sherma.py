@@ -20,12 +20,14 @@ import anyio
 import pytest
 
 from gateway.events import Deny, Event
+from gateway.events.catalogue import get_event_spec
 from gateway.hooks import HookRegistry
 from gateway.hooks.remote import Remote, RemoteSpec, interceptor
 from gateway.hooks.server import HookServer
+from gateway.hooks.wires.sherma import METHODS, ShermaMethod
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
-from tests.hooks.wires.site import serving, site
+from tests.hooks.wires.site import page, serving, site
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -261,3 +263,39 @@ async def test_a_sherma_client_is_answered_by_handlers_of_its_own_names(sherma: 
         told = await their_client(sherma, served.url)
     assert told["before_llm_call"]["system_prompt"] == "S [own]"
     assert {name for name, answer in told.items() if answer} == {"before_llm_call"}
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+async def test_a_handler_of_ours_finds_in_their_call_what_their_name_says(method: ShermaMethod) -> None:
+    """A handler that serves several of their methods tells them apart as it does with our own events."""
+    seen: list[dict[str, Any]] = []
+    server = HookServer({method.point: lambda event: seen.append(dict(event))})
+    said = {"error": {"type": "E", "message": "x"}} if "error" in method.name else {"version": "2"}
+    request = {"jsonrpc": "2.0", "id": 1, "method": method.name, "params": said}
+    answer = await server.answer(json.dumps(request).encode())
+    assert json.loads(answer or b"")["result"] is None
+    spec = get_event_spec(method.point)
+    assert spec
+    telling = {"action", "kind", "error", "version"} & {field.name for field in spec.fields}
+    assert telling <= seen[0].keys()
+    assert seen[0].get("action", "").endswith("load") or "skill" not in method.name
+    assert seen[0].get("version", "2") == "2"
+    assert (seen[0].get("error") is None) == ("error" not in method.name)
+
+
+@pytest.mark.parametrize("name", ["llm:before", "before_llm_call"])
+async def test_a_decision_is_an_error_where_sherma_has_none_on_both_sides(name: str) -> None:
+    server = HookServer({name: lambda event: Deny("no")})
+    request = {"jsonrpc": "2.0", "id": 1, "method": "before_llm_call", "params": {"system_prompt": "S"}}
+    answer = json.loads(await server.answer(json.dumps(request).encode()) or b"")
+    assert answer["error"]["message"] == "deny cannot be said to sherma: no"
+
+    async def reply(headers: dict[str, str], body: bytes) -> bytes:
+        number = json.loads(body)["id"]
+        return page(json.dumps({"jsonrpc": "2.0", "id": number, "result": {"decision": "deny"}}).encode())
+
+    async with site(reply) as served:
+        wire = await Remote.open(RemoteSpec("theirs", served.url, "sherma", is_local=True), lambda: 0.0, lambda: "")
+        with pytest.raises(HookFailed, match=r"the answer decides .'deny'., and sherma's methods take changed fields"):
+            await wire.call("llm:before", {"system": "S"}, DECIDES, 5)
+        await wire.stop(1)
