@@ -36,7 +36,8 @@ def make_shell(server: ForkServerClient, folder: Path, sandbox: SandboxSettings)
     hidden = (folder.parent / "home", *list_key_homes(environ))
     places = ShellPlaces(folder, (folder,), hidden, environ["PATH"])
     tools = ToolSettings(shell="allow", sandbox=sandbox)
-    return ShellOptions(tools, places, {"PATH": environ["PATH"]}, server.run, ShellSandbox(sandbox, find_support()))
+    held = ShellSandbox(sandbox, find_support())
+    return ShellOptions(tools, lambda _facts: places, {"PATH": environ["PATH"]}, server.run, held)
 
 
 async def measure(ways: dict[str, Callable[[], Awaitable[object]]], rounds: int) -> dict[str, float]:

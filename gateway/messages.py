@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from gateway.file_folders import find_file_folder
 from gateway.roles import Role
 
 ChatType = Literal["dm", "group", "forum", "channel", "thread"]
@@ -21,6 +23,11 @@ class Address:
     chat_id: str
     chat_type: ChatType = "dm"
     thread_id: str = ""
+
+    def find_folder(self, files: Path, user_id: str) -> Path:
+        """Where the files lie of the conversation that somebody has here."""
+        at = {"chat_type": self.chat_type, "chat_id": self.chat_id, "thread_id": self.thread_id}
+        return find_file_folder(files, self.platform, user_id, **at)
 
 
 @dataclass(frozen=True, slots=True)

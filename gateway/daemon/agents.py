@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gateway.agent.models.provider import TokenPrice
 from gateway.agent.models.script import read_script
 from gateway.agent.skills import find_skills
 from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.agent.toolbox.file_reach import FileReach
 from gateway.agent.toolbox.files import make_file_tools
 from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.agent.toolbox.memory import FileMemory, make_memory_tools
@@ -28,6 +30,7 @@ from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
 from gateway.errors import ConfigError
+from gateway.file_folders import UNCLAIMED
 from gateway.hooks import HookRegistry
 from gateway.messages import Message
 from gateway.sessions import Session
@@ -78,8 +81,9 @@ class Agents:
         roots = [home.path(root) for root in settings.tools.roots]
         named = (settings.main, *settings.agents.values())
         instructions = [roots[0] / one for agent in named for one in agent.context_files] if roots else []
-        # What people send can be read.
-        self.workspace = make_workspace([*roots, home.files], self._list_protected(), instructions)
+        forbidden = tuple(self._list_protected())
+        self.reach = FileReach(tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions))
+        make_workspace(roots, forbidden)
         self._tools = self._make_tools(environ)
         self._named = {MAIN: settings.main} | dict(settings.agents)
         self._agents = {name: self._agent(name, ()) for name in self._named}
@@ -156,7 +160,7 @@ class Agents:
         """The tools of our own. What steers the gateway is out of their reach."""
         settings = self._settings.tools
         found = [
-            *make_file_tools(self.workspace, settings.output_limit),
+            *make_file_tools(self.reach.find_workspace, settings.output_limit),
             *make_memory_tools(self._memory),
             *make_chat_tools(),
         ]
@@ -165,22 +169,22 @@ class Agents:
         )
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            places, run = self._find_places(environ), self._processes.run_command
-            found.append(make_shell_tool(ShellOptions(settings, places, env, run, self._make_sandbox())))
+            find_places, run = partial(self._find_places, environ), self._processes.run_command
+            found.append(make_shell_tool(ShellOptions(settings, find_places, env, run, self._make_sandbox())))
         return tuple(found)
 
-    def _find_places(self, environ: Mapping[str, str]) -> ShellPlaces:
+    def _find_places(self, environ: Mapping[str, str], facts: Mapping[str, Any]) -> ShellPlaces:
         """Where commands run and write, and what they do not read: this home, what steers us, and people's keys."""
-        roots = tuple(self._home.path(root) for root in self._settings.tools.roots)
+        workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
-        hidden = (self._home.root, *self._list_protected(), *list_key_homes(environ), *own)
-        return ShellPlaces(roots[0], roots, hidden, environ.get("PATH", ""))
+        hidden = (self._home.root, *workspace.forbidden, *list_key_homes(environ), *own)
+        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, environ.get("PATH", ""))
 
     def _make_sandbox(self) -> ShellSandbox:
-        """Commands read the skills and what people sent, though these lie in the home."""
+        """Commands read the skills, though these lie in the home."""
         wanted = self._settings.tools.sandbox
         skills = (self._home.skills, *(skill.folder for skill in self._skills))
-        readable = (*skills, self._home.files, *map(self._home.path, wanted.read))
+        readable = (*skills, *map(self._home.path, wanted.read))
         found = ShellSandbox(wanted, find_support(), readable, tuple(map(self._home.path, wanted.write)))
         if self._settings.tools.shell == "sandboxed" and not found.is_held:
             log.warning("tools.shell is `sandboxed`, and there is no sandbox here that holds: every command asks")

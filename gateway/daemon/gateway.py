@@ -25,6 +25,8 @@ from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.terminal import PLATFORM, JournalTransport, Terminal
 from gateway.agent import Agent
 from gateway.agent.mcp import McpServers
+from gateway.agent.toolbox.file_reach import FOLDER
+from gateway.agent.toolbox.workspace import Workspace
 from gateway.commands import CommandTable
 from gateway.config.home import Home
 from gateway.config.loading import Configuration
@@ -61,6 +63,7 @@ from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
 from gateway.parser.parser_process import ParserProcess
+from gateway.records import OwedReply
 from gateway.schedule import Scheduler
 from gateway.sessions import Session, SessionRepository
 from gateway.sessions.retention import Retention
@@ -131,7 +134,7 @@ class Gateway:
         self.agents = self._build_agents(configuration)
         reply_hooks = ReplyHooks(
             registry,
-            lambda: self.agents.workspace,
+            partial(find_reply_workspace, self),
             lambda reply: self.dispatcher.approvals.is_withdrawn(reply),  # noqa: PLW0108 - it is not there yet
             configuration.redactor.clean,
             lambda owed: self.dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - nor this
@@ -253,6 +256,7 @@ class Gateway:
                 about=lambda: build_setup_info(self.home, self.settings),
             ),
             run_id=uuid.uuid4().hex,
+            files=self.home.files,
             keys=sessions,
             on_skill=self.skill_hooks.changed,
             reach=REACH,
@@ -332,6 +336,16 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield Part("control", control.serve)
     scheduler = Scheduler(gateway.engine, gateway.registry, partial(hooks.list_scheduled, gateway.folder_hooks))
     yield Part("schedule", scheduler.run)
+
+
+async def find_reply_workspace(gateway: Gateway, outbound: OwedReply) -> Workspace:
+    """The files that hooks may put beside this reply: those of the roots, and of the conversation that it goes to."""
+    reply, facts = outbound.reply, {"role": "owner" if outbound.reply.role == "owner" else "admin"}
+    if not outbound.session_key:
+        return gateway.agents.reach.find_workspace(facts)
+    session = await gateway.sessions.open(outbound.session_key)
+    folder = reply.address.find_folder(gateway.home.files, session.user_id)
+    return gateway.agents.reach.find_workspace({**facts, FOLDER: folder})
 
 
 async def steer_from_chat(gateway: Gateway, verb: str, name: str) -> str:

@@ -7,7 +7,7 @@ out, and the reply says so: its text is not to blame.
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -16,14 +16,15 @@ import anyio.to_thread
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.errors import AgentError
 from gateway.messages import Attachment, Reply
+from gateway.records import OwedReply
 
 log = logging.getLogger(__name__)
 
 FILE_SCHEME = "file:"
 LONGEST_NAME = 200
 
-GetWorkspace: TypeAlias = Callable[[], Workspace]
-"""Asked at each reply: the configuration may have changed."""
+FindWorkspace: TypeAlias = Callable[[OwedReply], Awaitable[Workspace]]
+"""What may go out with a reply. Asked at each: the configuration may have changed."""
 
 
 async def attach_allowed(reply: Reply, wanted: Sequence[Attachment], workspace: Workspace) -> Reply:

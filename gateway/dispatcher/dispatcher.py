@@ -17,6 +17,7 @@ from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
+from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.commands import parse_command
 from gateway.dispatcher import message_events
 from gateway.dispatcher.approval_requests import ApprovalRequests
@@ -169,7 +170,7 @@ class Dispatcher:
                 grant=lambda tool: self._context.access.fit_tool(tool, role),
                 turn=view.bags.turn,
                 session=view.bags.session,
-                facts=view.fields,
+                facts={**view.fields, FOLDER: self._context.find_folder(message.address, message.user_id, session)},
                 redact=self._context.redact,
             )
             result = await run_turn(agent, session.entries, Entry("user", message_events.prompt_of(message)), ports)

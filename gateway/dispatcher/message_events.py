@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gateway import records
-from gateway.dispatcher.attachments import GetWorkspace, attach_allowed
+from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
@@ -167,13 +167,13 @@ class ReplyHooks(DeliveryCallbacks):
     def __init__(
         self,
         registry: HookRegistry,
-        get_workspace: GetWorkspace,
+        find_workspace: FindWorkspace,
         is_withdrawn: Callable[[Reply], Awaitable[bool]],
         redact: Callable[[str], str] = str,
         refuse_unshown: Callable[[records.OwedReply], None] = lambda _owed: None,
     ) -> None:
         self._registry = registry
-        self._get_workspace = get_workspace
+        self._find_workspace = find_workspace
         self._is_withdrawn = is_withdrawn
         self._redact = redact
         self._refuse_unshown = refuse_unshown
@@ -196,9 +196,10 @@ class ReplyHooks(DeliveryCallbacks):
             log.warning("a hook at message:sending changed a question; it is shown as it was put")
             event["text"] = outbound.reply.text
         wanted = msgspec.convert(event["attachments"], tuple[Attachment, ...])
-        return await attach_allowed(
-            dataclasses.replace(outbound.reply, text=str(event["text"])), wanted, self._get_workspace()
-        )
+        reply = dataclasses.replace(outbound.reply, text=str(event["text"]))
+        if wanted == reply.attachments:
+            return reply
+        return await attach_allowed(reply, wanted, await self._find_workspace(outbound))
 
     def sent(self, delivery: DeliveryReport) -> None:
         ids = [one for part in delivery.message_ids for one in part]

@@ -25,6 +25,7 @@ from gateway.hermes.session_list import entry_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
 from gateway.hooks import HookRegistry
+from gateway.hooks.cause import RIGHTS
 from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
@@ -264,7 +265,7 @@ class PluginGrants:
         """
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
         view = self._registry.scope(facts)
-        ports = Ports(run=view.run, emit=view.emit, wants=view.wants)
+        ports = Ports(run=view.run, emit=view.emit, wants=view.wants, facts={**facts, "role": RIGHTS.get()})
         agent, name, args = self._agent(), asked.name, asked.args
         if find_tool(agent.tools, name) is None:
             name, args = HERMES_TOOLS.resolve_call(name, args)

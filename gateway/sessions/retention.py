@@ -21,6 +21,7 @@ from gateway import records
 from gateway.config.settings import JournalSettings
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError, SessionError
+from gateway.file_folders import RECEIVED_NAME
 from gateway.sessions.removal import compact_chain, forget_sessions
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.search import SessionInfo, SessionSearch
@@ -122,7 +123,9 @@ class Retention:
 
 
 def _remove_old_files(folder: Path, before: float) -> None:
-    for path in folder.rglob("*"):
+    """Those that came in. What the agent wrote beside them, in the folder of a conversation, stays."""
+    in_folders = (path for path in folder.glob("*/*/*") if RECEIVED_NAME.fullmatch(path.name))
+    for path in (*folder.glob("*"), *folder.glob("*/*"), *in_folders):
         with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
             if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
                 path.unlink()

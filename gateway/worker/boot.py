@@ -26,6 +26,7 @@ OWN: Mapping[str, Path | None] = {
     "gateway": None,
     "gateway.events": EVENTS / "__init__.py",
     "gateway.events.event": EVENTS / "event.py",
+    "gateway.file_folders": HERE.parent / "file_folders.py",
     PACKAGE: HERE,
     "gateway.hermes": None,
     MODULE_TABLE: HERMES / "modules.py",

@@ -68,9 +68,12 @@ class House:
 async def housed(
     wire: Wire, root: Path, *script: Mapping[str, Any], settings: str = "", environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[House]:
-    """A gateway that serves the wire, up and connected; `settings` is YAML."""
+    """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's."""
     started = GatewayProcess(root)
-    started.script(*(script or SCRIPT), settings=settings)
+    if "model:" in settings:
+        started.configure(settings)
+    else:
+        started.script(*(script or SCRIPT), settings=settings)
     people = {f"{wire.network.upper()}_ALLOWED_USERS": ",".join(wire.known_as(one) for one in (ANN, BEN))}
     configuration = load_configuration(
         load_settings_schema(), started.home, {**started.environ, **people, **wire.environ, **(environ or {})}

@@ -4,6 +4,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from gateway.hooks import HookRegistry
 from gateway.lanes import Lanes, LaneSettings
 from gateway.messages import Address, Message, Receipt, Reply
 from gateway.outbox import Outbox
+from gateway.records import OwedReply
 from gateway.sessions import SessionRepository
 from gateway.testing.memory_engine import MemoryEngine
 from tests.spine import lane_settings, until
@@ -128,9 +130,13 @@ async def chat(
         return await dispatcher.approvals.is_withdrawn(reply)
 
     agent = Agent("main", script(*turns), tools=tools)
+
+    async def find_workspace(_outbound: OwedReply) -> Workspace:
+        return workspace
+
     deliveries = ReplyHooks(
         hooks,
-        lambda: workspace,
+        find_workspace,
         is_withdrawn,
         refuse_unshown=lambda owed: dispatcher.refuse_unshown(owed),  # noqa: PLW0108 - it is made further below
     )
@@ -154,6 +160,7 @@ async def chat(
         ),
         keys=SessionSettings(),
         run_id="this run",
+        files=Path("/nowhere"),
         **given,
     )
     async with hooks, anyio.create_task_group() as tasks:

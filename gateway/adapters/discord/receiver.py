@@ -56,8 +56,7 @@ class DiscordReceiver:
         self._marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
         self._since = self._marks.since()
         self._catch_up = DiscordHistory(client, settings, self._marks, context.parts.access, presence)
-        fetch = partial(fetch_file, folder=context.files / PLATFORM)
-        self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch)
+        self.inbox = Inbox(context, self._bot, self._marks, recent.note, fetch_file)
         self.inbox.is_caught_up.set()
         self.is_ready = anyio.Event()
 

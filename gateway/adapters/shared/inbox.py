@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic
+from pathlib import Path
+from typing import Any, Generic, TypeAlias
 
 import anyio
 import msgspec
@@ -16,6 +17,9 @@ from gateway.messages import Attachment, Message
 
 MOST_TAKEN = 10_000  # ids of messages that are known to be taken
 MAX_RAW = 32_000  # bytes of what a network sent for one message
+
+FetchFile: TypeAlias = Callable[[FileT, Path], Awaitable[Attachment | str]]
+"""Puts a file into a folder; gives it, or says in words why it is not there."""
 
 
 class Inbox(Generic[FileT]):
@@ -32,7 +36,7 @@ class Inbox(Generic[FileT]):
         bot: str,
         marks: ReadMarks,
         note: Callable[[Message], None],
-        fetch: Callable[[FileT], Awaitable[Attachment | str]],
+        fetch: FetchFile[FileT],
         threads_of: Callable[[Message], Sequence[str]] = lambda _message: ("",),
     ) -> None:
         self._context = context
@@ -71,7 +75,7 @@ class Inbox(Generic[FileT]):
         async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
             self._note(message)
             message = await add_files(
-                add_network_message(message, incoming, self._context), incoming.files, self._fetch
+                add_network_message(message, incoming, self._context), incoming.files, self._fetch, self._context.files
             )
             return message, [self._marks.put(mark) for mark in marks]
 
@@ -102,11 +106,10 @@ def add_network_message(message: Message, incoming: IncomingMessage[Any], contex
     return dataclasses.replace(message, extra={**message.extra, "raw": raw}) if is_kept else message
 
 
-async def add_files(
-    message: Message, files: Sequence[FileT], fetch: Callable[[FileT], Awaitable[Attachment | str]]
-) -> Message:
-    """The message with its files; what could not be fetched is told in the text."""
-    got = [await fetch(file) for file in files]
+async def add_files(message: Message, files: Sequence[FileT], fetch: FetchFile[FileT], store: Path) -> Message:
+    """The message with its files, in the folder of its conversation; what could not be fetched is told in the text."""
+    folder = message.address.find_folder(store, message.user_id)
+    got = [await fetch(file, folder) for file in files]
     failed = [one for one in got if isinstance(one, str)]
     attachments = tuple(one for one in got if not isinstance(one, str))
     text = "\n".join([*([message.text] if message.text else []), *failed])

@@ -92,7 +92,7 @@ class SlackAdapter:
             recent.note(message)
             sign.note(message)
 
-        fetch = partial(fetch_file, web=web, folder=self._context.files / PLATFORM)
+        fetch = partial(fetch_file, web=web)
         inbox = Inbox(self._context, bot, marks, note, fetch, threads_of)
         receiver = SlackReceiver(self._context, presence, reader, inbox, presses)
         app = AsyncApp(client=web, process_before_response=True)

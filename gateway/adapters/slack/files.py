@@ -18,7 +18,7 @@ LARGEST = 25_000_000
 FILE_HOST = "files.slack.com"
 
 
-async def fetch_file(file: Mapping[str, Any], web: AsyncWebClient, folder: Path) -> Attachment | str:
+async def fetch_file(file: Mapping[str, Any], folder: Path, web: AsyncWebClient) -> Attachment | str:
     """The file in our store, or in words why it is not there."""
     name = str(file.get("name") or file.get("title") or "file")
     media_type = str(file.get("mimetype") or "application/octet-stream")

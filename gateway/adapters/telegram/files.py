@@ -46,7 +46,7 @@ def file_of(message: Message) -> TelegramFile | None:
     return None
 
 
-async def fetch_file(file: TelegramFile, bot: Bot, folder: Path) -> Attachment | str:
+async def fetch_file(file: TelegramFile, folder: Path, bot: Bot) -> Attachment | str:
     """The file in our store, or in words why it is not there."""
 
     async def download() -> bytes:

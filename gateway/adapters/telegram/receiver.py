@@ -53,7 +53,7 @@ class TelegramReceiver:
         self._context = context
         self._presence = presence
         self._bot_id = str(bot.id)
-        self._fetch = partial(fetch_file, bot=bot, folder=context.files / PLATFORM)
+        self._fetch = partial(fetch_file, bot=bot)
         self._reader = TelegramReader(bot.bot, settings)
         self._cursor = ReadCursor(context.parts.engine, PLATFORM, self._bot_id)
         self._next = 0
@@ -172,9 +172,8 @@ class TelegramReceiver:
             async def complete(message: Message) -> tuple[Message, list[NewRecord]]:
                 """The files first: while they come, other chats go on. Then one append after the other."""
                 nonlocal is_moving
-                message = await add_files(
-                    add_network_message(message, arrival, self._context), arrival.files, self._fetch
-                )
+                full = add_network_message(message, arrival, self._context)
+                message = await add_files(full, arrival.files, self._fetch, self._context.files)
                 await journal.enter_async_context(self._journal)
                 is_moving = True
                 return message, [self._cursor.put(self._after(unit))]

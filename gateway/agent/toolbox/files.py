@@ -1,26 +1,29 @@
-"""Read, write, edit and list files of a workspace."""
+"""Read, write, edit and list files: those of the workspace that the turn has."""
 
 from typing import Annotated
 
 import anyio.to_thread
 from msgspec import Meta
 
-from gateway.agent.toolbox.workspace import Workspace
-from gateway.agent.tools import Tool, tool_from
+from gateway.agent.toolbox.file_reach import FindWorkspace
+from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
 
 MOST_ITEMS = 1000
 LINES = 2000
 
 
-def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]:
-    """The four tools on this workspace."""
+def make_file_tools(find_workspace: FindWorkspace, output_limit: int) -> tuple[Tool, ...]:
+    """The four tools."""
 
     async def read_file(
-        path: str, first_line: Annotated[int, Meta(ge=1)] = 1, lines: Annotated[int, Meta(ge=1)] = LINES
+        path: str,
+        context: ToolContext,
+        first_line: Annotated[int, Meta(ge=1)] = 1,
+        lines: Annotated[int, Meta(ge=1)] = LINES,
     ) -> str:
         """Read a text file, or some lines of it."""
-        text = _text(await anyio.to_thread.run_sync(workspace.read, path), path)
+        text = _text(await anyio.to_thread.run_sync(find_workspace(context.facts).read, path), path)
         every = text.splitlines(keepends=True)
         part = "".join(every[first_line - 1 : first_line - 1 + lines])
         left = len(every) - (first_line - 1 + lines)
@@ -28,13 +31,16 @@ def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]
             return f"{part[:output_limit]}\n[cut after {output_limit} characters: read fewer lines at a time]"
         return f"{part}\n[{left} more lines]" if left > 0 else part
 
-    async def write_file(path: str, content: str) -> str:
+    async def write_file(path: str, content: str, context: ToolContext) -> str:
         """Write a text file; what was in it before is replaced."""
-        is_new = await anyio.to_thread.run_sync(workspace.write, path, content.encode())
+        is_new = await anyio.to_thread.run_sync(find_workspace(context.facts).write, path, content.encode())
         return f"{'Created' if is_new else 'Replaced'} {path} ({len(content)} characters)."
 
-    async def edit_file(path: str, old: Annotated[str, Meta(min_length=1)], new: str, every: bool = False) -> str:
+    async def edit_file(
+        path: str, old: Annotated[str, Meta(min_length=1)], new: str, context: ToolContext, every: bool = False
+    ) -> str:
         """Replace a piece of a text file. The old piece must be there exactly, and once unless `every` is true."""
+        workspace = find_workspace(context.facts)
 
         def edit() -> int:
             text = _text(workspace.read(path), path)
@@ -49,9 +55,9 @@ def make_file_tools(workspace: Workspace, output_limit: int) -> tuple[Tool, ...]
         count = await anyio.to_thread.run_sync(edit)
         return f"Edited {path} ({count} {'place' if count == 1 else 'places'})."
 
-    async def list_files(path: str = ".") -> str:
+    async def list_files(context: ToolContext, path: str = ".") -> str:
         """List a directory: directories end with a slash, files have their size in bytes."""
-        items = await anyio.to_thread.run_sync(workspace.list, path)
+        items = await anyio.to_thread.run_sync(find_workspace(context.facts).list, path)
         lines = [f"{name}/" if is_folder else f"{name} ({size})" for name, is_folder, size in items[:MOST_ITEMS]]
         if len(items) > MOST_ITEMS:
             lines.append(f"[{len(items) - MOST_ITEMS} more]")

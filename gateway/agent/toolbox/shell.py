@@ -32,7 +32,7 @@ class ShellOptions:
     """Where commands run, and all of the environment that they get: ours is not inherited."""
 
     settings: ToolSettings
-    places: ShellPlaces
+    find_places: Callable[[Mapping[str, Any]], ShellPlaces]  # by the facts of the turn: those of whoever asks
     env: Mapping[str, str]
     run: RunCommand
     sandbox: ShellSandbox
@@ -41,26 +41,25 @@ class ShellOptions:
         """Must a person agree first? Not where a rule lets it run, or the sandbox holds what it could do."""
         if self.settings.shell == "allow" or self.is_held(facts):
             return False
-        return self.find_plain_command(command) is None
+        return self.find_plain_command(command, self.find_places(facts)) is None
 
     def is_held(self, facts: Mapping[str, Any]) -> bool:
         """Does the sandbox, without network, stand for a yes?"""
         return self.settings.shell == "sandboxed" and self.sandbox.is_held and is_trusted(facts)
 
-    def find_plain_command(self, command: str) -> PlainCommand | None:
+    def find_plain_command(self, command: str, places: ShellPlaces) -> PlainCommand | None:
         """The command as a rule lets it run unasked; None where it is one for a shell."""
         if self.settings.shell == "allow":
             return None
-        return RuleTable(self.settings.shell_allow).find(command, self.places)
+        return RuleTable(self.settings.shell_allow).find(command, places)
 
     def make_spec(self, command: str, facts: Mapping[str, Any], is_outside: bool) -> CommandSpec:
-        plain = self.find_plain_command(command)
+        places = self.find_places(facts)
+        plain = self.find_plain_command(command, places)
         words, env = (plain.program, {**self.env, **plain.env}) if plain else (("/bin/sh", "-c", command), self.env)
-        sandbox = (
-            None if is_outside else self.sandbox.make(self.places, is_offline=plain is None and self.is_held(facts))
-        )
-        front = () if is_outside else self.sandbox.find_front(self.places)
-        return CommandSpec(program=(*front, *words), folder=str(self.places.folder), env=dict(env), sandbox=sandbox)
+        sandbox = None if is_outside else self.sandbox.make(places, is_offline=plain is None and self.is_held(facts))
+        front = () if is_outside else self.sandbox.find_front(places)
+        return CommandSpec(program=(*front, *words), folder=str(places.folder), env=dict(env), sandbox=sandbox)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,14 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Workspace:
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
 
-    `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`.
+    `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
+    are open though they lie in what is forbidden.
     """
 
     roots: tuple[Path, ...]
     forbidden: tuple[Path, ...] = ()
     instructions: tuple[Path, ...] = ()
+    opened: tuple[Path, ...] = ()
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises AgentError when it is not to be had."""
@@ -101,9 +103,10 @@ class Workspace:
             raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
         with _translate_errors(path):  # what changes while it is being resolved is not there
             real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
-        if any(real.is_relative_to(Path(os.path.realpath(place))) for place in self.forbidden):
+        is_opened = _is_below(real, self.opened)
+        if not is_opened and _is_below(real, self.forbidden):
             raise AgentError(f"{path} is not open to the agent")
-        for root in self.roots:
+        for root in self.opened if is_opened else self.roots:
             base = Path(os.path.realpath(root))
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
@@ -164,6 +167,10 @@ class Workspace:
         return _find_inodes(self.forbidden)
 
 
+def _is_below(real: Path, places: Iterable[Path]) -> bool:
+    return any(real.is_relative_to(os.path.realpath(place)) for place in places)
+
+
 def _find_inodes(places: Iterable[Path]) -> set[tuple[int, int]]:
     """Device and inode of those that are there."""
     found = set()
@@ -212,8 +219,10 @@ def _translate_errors(path: str) -> Iterator[None]:
         raise AgentError(f"{path}: {words}") from None
 
 
-def make_workspace(roots: Sequence[Path], forbidden: Sequence[Path], instructions: Sequence[Path] = ()) -> Workspace:
+def make_workspace(
+    roots: Sequence[Path], forbidden: Sequence[Path], instructions: Sequence[Path] = (), opened: Sequence[Path] = ()
+) -> Workspace:
     """The workspace with these roots, which are made if they are missing."""
     for root in roots:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions))
+    return Workspace(tuple(roots), tuple(forbidden), tuple(instructions), tuple(opened))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.events import YES_WORDS, Deny, End, Event, Retry
+from gateway.file_folders import find_file_folder
 from gateway.hermes.plugin.arguments import own_bag_of, shown_result_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS
 from gateway.hermes.shim.tool_results import join_exit_code, split_exit_code
@@ -82,7 +83,8 @@ def apply_reply(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any
 def apply_context(event: Event, answers: Sequence[Any], _: MutableSet[str]) -> Any:
     """`pre_llm_call`."""
     pieces = [answer.get("context") if isinstance(answer, dict) else answer for answer in answers]
-    found = [_shorten(str(piece)) for piece in pieces if piece and str(piece).strip() and not isinstance(piece, dict)]
+    texts = (str(piece) for piece in pieces if piece and not isinstance(piece, dict))
+    found = [_shorten(text, event) for text in texts if text.strip()]
     if found:
         event["context"] = [*(event.get("context") or ()), *found]
 
@@ -139,12 +141,14 @@ def _texts_of(answers: Sequence[Any], strict: bool = False) -> Iterator[str]:
             raise TypeError(f"it answered a {type(answer).__name__}, not a text; give back json.dumps(...)")
 
 
-def _shorten(text: str) -> str:
-    """A text that the model can be shown at every call of the turn."""
+def _shorten(text: str, event: Event) -> str:
+    """A text that the model can be shown at every call of the turn; the whole lies where the turn may read it."""
     if len(text) <= MAX_CONTEXT:
         return text
     home = os.environ.get("HERMES_HOME", ".")  # noqa: TID251 - in a worker this is what its hook declared
-    path = Path(home) / "hermes-gateway" / "files" / f"context-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+    at = {name: str(event.get(name) or "") for name in ("platform", "user_id", "chat_type", "chat_id", "thread_id")}
+    folder = find_file_folder(Path(home) / "hermes-gateway" / "files", **at)
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.txt"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return f"{text[:MAX_SHOWN]}\n[{len(text)} characters in all; the whole text is in {path}]"

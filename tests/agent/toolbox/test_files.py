@@ -32,7 +32,7 @@ def workspace(home):
 
 @pytest.fixture
 def use(workspace):
-    tools = {tool.name: tool for tool in make_file_tools(workspace, output_limit=1000)}
+    tools = {tool.name: tool for tool in make_file_tools(lambda _facts: workspace, output_limit=1000)}
 
     async def use(name, **args):
         return await tools[name].call(args, ToolContext())
@@ -113,7 +113,7 @@ async def test_nothing_outside_of_the_roots_is_read_or_written(use, home, path):
 @pytest.mark.parametrize("root", [".", "hooks", "hooks/mine"])
 async def test_hooks_and_configuration_are_closed_even_where_a_root_holds_them(home, root):
     workspace = make_workspace([home / root], [home / "hooks", home / "config.yaml"])
-    tools = {tool.name: tool for tool in make_file_tools(workspace, output_limit=64_000)}
+    tools = {tool.name: tool for tool in make_file_tools(lambda _facts: workspace, output_limit=64_000)}
     for path in (home / "hooks/mine/handler.py", home / "hooks/new/handler.py", home / "config.yaml"):
         for name, more in (("read_file", {}), ("write_file", {"content": "evil"})):
             with pytest.raises(AgentError):
@@ -196,7 +196,7 @@ def steered(home):
     """A workspace with instructions: by their usual name, and `rules`, which the configuration names."""
     (home / "work" / "rules").write_text("be kind")
     workspace = make_workspace([home / "work"], [], [home / "work" / "rules"])
-    return {tool.name: tool for tool in make_file_tools(workspace, output_limit=1000)}
+    return {tool.name: tool for tool in make_file_tools(lambda _facts: workspace, output_limit=1000)}
 
 
 @pytest.mark.parametrize("path", STEERING)

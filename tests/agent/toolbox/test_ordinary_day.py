@@ -32,7 +32,7 @@ FILES = {
 
 @pytest.fixture
 def workspace(shell_in):
-    root = shell_in().places.folder
+    root = shell_in().find_places({}).folder
     for name, text in FILES.items():
         (root / name).write_text(text)
     (root / "link").unlink()

@@ -40,7 +40,7 @@ def make_options(fork_server, folder, **settings):
     places = ShellPlaces(folder, (folder,), (), os.environ["PATH"])
     tools = ToolSettings(**settings)
     sandbox = ShellSandbox(tools.sandbox, find_support())
-    return ShellOptions(tools, places, {"PATH": os.environ["PATH"]}, fork_server.run, sandbox)
+    return ShellOptions(tools, lambda _facts: places, {"PATH": os.environ["PATH"]}, fork_server.run, sandbox)
 
 
 async def output_of(shell, command, **facts):

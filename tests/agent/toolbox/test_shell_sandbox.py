@@ -44,7 +44,7 @@ def shell_in(fork_server, tmp_path):
         settings = ToolSettings(shell=shell, shell_allow=rules, sandbox=SandboxSettings(**sandbox))
         places = ShellPlaces(root, (root,), (home, keys), os.environ["PATH"])
         made = ShellSandbox(settings.sandbox, support or find_support(), (skills,))
-        return ShellOptions(settings, places, {"PATH": os.environ["PATH"]}, fork_server.run, made)
+        return ShellOptions(settings, lambda _facts: places, {"PATH": os.environ["PATH"]}, fork_server.run, made)
 
     return make
 
@@ -70,7 +70,7 @@ async def test_it_writes_the_roots_and_a_folder_that_goes_with_it(shell_in, tmp_
     text = await text_of(shell, 'mkdir below && echo one > below/two && echo x > "$TMPDIR/y" && echo "$TMPDIR"')
     assert text.startswith("/")
     assert not os.access(text, os.F_OK)
-    assert (shell.places.folder / "below/two").read_text() == "one\n"
+    assert (shell.find_places({}).folder / "below/two").read_text() == "one\n"
     for place in (tmp_path / "new", tmp_path / "user/notes.txt", "/tmp/new-of-the-shell-test", "../../skills/SKILL.md"):
         assert "denied" in await text_of(shell, f"echo x >> {place}"), place
     assert "what stands" in (tmp_path / "user/notes.txt").read_text()
@@ -81,7 +81,7 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     """A root that is the person's whole home is granted around what is hidden in it."""
     whole = tmp_path / "user"
     places = ShellPlaces(whole, (whole,), (whole / ".hermes", whole / ".ssh"), "")
-    shell = ShellOptions(ToolSettings(), places, {}, fork_server.run, shell_in().sandbox)
+    shell = ShellOptions(ToolSettings(), lambda _facts: places, {}, fork_server.run, shell_in().sandbox)
     assert "denied" in await text_of(shell, "cat .ssh/id_rsa")
     assert "denied" in await text_of(shell, "echo x >> .ssh/id_rsa")
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
@@ -91,14 +91,14 @@ async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp
     """Who makes the gateway's home a root has said so; what lies in it and steers the gateway stays hidden."""
     home = tmp_path / "user" / ".hermes"
     places = ShellPlaces(home, (home,), (home, home / ".env"), "")
-    shell = ShellOptions(ToolSettings(), places, {}, fork_server.run, shell_in().sandbox)
+    shell = ShellOptions(ToolSettings(), lambda _facts: places, {}, fork_server.run, shell_in().sandbox)
     assert await text_of(shell, "echo x > hermes-gateway/new && cat hermes-gateway/new") == "x"
     assert "denied" in await text_of(shell, "cat .env")
 
 
 async def test_a_temporary_folder_that_cannot_be_made_is_said(shell_in):
     shell = shell_in()
-    shell = ShellOptions(shell.settings, shell.places, {"TMPDIR": "/nowhere"}, shell.run, shell.sandbox)
+    shell = ShellOptions(shell.settings, shell.find_places, {"TMPDIR": "/nowhere"}, shell.run, shell.sandbox)
     assert "no room for what is temporary" in await text_of(shell, "true")
 
 
@@ -107,7 +107,7 @@ async def test_what_is_set_is_added(shell_in, tmp_path):
     more = tmp_path / "more"
     more.mkdir()
     sandbox = ShellSandbox(SandboxSettings(), find_support(), (tmp_path / "user/.ssh",), (more,))
-    wider = ShellOptions(shell.settings, shell.places, shell.env, shell.run, sandbox)
+    wider = ShellOptions(shell.settings, shell.find_places, shell.env, shell.run, sandbox)
     assert await text_of(wider, f"cat ../../../.ssh/id_rsa && echo x > {more}/x") == "what stands in id_rsa"
 
 
@@ -134,7 +134,7 @@ NET = ("tcp", "udp", "mptcp", "fast open", "listen")
 @pytest.mark.parametrize("way", [*NET, "a socket with a path"])
 async def test_no_network_is_none_by_any_way(shell_in, way, tmp_path):
     inside = shell_in()
-    (inside.places.folder / "connect.py").write_text(CONNECT)
+    (inside.find_places({}).folder / "connect.py").write_text(CONNECT)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(str(tmp_path / "s"))
         local.listen()
@@ -208,7 +208,7 @@ async def test_an_owner_is_asked_whether_it_may_run_once_outside(stage, shell_in
     stage.answers[question.id] = answer
     again = await stage.again(agent, facts=OWNER)
     assert again.entries[2].content == said
-    ran = (shell.places.folder / "own.txt").read_text().count("ran")
+    ran = (shell.find_places({}).folder / "own.txt").read_text().count("ran")
     assert ran == (2 if answer == "once" else 1)  # inside once, and not once more
 
 
@@ -224,7 +224,7 @@ async def test_a_yes_to_one_command_lets_no_other_run_outside(stage, shell_in):
 
     again = await stage.again(agent, facts=OWNER)
     assert [call.args for call in again.questions[0].calls] == [{"command": "cat ../../.env > stolen"}]
-    assert not (shell.places.folder / "stolen").exists()
+    assert not (shell.find_places({}).folder / "stolen").exists()
 
 
 @pytest.mark.parametrize("facts", [{"role": "user", "user_id": "1"}, {"role": "owner", "user_id": "hook:x"}])

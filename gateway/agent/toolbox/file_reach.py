@@ -1,0 +1,41 @@
+"""Which files an agent reaches for whom.
+
+Owners and admins have `tools.roots`; a conversation has a folder of its own, in which what its people sent lies too.
+Alone with an owner or admin, the agent begins in the roots; in a chat of several, whoever writes, in the chat's folder,
+and reaches the roots by whole paths. For everybody else that folder is all there is. Nobody reaches another
+conversation's folder, even where a root holds it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gateway.agent.toolbox.workspace import Workspace, make_workspace
+from gateway.roles import is_admin
+
+FOLDER = "folder"  # among the facts of a turn: where the conversation's own files lie
+
+FindWorkspace: TypeAlias = Callable[[Mapping[str, Any]], Workspace]
+"""The files that may be touched in a turn, by its facts: who asks, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReach:
+    """`files` holds the folders of all conversations, `unclaimed` what is nobody's; `forbidden` is out of reach."""
+
+    roots: tuple[Path, ...]
+    files: Path
+    unclaimed: Path
+    forbidden: tuple[Path, ...] = ()
+    instructions: tuple[Path, ...] = ()
+
+    def find_workspace(self, facts: Mapping[str, Any]) -> Workspace:
+        """The files of the turn of which these are the facts; its folders are made if they are missing."""
+        role, folder = facts.get("role", "guest"), facts.get(FOLDER)
+        own = (folder,) if isinstance(folder, Path) else ()
+        roots = self.roots if is_admin(role) else ()
+        is_alone = facts.get("chat_type", "dm") == "dm"
+        opened = (*own, self.unclaimed) if role == "owner" and self.unclaimed.is_dir() else own
+        ordered = (*roots, *opened) if is_alone else (*own, *roots, *opened[len(own) :])
+        return make_workspace(ordered, (*self.forbidden, self.files), self.instructions, opened)

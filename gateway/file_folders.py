@@ -1,0 +1,37 @@
+"""Where the files of a conversation lie: what people sent, and what the agent keeps there for them.
+
+A direct chat has the folder of its person, `files/PLATFORM/ID`; a chat of several, or a thread of it, has one of its
+own, `files/PLATFORM/chat.ID` and `files/PLATFORM/chat.ID.THREAD`. Ids come from the networks, and are written so that
+none leads elsewhere and no two are one: letters, digits, `-` and `_` stand for themselves, all else for its number, and
+a dot is ours alone.
+
+It knows nothing else of the gateway: workers import it too.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+LONGEST_NAME = 100
+EMPTY_ID = "%"  # no other id is written so
+UNCLAIMED = ".unclaimed"  # what came in before there were such folders, and nobody knows by whom
+# A file that came in, as we call it. So it is known from what the agent wrote beside it, which does not go by itself.
+RECEIVED_NAME: Final = re.compile(r"[0-9a-f]{24}(\.[a-z0-9]{1,8})?")
+
+
+def find_file_folder(files: Path, platform: str, user_id: str, *, chat_type: str, chat_id: str, thread_id: str) -> Path:
+    """The folder of the conversation that somebody has there; it need not be there."""
+    if chat_type == "dm":
+        return files / escape_id(platform) / escape_id(user_id)
+    place = [chat_id, *([thread_id] if thread_id else [])]
+    return files / escape_id(platform) / ".".join(["chat", *map(escape_id, place)])
+
+
+def escape_id(written: str) -> str:
+    """An id as the name of a folder."""
+    name = quote(written, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E")
+    if len(name) > LONGEST_NAME:
+        return f"{name[:LONGEST_NAME]}.{hashlib.sha256(name.encode()).hexdigest()}"
+    return name or EMPTY_ID

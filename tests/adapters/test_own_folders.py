@@ -1,0 +1,138 @@
+"""Each conversation has its own files, on each network: a model that does what it reads reaches no others by any way.
+
+Ann is the owner, Ben a user. What one of them sends or has written lies in the folder of the conversation, and no other
+conversation has it, not even an owner's.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.adapters.house import House, housed
+from tests.adapters.wire import ANN, BEN, Wire
+from tests.adapters.wires import WIRES
+from tests.daemon.obedient import serving_obedient_model
+from tests.spine import until
+
+NETWORKS = ("telegram", "discord", "slack")
+WORD = "kingfisher"
+SETTINGS = """
+model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}
+access: {{owners: {{{network}: ["{owner}"]}}, rate: 100}}
+agents: {{main: {{agents: [helper]}}, helper: {{description: helps}}}}
+"""
+
+
+@dataclass
+class Party:
+    """A house in which everybody may give orders to the model."""
+
+    house: House
+    wire: Wire
+
+    @property
+    def files(self) -> Path:
+        return self.house.gateway.home.files / self.wire.network
+
+    @property
+    def workspace(self) -> Path:
+        return self.house.gateway.home.own_folder / "workspace"
+
+    def folder_of(self, person: str) -> Path:
+        return self.files / self.wire.known_as(person)
+
+    async def order(self, by: str, name: str, group: bool = False, **args: Any) -> str:
+        """What a tool gave, or why not."""
+        before = len(self.house.told("message:sent"))
+        said = f"DO {json.dumps({'name': name, 'args': args})}"
+        await (self.wire.mention(said, by=by) if group else self.wire.write(said, by=by))
+        await until(lambda: len(self.house.told("message:sent")) > before, f"the end of {said}")
+        after = self.house.told("tool:after")[-1]
+        return str(after["error"] or after["result"])
+
+    async def upload(self, by: str) -> Path:
+        before = len(self.house.told("message:sent"))
+        await self.wire.upload(("letter.txt", f"{WORD} of {by}".encode()), caption="keep this", by=by)
+        await until(lambda: len(self.house.told("message:sent")) > before, "the answer to the file")
+        (file,) = self.house.told("message:received")[-1]["attachments"]
+        return Path(file["path"])
+
+
+def is_refusal(said: str) -> bool:
+    return "not open to the agent" in said or "outside of what the agent may touch" in said
+
+
+@pytest.fixture(params=NETWORKS)
+async def party(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Party]:
+    wire = WIRES[request.param](tmp_path / "home")
+    with serving_obedient_model() as model:
+        settings = SETTINGS.format(port=model.server_address[1], network=wire.network, owner=wire.known_as(ANN))
+        async with (
+            wire.serving(),
+            housed(wire, tmp_path / "home", settings=settings, environ={"OPENAI_API_KEY": "k"}) as house,
+        ):
+            yield Party(house, wire)
+
+
+@pytest.mark.row("T19")
+async def test_what_somebody_sent_is_read_in_their_conversation_and_in_no_other(party: Party) -> None:
+    path = await party.upload(ANN)
+    assert path.parent == party.folder_of(ANN)
+    assert WORD in await party.order(ANN, "read_file", path=str(path))
+    for way in (str(path), f"../{path.parent.name}/{path.name}"):
+        assert is_refusal(await party.order(BEN, "read_file", path=way)), way
+    assert is_refusal(await party.order(BEN, "write_file", path=str(path), content="x"))
+    assert is_refusal(await party.order(BEN, "list_files", path=str(party.files)))
+    assert is_refusal(await party.order(ANN, "read_file", group=True, path=str(path)))
+    assert is_refusal(await party.order(ANN, "read_file", path=str(await party.upload(BEN))))
+    assert WORD in path.read_text()
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_neither_a_link_nor_another_agent_leads_there(party: Party) -> None:
+    path = await party.upload(ANN)
+    await party.order(BEN, "write_file", path="mine.txt", content="mine")
+    await anyio.Path(party.folder_of(BEN) / "file").symlink_to(path)
+    await anyio.Path(party.folder_of(BEN) / "folder").symlink_to(path.parent)
+    for way in ("file", f"folder/{path.name}"):
+        assert "not open" in await party.order(BEN, "read_file", path=way)
+        assert "not open" in await party.order(BEN, "write_file", path=way, content="x")
+    for way in (str(path), f"folder/{path.name}"):
+        inner = f"DO {json.dumps({'name': 'read_file', 'args': {'path': way}})}"
+        await party.order(BEN, "delegate", agent="helper", task=inner)
+        tools = [one for one in party.house.told("tool:after") if one["tool"] == "read_file"]
+        assert "not open" in str(tools[-1]["error"])
+    assert await party.order(BEN, "read_file", path="mine.txt") == "mine"
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_a_user_works_in_their_folder_and_the_owner_in_the_roots(party: Party) -> None:
+    (party.workspace / "plan.txt").write_text(WORD)
+    assert await party.order(ANN, "read_file", path="plan.txt") == WORD
+    for way in (str(party.workspace / "plan.txt"), "../../../workspace/plan.txt", "~/plan.txt"):
+        assert is_refusal(await party.order(BEN, "read_file", path=way)), way
+    assert "there is no" in await party.order(BEN, "read_file", path="plan.txt")
+    assert "Created" in await party.order(BEN, "write_file", path="deep/notes.txt", content="of Ben")
+    assert (party.folder_of(BEN) / "deep" / "notes.txt").read_text() == "of Ben"
+    assert "not open" in await party.order(ANN, "read_file", path=str(party.folder_of(BEN) / "deep" / "notes.txt"))
+
+
+@pytest.mark.row("T19")
+async def test_in_a_chat_of_several_all_work_in_its_folder(party: Party) -> None:
+    (party.workspace / "plan.txt").write_text(WORD)
+    assert "Created" in await party.order(BEN, "write_file", group=True, path="list.txt", content="of Ben")
+    (found,) = party.files.glob("chat.*/list.txt")
+    await party.order(ANN, "write_file", path="mine.txt", content="of Ann")
+    assert "there is no" in await party.order(ANN, "read_file", group=True, path="plan.txt")
+    assert await party.order(ANN, "read_file", group=True, path=str(party.workspace / "plan.txt")) == WORD
+    for way in (party.workspace / "plan.txt", party.workspace / "mine.txt", party.folder_of(BEN)):
+        assert is_refusal(await party.order(BEN, "read_file", group=True, path=str(way)))
+    for by in (ANN, BEN):
+        assert "not open" in await party.order(by, "read_file", path=str(found))
