@@ -4,8 +4,9 @@ One chain a session key stands on `gw.turn.<conv>`, each record appended with th
 steps and ends of turns, and what changes the session itself. Folding the chain from its start gives the session; a
 `SessionSnapshot` beside it (on `gw.sum.<conv>`) only shortens the way. Inbound messages stand on `gw.in.<conv>`,
 replies on `gw.out.<platform>.<place>.<conv>`: one order a place, one subject a session, so that a session can be
-forgotten. A record is one JSON object with its kind and its version; an older version stays readable for ever, a newer
-one is refused.
+forgotten. Events that durable hooks are owed stand with the conversation that they are of, on `gw.owed.<conv>.<name>`,
+in the append of what they tell; those that are of none on `gw.ev.<name>`. A record is one JSON object with its kind and
+its version; an older version stays readable for ever, a newer one is refused.
 """
 
 import hashlib
@@ -40,6 +41,7 @@ IN_SUBJECTS = "gw.in.*"
 WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
+OWED_EVENT_SUBJECTS = "gw.owed.>"
 DEAD_SUBJECTS = "gw.dead.>"
 DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
 HOOK_STORE_SUBJECTS = "gw.keep.*.*"
@@ -346,6 +348,20 @@ async def read_all(
         after = page[-1].seq
 
 
+async def read_events(engine: Engine, after: int = 0) -> AsyncIterator[tuple[Record, EmittedEvent]]:
+    """Every event that durable hooks are owed or were, in order: those of conversations, and all others."""
+    while True:
+        pages = [await engine.read(pattern, after, PAGE) for pattern in (EVENT_SUBJECTS, OWED_EVENT_SUBJECTS)]
+        upto = min((page[-1].seq for page in pages if len(page) == PAGE), default=0)  # all is known up to there
+        found = [record for page in pages for record in page if not upto or record.seq <= upto]
+        if not found:
+            return
+        for record in sorted(found, key=lambda record: record.seq):
+            if isinstance(kept := decode(record.data), EmittedEvent):
+                yield record, kept
+            after = record.seq
+
+
 async def read_last(engine: Engine, subject: str, kind: type[RecordT]) -> tuple[int, RecordT | None]:
     """The last record, if it is of this kind, and its sequence; 0 where there is none."""
     last = await engine.last(subject)
@@ -399,6 +415,21 @@ def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
     return NewRecord(event_subject_of(event.name), encode(event), msg_id=msg_id, ttl=EVENT_TTL)
 
 
+def owed_event_subject_of(name: str, session_key: str) -> str:
+    """Where an event of a conversation stands: under the conversation, like the records that it is appended with."""
+    return f"gw.owed.{token_of(session_key)}.{_event_path_of(name)}"
+
+
+def owed_event_pattern_of(name: str) -> str:
+    """The pattern of what conversations have of an event, or of all that a pattern of events meets."""
+    return f"gw.owed.*.{_event_path_of(name)}"
+
+
+def owed_event_pattern_of_token(token: str) -> str:
+    """The pattern of the events that belong to the session key with this token."""
+    return f"gw.owed.{token}.>"
+
+
 def place_of_reply_subject(subject: str) -> str:
     """The place that a reply goes to, from the subject that it stands on."""
     return subject.removeprefix("gw.out.").rpartition(".")[0]
@@ -450,8 +481,12 @@ def approval_pattern_of_token(token: str) -> str:
 
 def event_subject_of(name: str) -> str:
     """`command:new` -> `gw.ev.command.new`; a pattern's last `*` takes in all that is below."""
+    return f"gw.ev.{_event_path_of(name)}"
+
+
+def _event_path_of(name: str) -> str:
     parts = name.split(":")
-    return "gw.ev." + ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
+    return ".".join([*parts[:-1], ">" if parts[-1] == "*" else parts[-1]])
 
 
 def hook_store_subject_of(hook: str, key: str | None = None) -> str:

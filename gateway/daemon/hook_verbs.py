@@ -128,7 +128,7 @@ async def replay_events(gateway: Gateway, params: ReplayParams, notify: Notify) 
     wanted = EventSelector(params.names or [*hook.intercepts, *hook.events])
     since, until = params.since or 0.0, time.time()
     counts = {"count": 0, "failed": 0}
-    async for record, event in records.read_all(gateway.engine, records.EVENT_SUBJECTS, records.EmittedEvent):
+    async for record, event in records.read_events(gateway.engine):
         if since <= record.ts <= until and event.name in wanted:
             trial = _trial_to_json(await gateway.folder_hooks.fire(hook.name, event.name, event.fields))
             counts["count"] += 1

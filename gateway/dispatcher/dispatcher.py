@@ -99,7 +99,7 @@ class Dispatcher:
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
         answers = {name: False if answer in NOBODY else answer for name, answer in answers_of_turn(turn.open).items()}
-        view = self._context.registry.scope(fields, session_bag=bag, answers=answers)
+        view = self._context.registry.scope(fields, session_bag=bag, answers=answers, owed=turn.owed)
         if turn.begins_session:
             self._emit_session_switch(turn.session, view)
         try:

@@ -132,6 +132,7 @@ class HookRequests:
         if get_event_spec(asked.name) is not None:
             raise HookError(f"emit: {asked.name} is told by the gateway alone; a hook's events have names of their own")
         self._context.registry.emit(asked.name, **{**asked.fields, "hook": hook, "rights": RIGHTS.get()})
+        await self._context.registry.recorders.settled()
 
     async def _get(self, hook: str, asked: StoreRequest) -> Any:
         where = records.hook_store_subject_of(hook, asked.key)

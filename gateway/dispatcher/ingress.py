@@ -78,6 +78,7 @@ class Ingress:
             return await self._slow_down(key, message)
         if message.kind == "reaction":
             self._emit_reactions(message, role)
+            await self._context.registry.recorders.settled()  # the network is told that we have it
             return Receipt(key, settled="", decision="settled")
         if complete:
             message, more = await complete(message)
@@ -145,6 +146,7 @@ class Ingress:
             return Receipt(call.session.key, settled=outcome_text_of(event), decision="settled")
         ran = await run_command(call, command, view)
         await self._say(call.session.key, call.message, ran.text)
+        await self._context.registry.recorders.settled()
         return Receipt(call.session.key, settled=ran.text, decision="settled")
 
     async def _take_answer(
@@ -199,4 +201,5 @@ class Ingress:
             role="guest",  # nobody is less
             reason=why,
         )
+        await self._context.registry.recorders.settled()
         return Receipt("", settled="", decision="stranger")

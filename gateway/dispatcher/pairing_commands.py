@@ -52,6 +52,7 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
         role=guest.role,
         reason=f"approved by {by}",
     )
+    await context.registry.recorders.settled()
     await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
     return guest
 

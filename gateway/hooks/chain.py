@@ -24,8 +24,8 @@ from gateway.errors import HookError
 from gateway.events import Bags, Event
 from gateway.hooks.cause import CAUSE, MAX_DEPTH, stamp_event
 from gateway.hooks.deadlines import Deadlines
-from gateway.hooks.mailbox import enqueue_event
 from gateway.hooks.outcomes import OutcomeCollector
+from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan
 
 
@@ -37,11 +37,16 @@ class InterceptedEvent(Event):
 
 
 async def notify_observers(
-    plan: EventPlan, name: str, fields: dict[str, Any], bags: Bags | None, deadlines: Deadlines
+    plan: EventPlan,
+    name: str,
+    fields: dict[str, Any],
+    bags: Bags | None,
+    deadlines: Deadlines,
+    owed: OwedEvents | None = None,
 ) -> Event:
     """Pass on an event that has no interceptors."""
-    if plan.mailboxes:
-        enqueue_event(plan.mailboxes_for(name, fields), (name, fields, time(), deadlines.cause(), bags, None))
+    if plan.is_observed:
+        plan.tell((name, fields, time(), deadlines.cause(), bags, None), owed)
     return Event(name, fields, None, bags)
 
 
@@ -54,7 +59,13 @@ def refuse_event(plan: EventPlan, event: Event) -> Event:
 
 
 async def dispatch(  # noqa: C901 - the hot path: one function more would cost as much as a handler's call
-    plan: EventPlan, name: str, fields: dict[str, Any], bags: Bags | None, deadlines: Deadlines, limit: float
+    plan: EventPlan,
+    name: str,
+    fields: dict[str, Any],
+    bags: Bags | None,
+    deadlines: Deadlines,
+    limit: float,
+    owed: OwedEvents | None = None,
 ) -> Event:
     """Let every interceptor see, change and decide the event; then tell the observers, also when this raises."""
     # An event that an interceptor fires runs in that interceptor's task: the chain there is the one around this one.
@@ -99,7 +110,6 @@ async def dispatch(  # noqa: C901 - the hot path: one function more would cost a
     finally:
         # First the chain goes: what observers cause has this event as its cause, and no longer its time limit.
         deadlines.leave(chain, task)
-        if plan.mailboxes:
-            queued = (name, dict(event), event["time"], cause, bags, event.outcome)
-            enqueue_event(plan.mailboxes_for(name, event), queued)
+        if plan.is_observed:
+            plan.tell((name, dict(event), event["time"], cause, bags, event.outcome), owed)
     return event

@@ -21,7 +21,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.events import Bags, Event, Outcome, Pause
-from gateway.hooks.cause import CAUSE, MAX_DEPTH, Cause, stamp_event
+from gateway.hooks.cause import CAUSE, Cause, stamp_event
 from gateway.hooks.hook import Hook
 
 log = logging.getLogger("gateway.hooks")
@@ -35,10 +35,6 @@ QueuedEvent: TypeAlias = tuple[str, dict[str, Any], float, Cause | None, Bags | 
 
 def enqueue_event(mailboxes: "Iterable[Mailbox]", event: QueuedEvent) -> None:
     """Put an event into the mailboxes."""
-    cause = event[3]
-    if cause is not None and cause[1] >= MAX_DEPTH:
-        log.warning("no observer is called for %s: it came of %d events, each caused by a hook", event[0], MAX_DEPTH)
-        return
     for mailbox in mailboxes:
         queue = mailbox.queue
         if len(queue) == CAPACITY:

@@ -39,7 +39,7 @@ The contract
 """
 
 from asyncio import get_running_loop
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from time import time
 from types import TracebackType
@@ -51,7 +51,8 @@ from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.hook import Handler, Hook
-from gateway.hooks.mailbox import Mailbox, MailboxRunner, Observer, enqueue_event
+from gateway.hooks.mailbox import Mailbox, MailboxRunner, Observer
+from gateway.hooks.recorder import OwedEvents, Recorder
 from gateway.hooks.scope import HookScope, NoAnswers
 from gateway.hooks.subscriptions import Subscription, Subscriptions
 from gateway.hooks.sync import dispatch_sync
@@ -60,6 +61,29 @@ INTERCEPT_LIMIT = 30.0  # seconds that the interceptors of one event have togeth
 OBSERVER_GRACE = 2.0  # seconds that the observers have, at the end, for what they have not seen yet
 
 EventNames: TypeAlias = str | Iterable[str]
+
+
+class RecorderSet:
+    """The hooks of one scope that write down what is fired; see `gateway.hooks.recorder`."""
+
+    def __init__(self, subscriptions: Subscriptions) -> None:
+        self._subscriptions = subscriptions
+
+    def add(
+        self, names: EventNames, write: Handler, *, key: str, is_written: Callable[[], Awaitable[None]]
+    ) -> Subscription:
+        """Have these events written down by `write(event, owed)`, at once."""
+        return self._subscriptions.add(Recorder(write, _patterns_from(names), key, is_written=is_written))
+
+    async def settled(self) -> None:
+        """Wait until what was fired so far outside of turns stands in the journal, for whoever is owed it.
+
+        For those who are asked to fire an event: they are not to say before that it is done, and not to bring more than
+        the journal takes.
+        """
+        for hook in self._subscriptions.hooks:
+            if isinstance(hook, Recorder):
+                await hook.is_written()
 
 
 class HookRegistry:
@@ -77,6 +101,7 @@ class HookRegistry:
         self._subscriptions: Subscriptions = Subscriptions(outer, lifo)
         self._mailbox_runner: MailboxRunner = parent._mailbox_runner if parent else MailboxRunner()  # noqa: SLF001
         self._deadlines: Deadlines = parent._deadlines if parent else Deadlines()  # noqa: SLF001
+        self.recorders = RecorderSet(self._subscriptions)
         self._known = self._subscriptions.known
         self._limit = limit
         self._grace = grace
@@ -159,10 +184,9 @@ class HookRegistry:
     def emit(self, name: str, /, **fields: Any) -> None:
         """Fire the event at its observers alone."""
         plan = self._known.get(name) or self._subscriptions.find(name)
-        if plan.mailboxes:
+        if plan.is_observed:
             cause = self._deadlines.cause() if self._deadlines.chains else CAUSE.get()
-            mailboxes = plan.mailboxes_for(name, fields) if plan.is_filtered else plan.mailboxes
-            enqueue_event(mailboxes, (name, fields, time(), cause, None, None))
+            plan.tell((name, fields, time(), cause, None, None))
 
     def run(self, name: str, /, **fields: Any) -> Coroutine[Any, Any, Event]:
         """Fire the event at its interceptors, then at its observers. Returns the event, which holds what became of it.
@@ -187,10 +211,14 @@ class HookRegistry:
         fields: Mapping[str, Any],
         session_bag: dict[str, Any] | None = None,
         answers: Mapping[str, Any] | None = None,
+        owed: OwedEvents | None = None,
     ) -> HookScope:
-        """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer."""
+        """This registry as one turn sees it. `answers` are the person's, by question; None where nobody can answer.
+
+        What is written down of its events waits in `owed` for the turn's own appends.
+        """
         bags = Bags(session_bag, NoAnswers() if answers is None else answers)
-        return HookScope(self._subscriptions, self._deadlines, self._limit, fields, bags)
+        return HookScope(self._subscriptions, self._deadlines, self._limit, fields, bags, owed)
 
     @property
     def current_cause(self) -> Cause | None:
@@ -198,8 +226,9 @@ class HookRegistry:
         return self._deadlines.cause()
 
     async def settled(self) -> None:
-        """Wait until the observers have seen every event that was fired."""
+        """Wait until the observers have seen every event that was fired, and what is owed is written down."""
         await self._mailbox_runner.settled()
+        await self.recorders.settled()
 
     def clear(self) -> None:
         """Remove all hooks of this scope."""

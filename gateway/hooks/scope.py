@@ -9,11 +9,13 @@ from gateway.events.asked_calls import APPROVAL_EVENTS
 from gateway.hooks.call_watcher import CallWatcher
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
-from gateway.hooks.mailbox import enqueue_event
+from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
 
 # Fields that tell one operation of a turn from another: with them an event has the same id when the turn is resumed.
 OPERATION_FIELDS = ("agent", "call_id", "hop", "iteration", "index", "node", "name", "action", "skill", "target")
+# How an operation stops that has not come to its end: when it goes on, that end is another event.
+LEFT = ("paused", "interrupted")
 
 
 class NoAnswers(Mapping[str, Any]):
@@ -30,14 +32,22 @@ class NoAnswers(Mapping[str, Any]):
 
 
 class HookScope:
-    """The registry seen from one turn. `limit` is how long the interceptors of an event may take; who has cancelled the
-    turn makes it short. `changed_by` says by call id which hooks changed a tool's call.
+    """The registry seen from one turn, whose events are `owed` by its own appends.
+
+    `limit` is how long the interceptors of an event may take; who has cancelled the turn makes it short. `changed_by`
+    says by call id which hooks changed a tool's call.
     """
 
-    __slots__ = ("_counts", "_deadlines", "_subscriptions", "bags", "changed_by", "fields", "limit")
+    __slots__ = ("_counts", "_deadlines", "_owed", "_subscriptions", "bags", "changed_by", "fields", "limit")
 
     def __init__(
-        self, subscriptions: Subscriptions, deadlines: Deadlines, limit: float, fields: Mapping[str, Any], bags: Bags
+        self,
+        subscriptions: Subscriptions,
+        deadlines: Deadlines,
+        limit: float,
+        fields: Mapping[str, Any],
+        bags: Bags,
+        owed: OwedEvents | None = None,
     ) -> None:
         self.fields = fields
         self.bags = bags
@@ -45,6 +55,7 @@ class HookScope:
         self.limit = limit
         self._subscriptions = subscriptions
         self._deadlines = deadlines
+        self._owed = owed
         self._counts: dict[str, int] = {}  # how often each operation of the turn has fired its event
 
     def wants(self, name: str) -> bool:
@@ -54,11 +65,10 @@ class HookScope:
     def emit(self, name: str, /, **fields: Any) -> None:
         """As `HookRegistry.emit`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
-        if plan.mailboxes:
+        if plan.is_observed:
             fields = {**self.fields, **fields}
             self._identify(name, fields)
-            queued = (name, fields, time(), self._deadlines.cause(), self.bags, None)
-            enqueue_event(plan.mailboxes_for(name, fields), queued)
+            plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
     async def run(self, name: str, /, **fields: Any) -> Event:
         """As `HookRegistry.run`, in this turn."""
@@ -69,10 +79,10 @@ class HookScope:
         operation = self._identify(name, fields)
         try:
             if not plan.calls:
-                return await notify_observers(plan, name, fields, self.bags, self._deadlines)
+                return await notify_observers(plan, name, fields, self.bags, self._deadlines, self._owed)
             if name in APPROVAL_EVENTS:
                 return await self._run_watched(plan, name, fields)
-            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit)
+            return await dispatch(plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
         except Pause:
             # It happens again once there is an answer, and must then have the same id: the answer is filed under it.
             if operation:
@@ -82,7 +92,7 @@ class HookScope:
     async def _run_watched(self, plan: EventPlan, name: str, fields: dict[str, Any]) -> Event:
         watcher = CallWatcher(plan, name, fields, self.changed_by)
         try:
-            return await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit)
+            return await dispatch(watcher.plan, name, fields, self.bags, self._deadlines, self.limit, self._owed)
         except Pause as pause:
             raise watcher.bind(pause) from None
         finally:
@@ -93,6 +103,8 @@ class HookScope:
         if not turn or "id" in fields:
             return None
         operation = "/".join([turn, name, *(str(fields[part]) for part in OPERATION_FIELDS if part in fields)])
+        if fields.get("stop") in LEFT:
+            operation = f"{operation}/{fields['stop']}"
         count = self._counts[operation] = self._counts.get(operation, 0) + 1
         fields["id"] = operation if count == 1 else f"{operation}#{count}"
         return operation

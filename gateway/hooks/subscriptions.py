@@ -1,5 +1,6 @@
 """Which hooks an event has: found once for each name, and remembered until a hook is added or removed."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from inspect import iscoroutinefunction
@@ -10,9 +11,13 @@ from weakref import WeakSet
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.events.fields import EventSpec
+from gateway.hooks.cause import MAX_DEPTH
 from gateway.hooks.hook import Hook
-from gateway.hooks.mailbox import Mailbox, Observer
+from gateway.hooks.mailbox import Mailbox, Observer, QueuedEvent, enqueue_event
 from gateway.hooks.patterns import Patterns
+from gateway.hooks.recorder import OwedEvents, Recorder
+
+log = logging.getLogger("gateway.hooks")
 
 MAX_CACHED = 4096
 
@@ -21,21 +26,24 @@ PlannedCall: TypeAlias = tuple[Hook, Callable[[Event], Any], bool]
 
 
 class EventPlan:
-    """The hooks that an event has: the calls of its interceptors in order, and the mailboxes of its observers.
+    """The hooks that an event has: the calls of its interceptors in order, the mailboxes of its observers, and those
+    that write it down.
 
     `writable` and `honoured` are what the catalogue says of the event, None when it is not in there.
     """
 
-    __slots__ = ("calls", "honoured", "hooks", "is_filtered", "mailboxes", "writable")
+    __slots__ = ("calls", "honoured", "hooks", "is_filtered", "is_observed", "mailboxes", "recorders", "writable")
 
     def __init__(self, hooks: tuple[Hook, ...], known: EventSpec | None) -> None:
         interceptors = [hook for hook in hooks if hook.intercepts]
         observers = [hook for hook in hooks if isinstance(hook, Observer)]
-        self.hooks: tuple[Hook, ...] = (*interceptors, *observers)
+        self.recorders = tuple(hook for hook in hooks if isinstance(hook, Recorder))
+        self.hooks: tuple[Hook, ...] = (*interceptors, *observers, *self.recorders)
         self.calls: tuple[PlannedCall, ...] = tuple(
             (hook, hook.call, iscoroutinefunction(hook.call)) for hook in interceptors
         )
         self.mailboxes: tuple[Mailbox, ...] = tuple(hook.mailbox for hook in observers)
+        self.is_observed = bool(self.mailboxes or self.recorders)
         self.writable = known.writable if known else None
         self.honoured = known.outcomes if known else None
         self.is_filtered = (known is not None and known.name.startswith("hook:")) or any(hook.matches for hook in hooks)
@@ -48,7 +56,18 @@ class EventPlan:
         plan.calls = tuple((hook, hook.fn, iscoroutinefunction(hook.fn)) for hook, _, _ in self.calls)
         return plan
 
-    def mailboxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
+    def tell(self, event: QueuedEvent, owed: OwedEvents | None = None) -> None:
+        """Tell those that only look on. `owed` is of the work, if any, that the event belongs to."""
+        name, fields, cause = event[0], event[1], event[3]
+        if cause is not None and cause[1] >= MAX_DEPTH:
+            log.warning("no observer is called for %s: it came of %d events, each caused by a hook", name, MAX_DEPTH)
+            return
+        for recorder in self.recorders:
+            recorder.fn(event, owed)
+        if self.mailboxes:
+            enqueue_event(self._mailboxes_for(name, fields), event)
+
+    def _mailboxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
         """The mailboxes of the observers that are to see an event with these fields."""
         if not self.is_filtered:
             return self.mailboxes

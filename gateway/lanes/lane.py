@@ -42,7 +42,7 @@ from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
 from gateway.lanes.context import BUSY, LaneContext, is_same_person_continuing, lease_key_of
 from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
-from gateway.lanes.turn_claim import TurnClaim, TurnJob
+from gateway.lanes.turn_claim import TurnClaim, TurnJob, read_owed_ids
 from gateway.logs.lines import bind_context
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session, get_reset_reason
@@ -217,7 +217,8 @@ class Lane:
         if job.deaths >= self._context.settings.deaths:
             await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
             return
-        claim = TurnClaim(self._context, await self._claim(session, job), job)
+        session = await self._claim(session, job)
+        claim = TurnClaim(self._context, session, job, await read_owed_ids(self._context, session, job))
         self.claim = claim
         try:
             self._stop_if_overtaken()
@@ -307,6 +308,7 @@ def _lane_turn(claim: TurnClaim) -> LaneTurn:
         resumed=job.resumed,
         begins_session=begins,
         scope=claim.soft,
+        owed=claim.owed,
         record=claim.record,
         say=claim.say,
     )

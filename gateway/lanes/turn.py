@@ -8,6 +8,7 @@ import anyio
 
 from gateway import records
 from gateway.events import AskedCall
+from gateway.hooks.recorder import OwedEvents
 from gateway.messages import Message, Reply
 from gateway.sessions import OpenTurn, Session
 from gateway.steps import TurnStatus
@@ -18,7 +19,7 @@ ANSWER_WAIT = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class LaneResult:
-    """How a turn (or a command) ended, all of it written in one append: the end, the replies, the events owed.
+    """How a turn (or a command) ended, all of it written in one append: the end, the replies, and the events owed.
 
     With `questions` (name -> prompt) it has not ended: it waits up to `wait` seconds for the answers, then it runs
     again; entries are not kept then, `replies` carry the prompts, `calls` those that an approval lets run, and
@@ -36,7 +37,6 @@ class LaneResult:
     calls: Mapping[str, tuple[AskedCall, ...]] = field(default_factory=dict)
     wait: float = ANSWER_WAIT
     changes: tuple[records.TurnRecord, ...] = ()
-    events: tuple[records.EmittedEvent, ...] = ()
     requests: tuple[records.ApprovalRequest, ...] = ()
 
 
@@ -57,7 +57,8 @@ class LaneTurn:
     `session` is the state before it, `messages` what it answers. After a crash or a question the same turn runs again
     under the same id: `open` has the steps already done, what people answered (None: nobody did in time) to what they
     were asked, and the number of tries since the last answer; `resumed` says that this is not the first run.
-    `begins_session`: it is the first one of its session. `say` says something in the middle of the turn: once, however
+    `begins_session`: it is the first one of its session. `owed`: its events that hooks are owed; the next record of the
+    turn takes them along. `say` says something in the middle of the turn: once, however
     often the turn runs (by the reply's id).
 
     Whoever wants a word when the turn is interrupted runs what may be cut in `with turn.scope:` and looks at
@@ -70,6 +71,7 @@ class LaneTurn:
     resumed: bool
     begins_session: bool
     scope: anyio.CancelScope
+    owed: OwedEvents
     record: RecordStep
     say: Callable[[Reply], Awaitable[None]]
 

@@ -15,11 +15,15 @@ this node last saw it, so a claim holds exactly until somebody else appends some
   it, and if that is not enough, it is as after a crash.
 - An interrupt (`stop`): `soft` is cancelled, so that work which wants a last word can say it; after `grace` seconds
   `hard` is. What comes of it is an end of the turn, not a failed try.
+- Events of the turn that durable hooks are owed wait in `owed` until the next record, and are appended with it. So
+  each stands in the journal if and only if what it tells does. What waits when the turn is cut off is dropped: whoever
+  goes on with it fires the same events again, under the same ids, and those that were written already are passed over.
 - A journal that takes nothing (a full disk): waited for, since what was done must be written. Till then no further
   step begins.
 """
 
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -27,6 +31,7 @@ import anyio
 from gateway import records
 from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import Conflict
+from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply, cause_of
@@ -60,10 +65,11 @@ class TurnJob:
 class TurnClaim:
     """The claim on one turn, and all that is written under it."""
 
-    def __init__(self, context: LaneContext, session: Session, job: TurnJob) -> None:
+    def __init__(self, context: LaneContext, session: Session, job: TurnJob, told: Iterable[str] = ()) -> None:
         assert session.turn
         self.session = session
         self.job = job
+        self.owed = OwedEvents(told)
         self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
@@ -92,7 +98,6 @@ class TurnClaim:
         """The end of the turn, or the questions that it waits for, with all that belongs to it, in one append."""
         # The requests first: whoever looks for what was shown for one reads on from there.
         extra = [*map(make_request_put, result.requests), *self._outbound(result.replies)]
-        extra += map(records.make_event_put, result.events)
         if result.questions:
             until = self._context.clock() + result.wait
             asked = records.QuestionsAsked(
@@ -101,9 +106,11 @@ class TurnClaim:
             await self._write(asked, extra=extra)
         else:
             await self._write(*result.changes, self._end(result), extra=extra)
+        self.owed.end()
 
     async def release(self) -> None:
         """Give the turn back, so that whoever goes on starts no new try. At the process's end, hence bounded."""
+        self.owed.end()
         with anyio.move_on_after(self._context.settings.release, shield=True):
             try:
                 await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
@@ -129,16 +136,20 @@ class TurnClaim:
         job, key, now, cause = self.job, self.session.key, self._context.clock(), cause_of(self.job.messages)
         return [records.make_reply_put(reply, key, job.turn_id, now, cause) for reply in replies]
 
-    async def _write(self, *kept: records.TurnRecord, extra: list[NewRecord] | None = None) -> None:
+    async def _write(self, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> None:
+        """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
         async with self._one_at_a_time:
+            events = self.owed.waiting
+            extra = [*extra, *(make_owed_put(event, self.session.key) for event in events)]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
                 try:
                     self.session = await append_until_written(
-                        lambda: self._context.sessions.append(self.session, *kept, extra=extra or ()),
+                        lambda: self._context.sessions.append(self.session, *kept, extra=extra),
                         f"turn {self.job.turn_id}",
                     )
+                    self.owed.forget(events)
                     return
                 except Conflict:
                     await self._look_again()
@@ -150,6 +161,20 @@ class TurnClaim:
         if not turn or turn.claimed != self._claimed or turn.by != self._context.node:
             self.is_lost = True
             self.hard.cancel()
+
+
+async def read_owed_ids(context: LaneContext, session: Session, job: TurnJob) -> list[str]:
+    """The ids of the events that an earlier run of this turn has written down."""
+    if not job.resumed or not session.turn:
+        return []
+    pattern = records.owed_event_pattern_of_token(records.token_of(session.key))
+    found = records.read_all(context.engine, pattern, records.EmittedEvent, session.turn.first - 1)
+    return [str(event.fields.get("id")) async for _, event in found]
+
+
+def make_owed_put(event: OwedEvent, session_key: str) -> NewRecord:
+    """The record of an event of a conversation."""
+    return NewRecord(records.owed_event_subject_of(event.name, session_key), event.data)
 
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:

@@ -106,7 +106,7 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     await engine.purge(records.session_subject_of_token("dead.turns", conv), seq)
     await engine.purge(records.approval_pattern_of_token(conv), seq)
     staying = await _read_staying_sessions(engine, conv, seq)
-    for pattern in COPY_SUBJECTS:
+    for pattern in (records.owed_event_pattern_of_token(conv), *COPY_SUBJECTS):
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)

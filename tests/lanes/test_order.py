@@ -8,8 +8,10 @@ from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine import Engine, NewRecord
 from gateway.errors import Conflict
+from gateway.hooks.recorder import OwedEvent
 from gateway.lanes import LaneResult, LaneTurn
 from gateway.sessions import transitions
+from gateway.transcript import Entry
 from tests.lanes.desk import QUICK, Watched, echo, served
 from tests.spine import SetClock, chain, key, message, replies, turn_chain, until
 
@@ -205,12 +207,44 @@ async def test_a_command_changes_the_session_in_the_same_append_as_its_end(engin
 async def test_events_owed_to_hooks_and_the_bag_go_with_the_end(engine: Engine) -> None:
     async def work(turn: LaneTurn) -> LaneResult:
         event = records.EmittedEvent(name="agent:end", fields={"x": 1})
-        return replace(echo(turn), bag={"seen": 1}, events=(event,))
+        turn.owed.add(OwedEvent("e1", event.name, records.encode(event)))
+        return replace(echo(turn), bag={"seen": 1})
 
     async with served(engine, Watched({"x": work})) as desk:
         session = await desk.answered(await desk.say("x"))
     assert session.bag == {"seen": 1}
-    assert [one.fields for one in await chain(engine, "gw.ev.agent.end")] == [{"x": 1}]
+    assert [one.fields for one in await chain(engine, "gw.owed.*.agent.end")] == [{"x": 1}]
+
+
+def owe(turn: LaneTurn, name: str) -> None:
+    """An event of the turn that a hook is owed; of one name, always the same one."""
+    event = records.EmittedEvent(name=name, fields={"id": f"{turn.turn_id}/{name}"})
+    turn.owed.add(OwedEvent(f"{turn.turn_id}/{name}", name, records.encode(event)))
+
+
+async def test_events_are_in_the_append_of_what_they_tell_and_a_second_run_repeats_none(engine: Engine) -> None:
+    async def work(turn: LaneTurn) -> LaneResult:
+        owe(turn, "agent:start")
+        if not turn.resumed:
+            owe(turn, "llm:after")
+            await turn.record(records.LlmStep(turn_id=turn.turn_id, hop=0, entry=Entry("assistant", "x")))
+            owe(turn, "tool:before")
+            raise ValueError("cut off")
+        owe(turn, "tool:before")
+        owe(turn, "agent:end")
+        return echo(turn)
+
+    async with served(engine, Watched({"x": work})) as desk:
+        await desk.answered(await desk.say("x"))
+        owe(desk.work.runs[-1], "tool:after")
+        assert not desk.work.runs[-1].owed.waiting, "nobody takes along what comes behind the end"
+    found = [(one.seq, records.decode(one.data)) for one in await engine.read("gw.>", 0, 100)]
+    named = [(seq, kept.name if isinstance(kept, records.EmittedEvent) else type(kept).__name__) for seq, kept in found]
+    story = [name for _, name in named if ":" in name or name in ("Claim", "LlmStep", "ClaimReleased", "TurnEnded")]
+    step = ["LlmStep", "agent:start", "llm:after"]
+    assert story == ["Claim", *step, "ClaimReleased", "tool:before", "Claim", "TurnEnded", "agent:end"]
+    (of_step,) = [seq for seq, name in named if name == "LlmStep"]
+    assert [seq for seq, name in named if name in step] == [of_step, of_step + 1, of_step + 2], "one append"
 
 
 async def test_a_session_that_was_idle_too_long_begins_anew_and_the_turn_is_told(engine: Engine) -> None:

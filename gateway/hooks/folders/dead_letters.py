@@ -50,7 +50,8 @@ def can_be_durable(pattern: str) -> bool:
 
 def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     """Under which subjects this hook's consumer finds what the hook is owed."""
-    return (*dict.fromkeys(map(records.event_subject_of, patterns)), retry_subject_of(folder))
+    subjects = [of(pattern) for pattern in patterns for of in (records.event_subject_of, records.owed_event_pattern_of)]
+    return (*dict.fromkeys(subjects), retry_subject_of(folder))
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """Durable delivery: every event that the journal holds for a hook reaches it at least once, or ends as a dead letter.
 
-One observer writes what any durable hook wants into the journal, once however many want it; each hook has a consumer of
-its own that reads it there. The record's name is made of the event's id: a turn that is resumed after a crash repeats
-its events under the same ids, and what was written before stays one record. Between an event and its append a crash
-can still take it; what a turn must not lose belongs into the turn's own append.
+A recorder in the registry writes down what any durable hook wants, once however many want it. What is of a turn is
+appended with the fact that it tells, by whoever does that work (`OwedEvents`); all else goes through the `EventIntake`.
+Each hook has a consumer of its own that reads it in the journal; from when that stands there, the hook is owed what
+happens. The id of an event keeps it one record, when a turn that is resumed after a crash repeats it.
 
 A failed delivery is made again after a while, four times; the engine counts, so that a crash counts too. While the
 hook is tripped nothing is taken from the journal, and while it is broken or its folder is away its backlog stays. Each
@@ -18,7 +18,6 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -26,10 +25,11 @@ import anyio.to_thread
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Consumer, ConsumerSpec, Delivery, Engine, NewRecord, append_until_written
+from gateway.backoff import Attempts
+from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine, NewRecord
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
-from gateway.hooks.cause import use_cause
+from gateway.hooks.cause import stamp_event, use_cause
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.dead_letters import (
     HOOK_PREFIX,
@@ -39,21 +39,26 @@ from gateway.hooks.folders.dead_letters import (
     dead_letter_subject_of,
     subject_token_of,
 )
+from gateway.hooks.folders.event_intake import EventIntake
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices
 from gateway.hooks.folders.stats import Breaker
 from gateway.hooks.folders.switches import read_json, write_atomically
+from gateway.hooks.mailbox import QueuedEvent
 from gateway.hooks.patterns import EventSelector
+from gateway.hooks.recorder import OwedEvent, OwedEvents
 from gateway.hooks.subscriptions import Subscription
 from gateway.hooks.wires.field_encoding import encode_event
 from gateway.hooks.wires.wire import HookFailed
 
-OBSERVER_KEY = "durable delivery"  # its name in the registry
+RECORDER_KEY = "durable delivery"  # its name in the registry
 GONE_FILE = "gone-hooks.json"
 FORGET_AFTER = records.EVENT_TTL  # seconds: of what such a hook was owed nothing is left by then
 RETRY_JITTER = 0.2
 FETCH_WAIT = 60.0  # seconds that one fetch lasts
 ACK_WAIT = 30.0
+DRAIN_WAIT = 10.0  # seconds that the stop waits for a journal that takes nothing
+STANDING_WAIT = 5.0  # seconds that the start waits for the hooks' consumers
 JOURNAL_RETRY = 1.0  # seconds before the journal is asked again after it failed
 
 DeliverCall = Callable[[str, Event], Awaitable[None]]
@@ -62,19 +67,45 @@ log = logging.getLogger("gateway.hooks")
 
 
 class DurableDelivery:
-    """What the durable hooks of a gateway share: the observer that writes, and the journal that it writes into."""
+    """What the durable hooks of a gateway share: what writes down events for them, and the journal."""
 
     def __init__(self, engine: Engine, services: HookServices) -> None:
         self.engine = engine
         self.services = services
         self._gone_file = services.environment.state / GONE_FILE
         self._gone: dict[str, float] = {}  # since when, in seconds since 1970
+        self._intake = EventIntake(engine)
         self._owed: dict[str, DurableConsumer] = {}
+        self._starting: set[DurableConsumer] = set()
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
 
+    def begin(self) -> None:
+        """Write what is owed, until the hooks end."""
+        self.services.tasks.start_soon(self._intake.run)
+
+    async def wait_until_standing(self) -> None:
+        """Until the journal keeps what the hooks want that were found; not for ever, as an ill journal may not."""
+        with anyio.move_on_after(STANDING_WAIT):
+            for consumer in tuple(self._starting):
+                await consumer.is_standing.wait()
+
+    async def drain(self) -> None:
+        """Until all that was fired stands in the journal; one that takes nothing is not waited for for ever."""
+        with anyio.move_on_after(DRAIN_WAIT) as limit:
+            await self._intake.wait_until_written()
+        if limit.cancelled_caught:
+            log.error("durable hooks are not told of the last events: the journal did not take them")
+
+    def expect(self, consumer: "DurableConsumer") -> None:
+        """This hook will be owed events, once its consumer stands."""
+        self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
+
     def add(self, consumer: "DurableConsumer") -> None:
         """From the next event on, keep what this hook wants."""
+        if consumer not in self._starting:  # it was not to be any more
+            return
+        self._starting.discard(consumer)
         self._owed[consumer.hook] = consumer
         self._subscribe()
         if self._gone.pop(subject_token_of(consumer.hook), None):
@@ -82,6 +113,7 @@ class DurableDelivery:
 
     def remove(self, hook: str) -> None:
         """From the next event on, keep nothing for this hook."""
+        self._starting = {consumer for consumer in self._starting if consumer.hook != hook}
         if self._owed.pop(hook, None):
             self._subscribe()
 
@@ -126,25 +158,27 @@ class DurableDelivery:
         if names == self._names:
             return
         before, self._names = self._subscription, names
-        watch = self.services.registry.watch
-        self._subscription = watch(names, self._write, key=OBSERVER_KEY) if names else Subscription()
-        self._subscription.replace(before)
+        record, is_written = self.services.registry.recorders.add, self._intake.wait_until_written
+        self._subscription = (
+            record(names, self._record, key=RECORDER_KEY, is_written=is_written) if names else Subscription()
+        )
+        before.remove()
 
-    async def _write(self, name: str, event: Event) -> None:
-        owed = [consumer for consumer in self._owed.values() if consumer.is_for(name, event)]
-        if not owed:
+    def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
+        name, fields, at, cause = event[:4]
+        stamp_event(fields, cause, at)
+        if not any(consumer.is_for(name, fields) for consumer in self._owed.values()):
             return
         if not can_be_durable(name):
             log.warning("%s cannot be delivered durably: a journal takes no such name", name[:100])
             return
-        for consumer in owed:
-            await consumer.is_standing.wait()
-        plain, _ = encode_event(name, event)
-        _, depth = self.services.registry.current_cause or ("", 0)
+        plain, _ = encode_event(name, fields)
+        depth = cause[1] + 1 if cause else 0
         emitted = records.EmittedEvent(name=name, fields=msgspec.json.decode(plain), depth=depth)
-        put = records.make_event_put(emitted, f"ev:{event.get('id', '')}")
-        with suppress(Duplicate):
-            await append_until_written(lambda: self.engine.append(put), name)
+        if owed is None or owed.is_over:
+            self._intake.add(records.make_event_put(emitted, f"ev:{fields['id']}"))
+        else:
+            owed.add(OwedEvent(str(fields["id"]), name, records.encode(emitted)))
 
 
 class DurableConsumer:
@@ -154,8 +188,10 @@ class DurableConsumer:
         self.terms = (manifest.events, manifest.intercepts, manifest.when, manifest.max)
         self.hook = manifest.folder
         self.names = manifest.events
-        self.is_standing = anyio.Event()  # events may be written: the journal keeps them for this hook
+        self.is_standing = anyio.Event()  # from now on the journal keeps events for this hook
         self.scope = anyio.CancelScope()
+        filters = build_filters(self.hook, self.names)
+        self._spec = ConsumerSpec(subject_token_of(self.hook), filters, ACK_WAIT, new_only=True)
         self._at_once = manifest.max
         self._observes = EventSelector(manifest.events)
         self._intercepts = EventSelector(manifest.intercepts)
@@ -173,22 +209,30 @@ class DurableConsumer:
         return self._matches is None or self._matches(fields)
 
     async def run(self) -> None:
-        """Until its scope is cancelled."""
-        filters = build_filters(self.hook, self.names)
-        spec = ConsumerSpec(subject_token_of(self.hook), filters, ACK_WAIT, new_only=True)
+        """Until its scope is cancelled; what happens then is kept for the hook all the same."""
+        await self._stand()
         with self.scope:
-            try:
-                while True:
-                    await self._serve(spec)
-                    await anyio.sleep(JOURNAL_RETRY)
-            finally:
-                self.is_standing.set()  # nobody waits for a consumer that will not come
+            while True:
+                await self._serve()
+                await anyio.sleep(JOURNAL_RETRY)
 
-    async def _serve(self, spec: ConsumerSpec) -> None:
+    async def _stand(self) -> None:
+        """Make the consumer in the journal: only then can anything be owed."""
+        attempts = Attempts(ILL_JOURNAL_BACKOFF)
+        while not self.is_standing.is_set():
+            try:
+                await self._shared.engine.consumer(self._spec)
+            except EngineError as error:
+                log.warning("%s waits for the journal: %s", self.hook, error, extra={"hook": self.hook})
+                await anyio.sleep(attempts.pause())
+            else:
+                self._shared.add(self)
+                self.is_standing.set()
+
+    async def _serve(self) -> None:
         """Deliver until the journal fails."""
         try:
-            consumer = await self._shared.engine.consumer(spec)
-            self.is_standing.set()
+            consumer = await self._shared.engine.consumer(self._spec)
             async with anyio.create_task_group() as tasks:
                 for _ in range(self._at_once):
                     tasks.start_soon(self._deliver_all, consumer)
@@ -287,7 +331,7 @@ class DurableQueue:
         if self._consumer is None or self._consumer.terms != consumer.terms:
             self.rest()
             self._consumer = consumer
-            self._shared.add(consumer)
+            self._shared.expect(consumer)
             self._shared.services.tasks.start_soon(consumer.run)
         return True
 

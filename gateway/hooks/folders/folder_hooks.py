@@ -110,12 +110,17 @@ class FolderHooks:
             self._set = FolderSet(sources, self._services, durable)
             self._letters = DeadLetters(engine) if engine else None
             try:
+                if durable:
+                    durable.begin()
                 await self._set.begin()
                 if durable:
+                    await durable.wait_until_standing()
                     await durable.forget_gone_hooks(self._set.hooks)
                 yield self
             finally:
                 with anyio.CancelScope(shield=True):
+                    if durable:
+                        await durable.drain()
                     await self._set.end()
                 self._tasks.cancel_scope.cancel()
 

@@ -240,7 +240,9 @@ class HookRights:
             cause, role = self._find_cause(during)
             with use_cause(cause), use_rights(role):
                 if verb == "emit":
-                    return self._emit(params, role)
+                    told = self._emit(params, role)
+                    await self._services.registry.recorders.settled()  # a hook is not told before that it is done
+                    return told
                 return await self._services.serve_request(self._name, verb, params, during)
 
         return serve

@@ -1,0 +1,72 @@
+"""The way into the journal for events that belong to no turn and no delivery: batch after batch, in their order.
+
+Who fires an event never waits for it. Who is asked to fire one (a hook, a network) waits until it is written before
+saying that it is done; so nobody brings more than the journal takes, and what was confirmed is kept.
+"""
+
+from asyncio import AbstractEventLoop, get_running_loop
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from threading import get_ident
+
+import anyio
+
+from gateway.engine.interface import Engine, NewRecord, append_until_written
+from gateway.errors import Duplicate
+
+BATCH = 200  # records in one append
+
+
+class EventIntake:
+    """What waits to be written. It begins to take at once, and to write when it is run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: deque[NewRecord] = deque()
+        self._taken = 0
+        self._written = 0
+        self._news = anyio.Event()
+        self._progress = anyio.Event()
+        self._loop: AbstractEventLoop | None = None
+        self._thread = 0
+
+    def add(self, put: NewRecord) -> None:
+        """Write this record too, soon; from any thread."""
+        self._waiting.append(put)
+        self._taken += 1
+        if self._loop is None or get_ident() == self._thread:
+            self._news.set()
+        else:
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def wait_until_written(self) -> None:
+        """Until all that was added before stands in the journal, however long that takes nothing."""
+        upto = self._taken
+        while self._written < upto:
+            await self._progress.wait()
+
+    async def run(self) -> None:
+        """Write, until it is cancelled; what is being written then is written again."""
+        self._loop, self._thread = get_running_loop(), get_ident()
+        while True:
+            if not self._waiting:
+                self._news = anyio.Event()
+                if not self._waiting:  # of another thread, in this moment
+                    await self._news.wait()
+            batch = [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
+            await self._write(batch)
+            for _ in batch:
+                self._waiting.popleft()
+            self._written += len(batch)
+            self._progress.set()
+            self._progress = anyio.Event()
+
+    async def _write(self, batch: list[NewRecord]) -> None:
+        what = f"an event on {batch[0].subject}"
+        try:
+            await append_until_written(partial(self._engine.append, *batch), what)
+        except Duplicate:  # one of them is in the journal already, and which one is not said
+            for put in batch:
+                with suppress(Duplicate):
+                    await append_until_written(partial(self._engine.append, put), what)
