@@ -35,7 +35,14 @@ from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
 from gateway.daemon.agents import Agents, ToolProcesses
 from gateway.daemon.alerts import Alerts
-from gateway.daemon.notices import FEWER, has_changed_tools, is_new_home, list_notices
+from gateway.daemon.notices import (
+    FEWER,
+    OTHER_FOLDERS,
+    has_changed_tools,
+    is_new_home,
+    list_notices,
+    needs_word_of_folders,
+)
 from gateway.daemon.part_settings import (
     access_rules_from,
     add_agent_hooks,
@@ -44,6 +51,7 @@ from gateway.daemon.part_settings import (
 )
 from gateway.daemon.parts import Part
 from gateway.daemon.platforms import build_platforms, list_enabled, steer_platform
+from gateway.daemon.received_files import move_received_files
 from gateway.daemon.shutdown import Shutdown
 from gateway.daemon.skill_hooks import SkillHooks
 from gateway.daemon.tool_servers import ToolServerJournal, list_tool_notices, report_trust
@@ -164,10 +172,14 @@ class Gateway:
 
     async def find_owners(self) -> None:
         """Who owns this home, from the journal and the rules, and what its people lost by an upgrade: both are said."""
-        self.is_new = await is_new_home(self.engine)
+        is_empty = (await self.engine.health()).records == 0  # as long as nothing is written
+        self.is_new = await is_new_home(self.engine, is_empty)
+        is_changed = await needs_word_of_folders(self.engine, is_empty)
         await self.access.apply_rules(self.access.rules)
         if has_changed_tools(self.access, self.configuration, self.is_new):
             log.warning("%s", FEWER)
+        if is_changed and self.access.has_others():
+            log.warning("%s", OTHER_FOLDERS)
 
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
@@ -299,6 +311,7 @@ async def open_gateway(
         gateway = Gateway(home, configuration, shutdown, engine, registry, fork_server, tasks)
         await gateway.access.pairings.load()  # until then only the rules count
         await gateway.find_owners()
+        await move_received_files(engine, home.files)
         await gateway.load_tool_servers()
         async with gateway.serving_hooks():
             judge = caller_check(gateway.folder_hooks) if caller_check else None

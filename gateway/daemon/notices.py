@@ -16,23 +16,38 @@ log = logging.getLogger(__name__)
 
 OWNER = "gateway/notices"  # no hook has such a name: a folder's name has no slash in it
 FEWER_TOOLS = "tools by role"
+OWN_FOLDERS = "files by conversation"
 TOOLS_LINE = "access: {tools: {user: all, guest: all}}"
 FEWER = f"agents have fewer tools for users and guests than before, and no shell; to give all back: {TOOLS_LINE}"
+OTHER_FOLDERS = (
+    "agents work for each user in a folder of their own now, below hermes-gateway/files, and no longer in tools.roots, "
+    "which owners and admins have; what lies there stays there: docs/people.md"
+)
 
 
-async def is_new_home(engine: Engine) -> bool:
-    """Was nothing done in this home before tools were given by role? Ask before anything is written; it is kept."""
-    where = records.hook_store_subject_of(OWNER, FEWER_TOOLS)
+async def is_new_home(engine: Engine, is_empty: bool) -> bool:
+    """Was nothing done in this home before tools were given by role? It is kept; `is_empty` is the journal now."""
+    kept = await _keep_once(engine, FEWER_TOOLS, is_empty)
+    return is_empty if kept is None else kept
+
+
+async def needs_word_of_folders(engine: Engine, is_empty: bool) -> bool:
+    """Is this the first start since users have folders of their own, of a home that was there before? It is kept."""
+    return await _keep_once(engine, OWN_FOLDERS, is_empty) is None and not is_empty
+
+
+async def _keep_once(engine: Engine, key: str, is_empty: bool) -> bool | None:
+    """What an earlier start has kept under this key; None: no start has, and now this is kept."""
+    where = records.hook_store_subject_of(OWNER, key)
     _, kept = await records.read_last(engine, where, records.StoredValue)
     if kept is not None:
         return bool(kept.value)
-    health = await engine.health()
-    found = records.StoredValue(hook=OWNER, key=FEWER_TOOLS, value=health.records == 0)
+    found = records.StoredValue(hook=OWNER, key=key, value=is_empty)
     try:
         await engine.append(NewRecord(where, records.encode(found)))
     except EngineError as error:
         log.info("whether this home is new is found out again at the next start: %s", error)
-    return bool(found.value)
+    return None
 
 
 def has_changed_tools(access: AccessControl, configuration: Configuration, is_new: bool) -> bool:

@@ -6,6 +6,7 @@ records before it are purged. So a crash in between loses nothing, and what it l
 """
 
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 
 import anyio
 import msgspec
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from gateway import records
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Conflict, EngineTooNew, SessionError
+from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
 from gateway.sessions.transitions import begin_session, open_from
@@ -97,8 +99,9 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
     """
     async for record in _read_until(engine, records.session_subject_of_token("in", conv), upto):
         kept = records.decode(record.data)
-        for file in kept.message.attachments if isinstance(kept, records.InboundMessage) else ():
-            await anyio.Path(file.path).unlink(missing_ok=True)
+        if isinstance(kept, records.InboundMessage):
+            for file in kept.message.attachments:
+                await _remove_file(kept.message, Path(file.path))
     await _purge_chain(engine, conv, seq)
     await engine.purge(records.session_subject_of_token("in", conv), upto)
     await engine.purge(records.session_subject_of_token("bell", conv), seq)
@@ -110,6 +113,17 @@ async def purge_forgotten(engine: Engine, conv: str, seq: int, upto: int) -> Non
         async for record in _read_until(engine, pattern, seq):
             if _is_about(record.data, conv, staying):
                 await engine.purge(record.subject, record.seq, after=record.seq - 1)
+
+
+async def _remove_file(message: Message, path: Path) -> None:
+    """Where there is a link in its place, it was moved to its conversation: see `daemon/received_files.py`."""
+    place = anyio.Path(path)
+    if await place.is_symlink():
+        moved = message.address.find_folder(path.parents[1], message.user_id)
+        await anyio.Path(moved / path.name).unlink(missing_ok=True)
+        if await place.exists():  # another conversation has it too
+            return
+    await place.unlink(missing_ok=True)
 
 
 async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str]:

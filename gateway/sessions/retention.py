@@ -127,5 +127,8 @@ def _remove_old_files(folder: Path, before: float) -> None:
     in_folders = (path for path in folder.glob("*/*/*") if RECEIVED_NAME.fullmatch(path.name))
     for path in (*folder.glob("*"), *folder.glob("*/*"), *in_folders):
         with suppress(OSError):  # somebody else was faster, or it is not ours: the next round will see
-            if path.is_file() and not path.is_symlink() and path.stat().st_mtime < before:
+            if path.is_symlink():
+                if not path.exists():  # what it led to is gone
+                    path.unlink()
+            elif path.is_file() and path.stat().st_mtime < before:
                 path.unlink()

@@ -212,5 +212,38 @@ async def test_files_that_came_with_messages_go_when_these_do(place: Place) -> N
     assert not await file.exists()
 
 
+async def test_in_the_folder_of_a_conversation_what_came_in_goes_and_what_was_written_stays(place: Place) -> None:
+    own = anyio.Path(place.files / "net" / "1")
+    await own.mkdir(parents=True)
+    came, written, link = own / f"{records.token_of('x')}.jpg", own / "notes.txt", own.parent / "old.jpg"
+    for file in (came, written):
+        await file.write_bytes(b"x")
+    await link.symlink_to(came)
+    await place.retention.run_once()
+    assert await came.exists()
+    place.clock.now += records.TRAFFIC_TTL + 60
+    for _ in range(2):
+        await place.retention.run_once()
+    assert [await file.exists() for file in (came, written)] == [False, True]
+    assert not await link.is_symlink()
+
+
+async def test_a_file_that_was_moved_goes_with_the_conversation_it_went_to(place: Place) -> None:
+    old = anyio.Path(place.files / "net" / f"{records.token_of('x')}.jpg")
+    said = message("look", attachments=(Attachment("image", str(old)),))
+    own = anyio.Path(said.address.find_folder(place.files, said.user_id))
+    other = old.parent / "chat.2"
+    for folder in (own, other):
+        await folder.mkdir(parents=True)
+        await (folder / old.name).write_bytes(b"x")
+    await old.symlink_to(own / old.name)
+    inbound = records.encode(records.InboundMessage(session_key=key(), message=said))
+    await place.engine.append(NewRecord(records.session_subject_of("in", key()), inbound))
+    assert await forget_sessions(place.engine, place.sessions, key())
+    assert not await (own / old.name).exists()
+    assert not await old.is_symlink()
+    assert await (other / old.name).exists()
+
+
 def owed(address: Any) -> records.OwedReply:
     return records.OwedReply(reply=Reply("r", address, "swordfish"), session_key=key())

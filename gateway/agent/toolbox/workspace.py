@@ -41,7 +41,7 @@ class Workspace:
     """Files below `roots`. Relative paths begin at the first of them; nothing at or below `forbidden` is reached.
 
     `instructions` are read and not written, as is whatever has a name of `INSTRUCTIONS`. `opened` are those roots that
-    are open though they lie in what is forbidden.
+    are open though they lie in what is forbidden; what is in one of them is also found beside it, where it once lay.
     """
 
     roots: tuple[Path, ...]
@@ -102,7 +102,7 @@ class Workspace:
         if not self.roots:
             raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
         with _translate_errors(path):  # what changes while it is being resolved is not there
-            real = Path(os.path.realpath(self.roots[0] / Path(path).expanduser()))
+            real = Path(os.path.realpath(self._find_moved(self.roots[0] / Path(path).expanduser())))
         is_opened = _is_below(real, self.opened)
         if not is_opened and _is_below(real, self.forbidden):
             raise AgentError(f"{path} is not open to the agent")
@@ -111,6 +111,11 @@ class Workspace:
             if real.is_relative_to(base):
                 return base, real.relative_to(base).parts
         raise AgentError(f"{path} is outside of what the agent may touch: {', '.join(map(str, self.roots))}")
+
+    def _find_moved(self, path: Path) -> Path:
+        """The path, or where the file is that once was there: transcripts name it still."""
+        moved = (folder / path.name for folder in self.opened if path.parent == folder.parent)
+        return next((file for file in moved if file.is_file()), path)
 
     @contextmanager
     def _open_file(self, path: str) -> Iterator[int]:

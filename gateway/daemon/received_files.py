@@ -1,0 +1,83 @@
+"""What came in before each conversation had a folder of its own: it lay in one folder, open to everybody's agent.
+
+At a start whatever still lies there is moved to the conversation that it came in by, which the journal knows; what is
+nobody's any more goes to a folder that is open to owners alone. In its old place a link stays, for hooks and commands
+that were told that path; an agent that names the path finds the file in its own folder. A file that came into several
+conversations is copied into each.
+
+A file is moved in steps that can be done again: it gets its new name, then the link takes its old one. So a start that
+was killed in the midst of it is gone on with by the next.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from anyio import to_thread
+
+from gateway import records
+from gateway.engine import Engine
+from gateway.file_folders import UNCLAIMED
+
+log = logging.getLogger(__name__)
+
+
+async def move_received_files(engine: Engine, files: Path) -> None:
+    """Move what lies in the old place, if anything does."""
+    found = await to_thread.run_sync(lambda: [*_list_in_old_place(files)])
+    if not found:
+        return
+    folders: dict[tuple[str, ...], dict[Path, None]] = {}  # by network and name: the home may have lain elsewhere
+    async for _, kept in records.read_all(engine, records.IN_SUBJECTS, records.InboundMessage):
+        for one in kept.message.attachments:
+            own = kept.message.address.find_folder(files, kept.message.user_id)
+            folders.setdefault(Path(one.path).parts[-2:], {})[own] = None
+    unclaimed = failed = 0
+    for path in found:
+        try:
+            places = tuple(folders.get(path.parts[-2:], ())) or (files / UNCLAIMED / path.relative_to(files).parent,)
+            await to_thread.run_sync(_move, path, places)
+            unclaimed += path.parts[-2:] not in folders
+        except OSError as error:
+            failed += 1
+            log.warning("%s cannot be moved to whoever sent it, and is out of reach of agents: %s", path, error)
+    moved = len(found) - failed
+    log.info("%d files that people had sent now lie with their conversations, below %s", moved - unclaimed, files)
+    if unclaimed:
+        log.info("%d of which nobody knows who sent them are open to owners, in %s", unclaimed, files / UNCLAIMED)
+
+
+def _list_in_old_place(files: Path) -> Iterator[Path]:
+    """Files right in the folder of a network, or in that of all; a folder of a conversation lies a step below."""
+    for path in (*files.glob("*"), *files.glob("*/*")):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink() and path.parent != files / UNCLAIMED:
+                yield path
+
+
+def _move(path: Path, folders: tuple[Path, ...]) -> None:
+    first, *others = folders
+    for folder in (first, *others):
+        for parent in (folder.parent, folder):
+            parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        try:
+            os.link(path, first / path.name)  # both are one file, until the link takes the old name
+        except (PermissionError, NotImplementedError):  # there are disks without such links
+            _copy(path, first / path.name)
+    for folder in others:
+        _copy(path, folder / path.name)
+    link = path.with_name(f".{path.name}.new")
+    link.unlink(missing_ok=True)
+    link.symlink_to(os.path.relpath(first / path.name, path.parent))
+    link.replace(path)
+
+
+def _copy(path: Path, to: Path) -> None:
+    """Whole or not at all, and as old as it is: by its age it goes, one day."""
+    beside = to.with_name(f".{to.name}.new")
+    shutil.copy2(path, beside)
+    beside.replace(to)
