@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -25,11 +25,11 @@ class Refused(Exception):
         self.body = body or {"message": message, "code": code}
 
 
-def answered(body: Any, status: int = 200) -> web.Response:
+def answered(body: Any, status: int = 200, more: Mapping[str, str] | None = None) -> web.Response:
     """discord.py reads JSON of exactly this type, and takes a 429 without `Via` for a ban."""
     if body is None:
-        return web.Response(status=204)
-    headers = {"Content-Type": "application/json"} | ({"Via": "1.1 loopback"} if status == 429 else {})
+        return web.Response(status=204, headers=more)
+    headers = {"Content-Type": "application/json", **(more or {})} | ({"Via": "1.1 loopback"} if status == 429 else {})
     return web.Response(body=json.dumps(body).encode(), status=status, headers=headers)
 
 

@@ -78,6 +78,7 @@ class DiscordWire:
     flags: int = 1 << 19
     no_threads: bool = False
     heartbeat: int = 41_250
+    windows: dict[str, list[int]] = field(default_factory=dict)  # what a path holds -> how many are left in a minute
     roles: dict[str, list[str]] = field(default_factory=dict)
     _open: set[asyncio.Transport] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -235,7 +236,7 @@ class DiscordWire:
             **{name: [] for name in ("mentions", "mention_roles", "attachments", "embeds", "components")},
             **more,
         }
-        if "guild_id" in self.channels[where]:
+        if "guild_id" in self.channels.setdefault(where, channel_of(where)):
             about |= {"guild_id": GUILD, "member": self.member(by)}
         return about
 
@@ -306,12 +307,21 @@ class DiscordWire:
                     if self.lose_answers and path.endswith("messages") and method == "POST":
                         self.lose_answers -= 1
                         request.transport.abort()
-                    return answered(done)
+                    return answered(done, more=self._count(path))
             raise Refused(404, 0, f"no route {request.method} {path}")
         except Refused as error:
             return answered(error.body, error.status)
         finally:
             self._open.discard(request.transport)
+
+    def _count(self, path: str) -> dict[str, str]:
+        """What Discord says of the window of a route."""
+        for part, left in self.windows.items():
+            if part in path:
+                left[0] -= 1
+                told = {"Limit": 50, "Remaining": left[0], "Reset-After": 60, "Reset": time.time() + 60, "Bucket": part}
+                return {f"X-RateLimit-{name}": str(value) for name, value in told.items()}
+        return {}
 
     async def _gateway(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()

@@ -311,3 +311,39 @@ async def test_a_role_lets_speak_on_its_server_and_nowhere_else(wire: DiscordWir
     await wire.mention("and you?", by=STRANGER)
     async with housed(wire, tmp_path / "home", environ=with_role) as home:
         await home.shows("I heard you.")
+
+
+async def test_a_long_window_holds_up_nobody_while_it_has_requests_left(wire: DiscordWire, tmp_path: Path) -> None:
+    wire.windows = {"messages": [50]}
+    async with housed(wire, tmp_path / "home", settings="platforms: {discord: {streaming: 'off'}}\n") as home:
+        for number in range(1, 4):
+            await wire.mention("what is it?")
+            await home.shows("It is 42.", number)
+
+
+async def test_behind_a_window_that_is_spent_its_own_chat_waits_and_no_other(wire: DiscordWire, tmp_path: Path) -> None:
+    """The last answer in the window is told when it is there, and not a minute later."""
+    wire.windows = {f"{dm_of(ANN)}/messages": [1]}
+    async with housed(wire, tmp_path / "home", settings="platforms: {discord: {streaming: 'off'}}\n") as home:
+        await wire.write("what is it?")
+        await until(lambda: len(home.told("message:sent")) == 1, "the end of the first one")
+        for number in range(10):
+            await wire.write(f"and number {number}?")
+        await wire.write("what is it?", by=BEN)
+        await until(lambda: any(one.chat == BEN for one in wire.shown), "Ben's answer")
+        assert len([one for one in wire.shown if one.chat == ANN]) == 1
+        sender = home.gateway.outbox.platforms["discord"]
+        await until(lambda: sender.pausing == 1, "the wait of one place")
+        assert sender.calls.value == 8
+        assert not home.told("platform:down")
+
+
+async def test_a_start_opens_nobodys_chat_and_reads_what_was_said_there(wire: DiscordWire, tmp_path: Path) -> None:
+    async with housed(wire, tmp_path / "home") as home:
+        await wire.write("hello")
+        await home.shows("I heard you.")
+    assert not wire.asked("POST", "users/@me/channels")
+    await wire.write("what is it?")
+    async with housed(wire, tmp_path / "home") as home:
+        await home.shows("It is 42.")
+        assert known_as(ANN) not in str(wire.asked("POST", "users/@me/channels"))

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import discord
 
 from gateway.adapters.discord.connection import make_intents
+from gateway.adapters.discord.request_rate import DiscordHttp
 
 HEARTBEAT = 60.0  # seconds without an answer after which the library gives a connection up
 GUILD_PAUSE = 0.25  # seconds after the last server that came in until the library takes them for all
-LONGEST_WAIT = 30.0  # that the library waits where Discord wants silence; longer waits are the outbox's
 
 EventListener: TypeAlias = Callable[..., None]
 EventParser: TypeAlias = Callable[[Any], None]
@@ -37,10 +37,14 @@ class DiscordClient(discord.Client):
             allowed_mentions=discord.AllowedMentions.none(),
             heartbeat_timeout=HEARTBEAT,
             guild_ready_timeout=GUILD_PAUSE,
-            max_ratelimit_timeout=LONGEST_WAIT,
         )
         self._hear: Mapping[str, EventListener] = {}
         self._readers: EventParsers | None = None
+
+    def _get_state(self, **options: Any) -> Any:
+        """The moment at which the library has its HTTP client, and has given it to nobody yet."""
+        self.http = DiscordHttp(self.loop)
+        return super()._get_state(**options)
 
     def listen(self, listeners: Mapping[str, EventListener], skip: SkipEvent) -> None:
         """Tell `listeners` from now on, and `skip` what cannot be read."""

@@ -1,14 +1,16 @@
 """What was said while nobody listened: read again by HTTP, in people's own chats and in channels, oldest first."""
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import discord
 
 from gateway.access import AccessControl
 from gateway.adapters.discord.channels import is_listened_to
-from gateway.adapters.discord.connection import ERRORS, PLATFORM, as_adapter_error
+from gateway.adapters.discord.connection import ERRORS, PLATFORM
+from gateway.adapters.discord.request_rate import retry_request
 from gateway.adapters.discord.settings import DiscordSettings
 from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.read_positions import MarksSnapshot, ReadMark, ReadMarks
@@ -18,11 +20,11 @@ log = logging.getLogger(__name__)
 MOST = 200  # messages a channel
 PAGE = 100
 MOST_CHATS = 100
-MOST_NEW_CHATS = 25  # Discord dislikes bots that open many
+MOST_NEW_CHATS = 25
 
 
 class DiscordHistory:
-    """Reads what is behind the marks. A channel that cannot be read is passed over."""
+    """Reads what is behind the marks. A channel that cannot be read is passed over, one that must wait is read last."""
 
     def __init__(
         self,
@@ -37,13 +39,38 @@ class DiscordHistory:
         self._marks = marks
         self._access = access
         self._presence = presence
+        self._later: list[tuple[Any, int]] = []
 
     async def chats(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
         """People's own chats with the bot; Discord does not list them, so they are known from the marks."""
-        known = [int(mark.person) for mark in since.chats()]
-        new = sorted(self._allowed() - set(known))
-        for user in (*known[:MOST_CHATS], *new[:MOST_NEW_CHATS]):
-            async for message in self._chat(user, since):
+        for mark in since.chats()[:MOST_CHATS]:
+            if behind := find_start(since, int(mark.chat)):
+                chat = discord.DMChannel._from_message(self._client._connection, int(mark.chat))  # noqa: SLF001
+                async for message in self._history(chat, behind):
+                    yield message
+
+    async def rest(self, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
+        """What need not be read before anything else: what Discord wants to be asked for later, and chats not known.
+
+        Who may speak and has never done so may have begun to while we were away. Their chats are opened for that, each
+        once: Discord dislikes bots that open many, and counts all of them together.
+        """
+        while self._later:
+            channel, behind = self._later.pop()
+            async for message in self._history(channel, behind, is_patient=True):
+                yield message
+        known = {mark.person for mark in since.chats()}
+        new = sorted(self._allowed() - known) if since.time else []
+        for user in new[:MOST_NEW_CHATS]:
+            async for message in self._first_words(user, since):
+                yield message
+
+    async def _first_words(self, user: str, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
+        with ERRORS.logged(log.info, "the chat with %s cannot be read", user, only=discord.HTTPException):
+            chat = await retry_request(partial(self._client.create_dm, discord.Object(int(user))))
+            if not self._marks.knows(str(chat.id)):
+                await self._marks.move(ReadMark(str(chat.id), 0, user))
+            async for message in self._history(chat, find_start(since, chat.id), is_patient=True):
                 yield message
 
     async def channels(self, guild: discord.Guild, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
@@ -56,29 +83,24 @@ class DiscordHistory:
                 async for message in self._history(channel, behind):
                     yield await self._with_roles(guild, message)
 
-    async def _chat(self, user: int, since: MarksSnapshot) -> AsyncIterator[discord.Message]:
-        try:
-            chat = await self._client.create_dm(discord.Object(user))
-        except discord.HTTPException as error:
-            log.info("the chat with %s cannot be read: %s", user, as_adapter_error(error))
-            return
-        if not self._marks.knows(str(chat.id)):
-            await self._marks.move(ReadMark(str(chat.id), 0, str(user)))
-        if behind := find_start(since, chat.id):
-            async for message in self._history(chat, behind):
-                yield message
-
-    async def _history(self, channel: Any, behind: int) -> AsyncIterator[discord.Message]:
+    async def _history(self, channel: Any, behind: int, *, is_patient: bool = False) -> AsyncIterator[discord.Message]:
         count = 0
         with ERRORS.logged(log.info, "what was said in %s cannot be read", channel.id, only=discord.HTTPException):
-            while count < MOST and (page := await self._client.http.logs_from(channel.id, PAGE, after=behind)):
-                count += len(page)
-                behind = max(int(raw["id"]) for raw in page)
-                for raw in reversed(page):
-                    if (message := self._build(channel, raw)) is not None:
-                        yield message
+            try:
+                while count < MOST and (page := await self._page(channel.id, behind, is_patient=is_patient)):
+                    count += len(page)
+                    behind = max(int(raw["id"]) for raw in page)
+                    for raw in reversed(page):
+                        if (message := self._build(channel, raw)) is not None:
+                            yield message
+            except discord.RateLimited:
+                self._later.append((channel, behind))
         if count >= MOST:
             log.warning("in %s more was said than is read again; only the %d oldest messages were", channel.id, count)
+
+    async def _page(self, channel: int, behind: int, *, is_patient: bool) -> list[Any]:
+        ask = partial(self._client.http.logs_from, channel, PAGE, after=behind)
+        return await (retry_request(ask) if is_patient else ask())
 
     def _build(self, channel: Any, raw: Any) -> discord.Message | None:
         """One message; the library would read the whole page, or nothing of it."""
@@ -101,12 +123,10 @@ class DiscordHistory:
             return False  # a thread whose channel we may not see
         return bool(may.view_channel and may.read_message_history)
 
-    def _allowed(self) -> set[int]:
+    def _allowed(self) -> set[str]:
         rules = self._access.rules
-        everyone: Iterable[str] = (
-            one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ())
-        )
-        return {int(one) for one in everyone if one.isdecimal()}
+        everyone = (one for who in (rules.owners, rules.admins, rules.users) for one in who.get(PLATFORM, ()))
+        return {one for one in everyone if one.isdecimal()}
 
 
 async def fetch_member(guild: discord.Guild | None, user: int, access: AccessControl) -> discord.Member | None:
@@ -114,7 +134,7 @@ async def fetch_member(guild: discord.Guild | None, user: int, access: AccessCon
     member = None
     if guild and access.rules.roles.get(PLATFORM):
         with ERRORS.logged(log.debug, "the roles of %s are not known", user, only=discord.HTTPException):
-            member = await guild.fetch_member(user)
+            member = await retry_request(partial(guild.fetch_member, user))
     return member
 
 

@@ -2,11 +2,13 @@
 
 import logging
 import re
+from functools import partial
 from typing import Any
 
 import discord
 
 from gateway.adapters.discord.connection import ERRORS
+from gateway.adapters.discord.request_rate import retry_request
 from gateway.commands import Command, CommandTable
 
 log = logging.getLogger(__name__)
@@ -47,7 +49,8 @@ async def send_menu(client: discord.Client, table: CommandTable) -> None:
     with ERRORS.logged(log.warning, "the commands are not offered"):
         if client.application_id is not None:
             payload: Any = build_commands(table)
-            await client.http.bulk_upsert_global_commands(client.application_id, payload)
+            offer = partial(client.http.bulk_upsert_global_commands, client.application_id, payload)
+            await retry_request(offer)
 
 
 def text_from(interaction: discord.Interaction) -> str:

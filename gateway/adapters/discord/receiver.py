@@ -99,13 +99,16 @@ class DiscordReceiver:
             self._tasks.start_soon(self._take_all, self._catch_up.channels(guild, self._since))
 
     async def _read_again(self, done: anyio.Event) -> None:
-        begun = time.time()
-        await self._take_all(self._catch_up.chats(self._since))
+        begun, since = time.time(), self._since
+        self.inbox.is_reading = True
+        await self._take_all(self._catch_up.chats(since))
         for guild in self._client.guilds:
-            await self._take_all(self._catch_up.channels(guild, self._since))
+            await self._take_all(self._catch_up.channels(guild, since))
         done.set()
-        await self._marks.note_alive(begun)
         self.is_ready.set()
+        await self._take_all(self._catch_up.rest(since))
+        await self._marks.note_alive(begun)
+        self.inbox.is_reading = False
 
     async def _take_all(self, found: AsyncIterator[discord.Message]) -> None:
         async for message in found:

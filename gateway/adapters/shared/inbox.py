@@ -46,6 +46,7 @@ class Inbox(Generic[FileT]):
         self._fetch = fetch
         self._threads_of = threads_of
         self.is_caught_up = anyio.Event()
+        self.is_reading = False  # what was said before, though what comes now need not wait for it any more
         self._order = KeyedLock()
         self._taken: dict[tuple[str, str], None] = {}
 
@@ -53,7 +54,7 @@ class Inbox(Generic[FileT]):
         """Until cancelled: what came before the line was last proved good is taken, and need not be read again."""
         while True:
             await anyio.sleep(pause)
-            if self.is_caught_up.is_set() and not len(self._order):
+            if self.is_caught_up.is_set() and not self.is_reading and not len(self._order):
                 await self._marks.note_alive(presence.facts.last_probe)
 
     async def take(self, incoming: IncomingMessage[FileT], channel: str) -> None:
