@@ -1,6 +1,6 @@
 """A network that stays down is told where somebody sees it: in the home channels of the networks that work.
 
-What mends itself within a minute is no news, and neither is what somebody paused.
+What mends itself at once is no news, and neither is what somebody paused.
 """
 
 import time
@@ -16,7 +16,7 @@ from gateway.hooks import HookRegistry
 from gateway.messages import Address, Reply
 from gateway.outbox import Outbox
 
-ALERT_AFTER = 60.0
+ALERT_AFTER = 14.0
 
 
 class Alerts:

@@ -1,15 +1,18 @@
 """One bot at work: connected, receiving, sending, showing that it types, with its commands, until it is cancelled.
 
-Discord answers heartbeats, which proves that the line is good. discord.py mends a line that breaks, and resumes where
+Discord answers heartbeats, which proves that the line is good. Its own pace is one in 41 seconds, so that a line which
+is frozen would pass for a quiet one; more of them are sent here. discord.py mends a line that breaks, and resumes where
 it was; a line that it cannot mend in time is given up here, and built anew.
 """
 
 import logging
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+import aiohttp
 import anyio
 import discord
 
@@ -31,17 +34,23 @@ from gateway.messages import Address
 
 log = logging.getLogger(__name__)
 
+LONGEST_SEND = 1.0
 TYPING_PAUSE = 8.0  # seconds; Discord takes the sign away after ten
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordTimings:
-    """In seconds. The line is looked at every `look`; `ready`, `silence`: after so long it is given up."""
+    """In seconds. The line is looked at every `look`; one that is open and answers nothing is frozen after `silence`.
+
+    One that is closed is called `broken` after so long, and is `given_up` after so long; so is one that is not `ready`.
+    """
 
     look: float = 5.0
+    silence: float = 20.0
     broken: float = 15.0
-    silence: float = 180.0
+    given_up: float = 180.0
     ready: float = 60.0
+    login: float = 20.0
     alive: float = 60.0
 
 
@@ -63,7 +72,8 @@ class DiscordAdapter:
         line = DiscordClient()
         try:
             with ERRORS.translated():
-                await line.login(self._settings.token.reveal())
+                with anyio.fail_after(self._times.login):
+                    await line.login(self._settings.token.reveal())
                 await self._work(line, presence)
         finally:
             with anyio.CancelScope(shield=True):
@@ -106,12 +116,20 @@ class DiscordAdapter:
                 heard, latency = time.monotonic(), line.latency
                 presence.answered()
             silent = time.monotonic() - heard
-            if silent > self._times.silence:
+            if silent > (self._times.silence if is_open(line) else self._times.given_up):
                 raise AdapterError(f"Discord's gateway has not answered for {silent:.0f} s; the line is built anew")
             if is_open(line):
                 presence.up(detail_of(line))
+                await self._beat(line)
             elif silent > self._times.broken:
                 presence.down("the line to Discord broke, and is being mended")
+
+    async def _beat(self, line: DiscordClient) -> None:
+        """One heartbeat besides the library's own. What goes wrong with it, the line's own reader learns, too."""
+        with suppress(discord.ConnectionClosed, aiohttp.ClientError, OSError, RuntimeError):
+            with anyio.move_on_after(LONGEST_SEND):
+                if (keep_alive := line.ws._keep_alive) is not None:  # noqa: SLF001 - it counts the time to the answer
+                    await line.ws.send_as_json(keep_alive.beat())
 
 
 async def listen(line: DiscordClient) -> None:

@@ -28,6 +28,7 @@ from gateway.adapters.shared.read_positions import ReadMarks
 from gateway.adapters.slack.connection import (
     ERRORS,
     PLATFORM,
+    TIMEOUT,
     fetch_identity,
     fetch_socket_url,
     make_client,
@@ -71,7 +72,7 @@ class SlackAdapter:
             AdapterError: Slack cannot be used now; the message says why, and what helps.
         """
         web = make_client(self._settings)
-        async with aiohttp.ClientSession() as web.session:
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as web.session:
             with ERRORS.translated():
                 await self._work(web, presence)
 
@@ -103,6 +104,8 @@ class SlackAdapter:
         presence.complain(*complaints)
         client.message_listeners.append(partial(receive_hello, presence, complaints))
         client.wss_uri = url
+        await client.aiohttp_client_session.close()
+        client.aiohttp_client_session = aiohttp.ClientSession(timeout=TIMEOUT)  # for its connecting; the line may last
         try:
             async with anyio.create_task_group() as tasks:
                 with anyio.fail_after(self._times.given_up):
@@ -129,11 +132,11 @@ class SlackAdapter:
                     presence.answered()
                 continue
             away = time.monotonic() - since
-            await web.auth_test()  # a token that was revoked is why the line cannot be mended
             if away > self._times.given_up:
                 raise AdapterError("Slack's line was not mended in time; it is built anew")
             if away > self._times.broken:
                 presence.down("the line to Slack broke, and is being mended")
+            await web.auth_test()  # a token that was revoked is why the line cannot be mended
 
 
 class SlackLine(AsyncSocketModeHandler):

@@ -9,6 +9,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from gateway.adapters.shared.folder import PlatformReport
 from gateway.adapters.slack.connection import (
     ERRORS,
+    TIMEOUT,
     fetch_identity,
     fetch_socket_url,
     make_client,
@@ -44,5 +45,5 @@ async def say(settings: SlackSettings, chat: str, text: str) -> None:
 async def open_client(settings: SlackSettings) -> AsyncIterator[AsyncWebClient]:
     web = make_client(settings)
     with ERRORS.translated():
-        async with aiohttp.ClientSession() as web.session:
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as web.session:
             yield web

@@ -19,7 +19,8 @@ from gateway.errors import AdapterError
 PLATFORM: Final = "slack"
 API: Final = "https://slack.com/api/"
 APPS: Final = "https://api.slack.com/apps"
-WAIT: Final = 20  # seconds for an answer
+WAIT: Final = 15  # seconds for an answer
+TIMEOUT: Final = aiohttp.ClientTimeout(total=WAIT, sock_connect=10)  # without one, the library waits for five minutes
 KINDS: Final = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError)
 
 BAD_TOKENS: Final = frozenset(

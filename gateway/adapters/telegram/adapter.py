@@ -1,7 +1,7 @@
 """One bot at work: connected, receiving, sending, showing that it types, with its menu, until it is cancelled.
 
 A poll that Telegram answers, be it with nothing, is the proof that the line and the token are good; so there is one at
-least every half minute, and a line that is silent for longer is given up and built anew.
+least every quarter of a minute, and a line that is silent for longer is given up and built anew.
 """
 
 import logging

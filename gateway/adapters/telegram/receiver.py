@@ -25,7 +25,7 @@ from gateway.adapters.shared.inbox import KeyedLock, add_files, add_network_mess
 from gateway.adapters.shared.incoming import check_message, make_reaction
 from gateway.adapters.shared.read_positions import ReadCursor
 from gateway.adapters.telegram import buttons
-from gateway.adapters.telegram.connection import PLATFORM, WAIT
+from gateway.adapters.telegram.connection import PLATFORM
 from gateway.adapters.telegram.files import fetch_file
 from gateway.adapters.telegram.reader import TelegramIncoming, TelegramReader
 from gateway.adapters.telegram.settings import TelegramSettings
@@ -36,7 +36,8 @@ from gateway.messages import Address, Message
 
 log = logging.getLogger(__name__)
 
-POLL = 25  # seconds that Telegram holds a poll for which it has nothing
+POLL = 15  # seconds that Telegram holds a poll for which it has nothing
+ANSWER = 10.0  # and until it is there: a line that is silent for longer is frozen
 WINDOW = 0.4  # what belongs together comes within it
 SHORTEST_POLL = 1.0  # seconds: a server that holds no polls is not asked more often
 PAGE = 100
@@ -103,7 +104,7 @@ class TelegramReceiver:
 
     async def _poll(self, seconds: int, limit: int = PAGE) -> list[Update]:
         asked = {"offset": self._next or None, "timeout": seconds, "limit": limit, "allowed_updates": UPDATE_KINDS}
-        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=WAIT + seconds)
+        found = await self._bot.do_api_request("getUpdates", asked, read_timeout=ANSWER + seconds)
         if not isinstance(found, list):
             raise AdapterError("what answers polls here is no Bot API server: it sends no list of updates")
         self._presence.answered()

@@ -1,0 +1,50 @@
+"""A line that is open, and on which nothing comes any more, is noticed in time on every network; and it mends."""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.daemon.alerts import ALERT_AFTER
+from tests.adapters.house import housed
+from tests.adapters.line import line_to
+from tests.adapters.payloads import PAYLOADS
+from tests.adapters.wires import WIRES
+from tests.spine import until
+
+NOTICED = 30.0
+ALERTED = 15.0
+
+
+async def freeze(network: str, root: Path, noticed: dict[str, float]) -> None:
+    """A gateway on a line that freezes for a while: notes after how long it says so, and that it goes on."""
+    wire: Any = WIRES[network](root)
+    async with wire.serving(), line_to(wire.url) as (url, line):
+        wire.url = url
+        async with housed(wire, root) as house:
+            await wire.write("hello")
+            await house.shows("I heard you.")
+            begun = time.monotonic()
+            line.flows.clear()
+            await until(lambda: not house.presence.up, f"the news of {network}", 2 * NOTICED)
+            noticed[network] = time.monotonic() - begun
+            line.flows.set()
+            await wire.write("what is it?")
+            await until(lambda: house.with_text("It is 42."), f"the return of {network}", 60)
+
+
+@pytest.mark.timeout(200)
+async def test_a_frozen_line_is_noticed_within_half_a_minute_and_mends(tmp_path: Path) -> None:
+    noticed: dict[str, float] = {}
+    async with anyio.create_task_group() as tasks:
+        for network in PAYLOADS:
+            tasks.start_soon(partial(freeze, network, tmp_path / network, noticed))
+    assert set(noticed) == set(PAYLOADS)
+    assert max(noticed.values()) <= NOTICED, noticed
+
+
+def test_what_is_down_is_told_in_time() -> None:
+    assert ALERT_AFTER <= ALERTED
