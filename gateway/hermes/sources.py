@@ -93,7 +93,7 @@ class HermesFolderSource(FolderSource):
         """Who declares nothing of ours has what the source shows, whoever it was written for."""
         if self.is_ours:
             return msgspec.structs.replace(manifest, hermes=False, written_for_reason="it comes with it")
-        manifest = infer_written_for(manifest, files)
+        manifest = infer_written_for(manifest, files, lambda: _has_answers(manifest, files))
         manifest = msgspec.structs.replace(manifest, files=find_files(b"\n".join(files.values())))
         return infer_hermes_manifest(manifest, files) if manifest.hermes or not manifest.own_key else manifest
 
@@ -411,8 +411,12 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes]) -> Man
 def _decides(manifest: Manifest, files: Mapping[str, bytes], source: bytes) -> bool:
     """Whether its handler's answers about commands count; in a folder of ours only where they always did."""
     if manifest.hermes:
-        return has_answers(select_imports(manifest.folder, manifest.entry, files))
+        return _has_answers(manifest, files)
     return manifest.written_for is None and _DECIDES.search(source) is not None
+
+
+def _has_answers(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
+    return has_answers(select_imports(manifest.folder, manifest.entry, files))
 
 
 def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport:

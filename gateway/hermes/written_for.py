@@ -8,7 +8,7 @@ nothing that the source imports, and no field or attribute of an event that it r
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,7 +17,7 @@ from gateway.events.catalogue import get_event_spec, list_matching_events
 from gateway.hermes.modules import NAMES
 from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
 from gateway.hooks.folders.inspection import MAX_CHECKED_BYTES
-from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.manifest import SHARED_KEYS, Manifest
 
 ASKED_FOR = "`written_for` says so"
 NOTHING_OWN = "nothing in it is of this gateway alone"
@@ -44,12 +44,12 @@ MOST_HANDS = 4  # through which an event is followed
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def infer_written_for(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
-    """The manifest with the decision and its reason."""
+def infer_written_for(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> Manifest:
+    """The manifest with the decision and its reason. `has_answers`: whether its handler returns anything."""
     is_hermes, reason = manifest.written_for == "hermes", ASKED_FOR
     if manifest.written_for is None:
         reason = next(_find_own(manifest, files), "")
-        if reason and _decides(manifest, files) and not next(_find_own(manifest, files, decides=True), ""):
+        if reason and _decides(manifest, files, has_answers) and not next(_find_own(manifest, files, decides=True), ""):
             is_hermes, reason = True, f"{AS_HERMES}, although {reason}"
         else:
             is_hermes, reason = not reason, reason or NOTHING_OWN
@@ -76,10 +76,15 @@ def _hears_commands(manifest: Manifest) -> bool:
     return any(name.startswith("command:") for name in manifest.events)
 
 
-def _decides(manifest: Manifest, files: Mapping[str, bytes]) -> bool:
-    """Whether its source has a decision about commands as Hermes takes it, and hands it on."""
+def _decides(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> bool:
+    """Whether its source has a decision about commands as Hermes takes it, and hands it on.
+
+    Where HOOK.yaml says nothing of ours but how it decides, any answer is taken for one, as under Hermes.
+    """
     if manifest.intercepts or not _hears_commands(manifest):
         return False
+    if (not manifest.own_key or manifest.own_key in SHARED_KEYS) and has_answers():
+        return True
     speaking = {name: text for name, text in files.items() if b"decision" in text}
     return any(
         isinstance(node, ast.Return | ast.Lambda | ast.Assign | ast.NamedExpr)

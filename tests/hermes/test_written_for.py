@@ -16,6 +16,7 @@ from gateway.testing import GatewayProcess
 from tests.hooks.folders import workshop
 
 PLAIN = "def handle(event_type, context):\n    print(context['response'])\n"
+ANSWERS = "def handle(e, c):\n    return verdict(c)\n"
 DENIES = "def handle(e, c):\n    return {'decision': 'deny'}\n"
 OBJECT = """
 class Hook:
@@ -113,6 +114,13 @@ def test_hooks_of_ours_keep_what_their_source_shows(tmp_path: Path) -> None:
     ("manifest", "handler", "although"),
     [
         ("events: ['command:stop']\ntimeout: 5\n", DENIES, "`timeout` in its HOOK.yaml is a key that Hermes"),
+        ("events: ['command:stop']\ntimeout: 5\nenabled: true\npriority: 10\n", ANSWERS, "`timeout` in its HOOK"),
+        ("events: ['command:stop']\non_error: deny\norder: 3\n", ANSWERS, "`on_error` in its HOOK.yaml"),
+        (
+            "events: [agent:end, 'command:stop']\n",
+            "def handle(e, c):\n    return c.get('turn_id') and verdict(c)\n",
+            "handler.py:2: it reads c.get('turn_id')",
+        ),
         (
             "events: [agent:end, 'command:status']\n",
             "def handle(e, c):\n    print(c.get('messages'), c.get('turn_id'))\n    return dict(decision='deny')\n",
@@ -132,11 +140,11 @@ def test_who_decides_as_under_hermes_is_no_hook_of_ours_for_one_key(
 @pytest.mark.parametrize(
     ("manifest", "handler", "is_told"),
     [
-        ("events: ['command:stop']\ntimeout: 5\n", "def handle(e, c):\n    return verdict(c)\n", True),
-        ("events: ['command:stop']\ntimeout: 5\n", "def handle(e, c):\n    return None\n", False),
-        ("events: [agent:end]\ntimeout: 5\n", "def handle(e, c):\n    return verdict(c)\n", False),
-        ("events: ['command:stop']\nwritten_for: gateway\n", "def handle(e, c):\n    return verdict(c)\n", False),
-        ("intercepts: ['command:stop']\n", "def handle(e, c):\n    return verdict(c)\n", False),
+        ("events: ['command:stop']\nuses: [send]\n", ANSWERS, True),
+        ("events: ['command:stop']\nuses: [send]\n", "def handle(e, c):\n    return None\n", False),
+        ("events: [agent:end]\nuses: [send]\n", ANSWERS, False),
+        ("events: ['command:stop']\nwritten_for: gateway\n", ANSWERS, False),
+        ("intercepts: ['command:stop']\n", ANSWERS, False),
     ],
 )
 def test_an_answer_that_nobody_reads_is_told_of(tmp_path: Path, manifest: str, handler: str, is_told: bool) -> None:
@@ -163,8 +171,7 @@ async def test_the_configuration_decides_over_what_is_seen_and_info_says_why(tmp
 @pytest.mark.process
 def test_the_commands_that_only_look_obey_the_configuration_too(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path / "home") as gateway:
-        handler = "def handle(e, c):\n    return verdict(c)\n"
-        gateway.add_hook("one", {"HOOK.yaml": "events: ['command:stop']\ntimeout: 5\n", "handler.py": handler})
+        gateway.add_hook("one", {"HOOK.yaml": "events: ['command:stop']\nuses: [send]\n", "handler.py": ANSWERS})
         commands = (("hooks", "check", "one"), ("doctor", "--hermes"), ("doctor",))
         assert all("which nobody reads" in gateway.cli(*command).stdout for command in commands)
         gateway.configure("hooks: {one: {written_for: hermes}}\n")

@@ -134,6 +134,8 @@ class HookRegistrations(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 OWN_KEYS = frozenset(ManifestKeys.__struct_fields__) - HERMES_KEYS - FOREIGN_KEYS - {"written_for"}
+# Those of ours that say how it decides; people write them into folders for Hermes too, which passes over them.
+SHARED_KEYS = frozenset({"timeout", "order", "on_error"})
 
 
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has more
     found: tuple[str, ...] = ()  # which of `env` and `uses` were not declared but stand in a Hermes folder's source
     says_reach: bool = False  # one of `reads`, `writes` and `net` stands in it
-    own_key: str = ""  # the first key of its HOOK.yaml that only we have; without one its source shows what it needs
+    own_key: str = ""  # the plainest key of its HOOK.yaml that only we have; without one its source shows what it needs
     hermes: bool = False  # it is taken as written for Hermes: `written_for_reason` says why, or why not
     written_for_reason: str = ""
     entry: str = HANDLER_FILE  # the file that its worker runs
@@ -263,11 +265,11 @@ def read_manifest(folder: Path) -> ParsedManifest:
         return _report_missing_manifest(folder)
     tree = read_yaml(folder / MANIFEST_FILE, MAX_MANIFEST_BYTES, name=f"{label_of(folder.name)}/{MANIFEST_FILE}")
     root = tree.root if isinstance(tree.root, YamlMapping) else YamlMapping(tree.root.place)
-    own_key = next((key for key in root if key in OWN_KEYS), "")
-    is_hermes = not own_key
+    own_key = min((key for key in root if key in OWN_KEYS), key=SHARED_KEYS.__contains__, default="")
+    is_foreign = not own_key or own_key in SHARED_KEYS
     findings = list(tree.findings)
-    findings += _check_foreign_keys(root, is_hermes)
-    unread = IGNORED_KEYS | {"priority"} | (FOREIGN_KEYS if is_hermes else frozenset())
+    findings += _check_foreign_keys(root, is_foreign)
+    unread = IGNORED_KEYS | {"priority"} | (FOREIGN_KEYS if is_foreign else frozenset())
     kept = YamlMapping(root.place, tuple(pair for pair in root.pairs if pair[0].text not in unread))
     keys, bound = bind(kept if isinstance(tree.root, YamlMapping) else tree.root, ManifestKeys, unknown="warning")
     findings += bound
@@ -338,13 +340,14 @@ def _items_of(node: YamlNode | None) -> tuple[YamlNode, ...]:
     return node.items if isinstance(node, YamlSequence) else () if node is None or is_null(node) else (node,)
 
 
-def _check_foreign_keys(root: YamlMapping, is_hermes: bool) -> Iterator[Finding]:
+def _check_foreign_keys(root: YamlMapping, is_foreign: bool) -> Iterator[Finding]:
     """Keys of other systems that mean something else there, or nothing here."""
     if key := root.key("priority"):
         what = "`priority` means low first in some systems and high first in others"
         remedy = "write `order: <number>`; low goes first, the default is 0"
-        yield Finding(key.place, what, remedy, "warning" if is_hermes else "error")
-    if not is_hermes:
+        remedy = f"Hermes passes over it; if it is meant, {remedy}" if is_foreign else remedy
+        yield Finding(key.place, what, remedy, "warning" if is_foreign else "error")
+    if not is_foreign:
         return
     for name, remedy in (
         ("platforms", "write `when: {platform: [...]}` to see these platforms' events only"),

@@ -184,7 +184,7 @@ command: "'"
         ("events: [a:b]\nurl: 'http://'\n", "2:6", "no web address"),
         ("events: [a:b]\nenv: [sk-1234567890]\n", "2:7", "no name of an environment variable"),
         ("events: [a:b]\nurl: https://host/\ncommand: ./run\n", "2:6", "side by side"),
-        ("events: [a:b]\npriority: 1\norder: 1\n", "2:1", "low first in some systems"),
+        ("intercepts: [a:b]\npriority: 1\norder: 1\n", "2:1", "low first in some systems"),
         ("events: [a:b]\nname: \x07\n", "2:7", "not text"),
         ("events: [a:b]\nmax: 0\nmode: parallel\n", "2:6", "range"),
         ("events: [a:b]\ntimeout: 0\n", "2:10", "range"),
@@ -252,6 +252,10 @@ def test_a_folder_written_for_hermes_is_read_as_hermes_reads_it(tmp_path: Path) 
     assert [finding.place.line for finding in warnings_in(reading)] == [5, 6]
     assert "write `order: <number>`" in warnings_in(reading)[1].remedy
     assert not good(tmp_path, "events: [agent:end]\norder: 1\n").hermes
+    shared = read(tmp_path, "events: [agent:end]\ntimeout: 5\nenabled: true\nplatforms: [telegram]\npriority: 3\n")
+    assert shared.manifest
+    assert shared.manifest.timeout == 5
+    assert [finding.place.line for finding in warnings_in(shared)] == [4, 5]
 
 
 @pytest.mark.row("T27")
