@@ -116,6 +116,18 @@ def test_deciders_together_have_five_seconds(gateway: GatewayProcess) -> None:
     assert any("dawdles" in one for one in gateway.call("status")["attention"])
 
 
+def test_a_slow_decider_takes_no_time_from_the_others(tmp_path: Path) -> None:
+    """Each of them alone is in time; one after the other they were not."""
+    with GatewayProcess(tmp_path / "home") as gateway:
+        for name, answer in (("a", "None"), ("b", "{'decision': 'deny', 'message': 'b says no'}")):
+            handler = f"import time\n\ndef handle(event_type, context):\n    time.sleep(3)\n    return {answer} or 0\n"
+            gateway.add_hook(name, {"HOOK.yaml": "events: [command:title]\n", "handler.py": handler})
+        gateway.start()
+        gateway.until(lambda: {one["state"] for one in list_hooks(gateway).values()} == {"loaded"})
+        assert gateway.say("/title day")["reply"] == "b says no"
+        assert not any(one["reason"] for one in list_hooks(gateway).values())
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [

@@ -1,6 +1,7 @@
 """The calls of one hook: admitted by its breaker, made on its wire, written into its record."""
 
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ def describe_help(name: str) -> str:
     )
 
 
+class FailedBefore(HookFailed):
+    """It failed so often that it is not asked now."""
+
+
 class HookCalls:
     """`decide` and `observe` are what the registry calls; `use` says of which version."""
 
@@ -54,44 +59,49 @@ class HookCalls:
         self._digest = version.digest or self._digest
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
+        if version.manifest.decide_together:
+            self._services.decisions.join(self._name, self._decide)
+        else:
+            self._services.decisions.remove(self._name)
+
+    def end(self) -> None:
+        """The hook is gone."""
+        self._services.decisions.remove(self._name)
 
     async def decide(self, event: Event) -> Any:
         """What it answers as an interceptor; HookFailed when it cannot."""
         manifest = self._manifest
         if not self._version.source.wants(manifest, event):
             return None
+        try:
+            if manifest.decide_together:
+                return await self._services.decisions.ask(self._name, event, manifest.decide_together)
+            return await self._decide(event)
+        except FailedBefore as failed:
+            refusal = self._refusal(event, failed)
+            if manifest.on_error == "skip" and not manifest.denies(event.name):
+                return None
+            raise refusal from None
+        except HookFailed as failed:
+            raise self._refusal(event, failed) from None
+
+    async def _decide(self, event: Event) -> Any:
+        manifest = self._manifest
         if event.name != "agent:end":  # that stands nowhere before it has been decided
             await self._wait_for_files(event)
         if not self.breaker.admits():
             self.record.skipped += 1
             last = self.record.last_error
             why = f"; the last time: {last.message}" if last else ""
-            refusal = self._refusal(
-                event, HookFailed(f"it failed too often and is left alone for a while{why}", kind="refused")
-            )
-            if manifest.on_error == "skip" and not manifest.denies(event.name):
-                return None
-            raise refusal
-        try:
-            with self._recorded(event.name) as begun:
-                with self._services.decisions.limit(event, manifest.decide_together) as left:
-                    answer = await self._ask(event, min(manifest.decide_timeout, INTERCEPT_LIMIT, left))
-                answer = self._version.source.read_answer(manifest, answer)
-                outcome_from(answer)  # what means nothing is a failure
-                self._answered(event.name, begun, describe_outcome(answer))
-                if (
-                    answer is not None
-                    and manifest.decide_together
-                    and not self._services.decisions.counts(event, answer)
-                ):
-                    answer = None
-        except HookFailed as failed:
-            raise self._refusal(event, failed) from None
+            raise FailedBefore(f"it failed too often and is left alone for a while{why}", kind="refused")
+        with self._recorded(event.name) as begun:
+            timeout = min(manifest.decide_timeout, INTERCEPT_LIMIT, manifest.decide_together or math.inf)
+            answer = self._version.source.read_answer(manifest, await self._ask(event, timeout))
+            outcome_from(answer)  # what means nothing is a failure
+            self._answered(event.name, begun, describe_outcome(answer))
         return answer
 
     async def _ask(self, event: Event, timeout: float) -> Any:
-        if timeout <= 0:
-            raise HookFailed("the hooks before it took all the time that they have together", kind="timeout")
         wire = await self._process.get_wire(timeout)
         with self._process.using(wire), self._rights.handling(event):
             return await ask_handlers(wire, self._targets(event.name), event, timeout)

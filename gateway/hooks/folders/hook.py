@@ -257,6 +257,7 @@ class FolderHook:
         """The folder is gone, or the gateway stops."""
         self._is_over = True
         self.subscription.end()
+        self.calls.end()
         self.queue.end()
         await self.process.end()
 

@@ -3,7 +3,6 @@
 What one hook may ask of the gateway is what its manifest `uses`, and it asks with the cause that it acts for.
 """
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from gateway.errors import HookError
 from gateway.events import Event
 from gateway.events.catalogue import get_event_spec
 from gateway.hooks.cause import Cause, role_of_event, use_cause, use_rights
+from gateway.hooks.folders.decisions import Decisions
 from gateway.hooks.folders.installed import HooksLock
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
@@ -152,11 +152,12 @@ class HookServices:
     fork_server: ForkServerClient
     serve_request: RequestServer
     tasks: TaskGroup
-    decisions: "DecisionTime" = field(default_factory=lambda: DecisionTime(time.monotonic))
     support: SandboxSupport = field(default_factory=find_support)
     lock: HooksLock = field(init=False)
+    decisions: Decisions = field(init=False)
 
     def __post_init__(self) -> None:
+        self.decisions = Decisions(self.registry, self.tasks)
         self.lock = HooksLock(self.environment.state.parent / LOCK_FILE)
 
     def redact(self, said: str) -> str:
@@ -165,39 +166,6 @@ class HookServices:
 
     def settings_of(self, name: str, short: str = "") -> HookOverrides:
         return self.settings.find_overrides(name, short)
-
-
-class DecisionTime:
-    """The seconds that several hooks have together to decide about one event."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._spent: OrderedDict[str, float] = OrderedDict()
-        self._decided: OrderedDict[str, None] = OrderedDict()  # events about which one of them has decided
-
-    def counts(self, event: Event, answer: Mapping[str, Any]) -> bool:
-        """Whether this decision counts: of several the first does, and a refusal whoever has decided before."""
-        name = str(event.get("id", ""))
-        is_first = name not in self._decided
-        self._decided[name] = None
-        if len(self._decided) > MAX_CAUSES:
-            self._decided.popitem(last=False)
-        return is_first or answer.get("decision") == "deny"
-
-    @contextmanager
-    def limit(self, event: Event, together: float | None) -> Iterator[float]:
-        """What is left of `together`; None is no limit. What passes inside is spent."""
-        if together is None:
-            yield math.inf
-            return
-        name, begun = str(event.get("id", "")), self._clock()
-        spent = self._spent.pop(name, 0.0)
-        try:
-            yield round(together - spent, 1)  # people are told of it
-        finally:
-            self._spent[name] = spent + self._clock() - begun
-            while len(self._spent) > MAX_CAUSES:
-                self._spent.popitem(last=False)
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it
