@@ -22,6 +22,7 @@ from gateway.control_socket import LINE_LIMIT
 from gateway.control_socket.listener import CallerListener
 from gateway.control_socket.params import describe_params
 from gateway.errors import ExitCode, GatewayError
+from gateway.worker.json_decoder import JsonDecoder
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,9 @@ class ControlRequest(msgspec.Struct):
     id: int
     method: str
     params: dict[str, Any] = {}
+
+
+_decode_request = JsonDecoder[ControlRequest](ControlRequest).decode
 
 
 class ControlServer:
@@ -117,8 +121,8 @@ class ControlServer:
                     await caller.fail(None, INVALID_REQUEST, TOO_LONG)
                     continue
                 try:
-                    request = msgspec.json.decode(line, type=ControlRequest)
-                except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # also bytes that are no text
+                    request = _decode_request(line)
+                except ValueError as error:  # also bytes that are no text
                     await caller.fail(None, INVALID_REQUEST, f"not a request: {error}")
                     continue
                 if caller.open < MAX_OPEN_REQUESTS:

@@ -21,6 +21,7 @@ from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.oneshot_answer import BLOCKING_EXIT, MAX_SHOWN
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed
+from gateway.worker.json_decoder import JsonDecoder
 from gateway.worker.protocol import CallMeta
 
 SIGNATURE = "X-Hermes-Signature-256"
@@ -29,6 +30,7 @@ _WORDS = re.compile(r"\w+(?:\|\w+)*")  # one|another
 TOOL_HOOKS = frozenset({"pre_tool_call", "post_tool_call"})
 _TOP_LEVEL_FIELDS = frozenset({"tool_name", "args", "session_id", "parent_session_id", "gateway", "session_store"})
 _encode = msgspec.json.Encoder().encode
+_decode_object = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 
 
 async def build_payload(
@@ -167,6 +169,6 @@ def _make_event(name: str, fields: Mapping[str, Any], answers: Mapping[str, Any]
 
 def _parse_object(stdout: bytes) -> dict[str, Any] | None:
     try:
-        return msgspec.json.decode(stdout, type=dict[str, Any])
-    except (ValueError, RecursionError):  # a msgspec.DecodeError is a ValueError
+        return _decode_object(stdout)
+    except ValueError:
         return None

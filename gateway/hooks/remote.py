@@ -27,10 +27,11 @@ from gateway.errors import HookError
 from gateway.events import Event, outcome_from
 from gateway.hooks.wires import sherma
 from gateway.hooks.wires.event_calls import intercept
-from gateway.hooks.wires.field_encoding import JSON_ERRORS, to_plain
+from gateway.hooks.wires.field_encoding import to_plain
 from gateway.hooks.wires.signing import sign
 from gateway.hooks.wires.wire import Disconnection, HookAnswer, HookFailed, Wire, answer_of
-from gateway.worker.protocol import MAX_LINE_VALUES, CallMeta, has_too_many_values
+from gateway.worker.json_decoder import JsonDecoder
+from gateway.worker.protocol import CallMeta
 from gateway.yaml_source.tree import to_printable
 
 __all__ = ["Remote", "RemoteSpec", "interceptor"]
@@ -42,6 +43,8 @@ MAX_ANSWER_BYTES = 4 << 20
 NEVER_SENT = frozenset({"model:create"})
 MAX_CONNECTIONS = 32
 TIMEOUT = 30.0  # seconds for an answer, where no other is given
+
+_decode = JsonDecoder[Any]().decode
 
 
 @functools.cache
@@ -191,11 +194,9 @@ class Remote:
         return bytes(data)
 
     def _result(self, body: bytes, number: int, sent: Mapping[str, Any]) -> dict[str, Any] | None:
-        if has_too_many_values(body):
-            raise self._failed(f"an answer of more than {MAX_LINE_VALUES} values", "garbled")
         try:
-            reply = msgspec.json.decode(body)
-        except JSON_ERRORS as error:
+            reply = _decode(body)
+        except ValueError as error:
             begin = body[:60].decode("utf-8", "backslashreplace")
             raise self._failed(f"the answer is no JSON ({error}); it begins with {begin!r}", "garbled") from None
         if not isinstance(reply, dict):

@@ -19,6 +19,7 @@ BLOCK_TAGS = frozenset(
         "table", "td", "th", "tr", "ul",
     }
 )  # fmt: skip
+MOST_TOOLS = 1000  # in a list of them
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 # Charsets that pages are written in, by the names that they give them; of any other nothing is tried.
@@ -119,6 +120,8 @@ def compact_message(data: bytes, limit: int) -> str:
         if structured is not None and not has_text:
             result["content"].append({"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
         result["content"] = _cut_blocks(result["content"], limit)
+    if isinstance(result, dict) and isinstance(result.get("tools"), list):
+        result["tools"] = result["tools"][:MOST_TOOLS]
     return json.dumps(_cut_texts(message, limit))
 
 

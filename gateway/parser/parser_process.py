@@ -2,8 +2,9 @@
 
 A text can be written so that reading it takes for ever: tags that a parser of HTML looks for again and again, a regular
 expression that tries all ways to fail. On the loop that would hold up everybody. So it is done in a worker, which has
-no network, no secret and little memory, and is killed when it has run for two seconds: who asked is told so, and the
-next who asks gets a new one. It is started when it is first wanted, and ends when nobody has wanted it for a while.
+no network, no file of anybody's, no secret and little memory, and is killed when it has run for two seconds: who asked
+is told so, and the next who asks gets a new one. It is started when it is first wanted, and ends when nobody has wanted
+it for a while.
 
 What is asked is done one after the other: a page that takes its time must not use up that of another one.
 """
@@ -23,6 +24,7 @@ from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import HookFailed
 from gateway.hooks.wires.worker_handle import WorkerHandle
 from gateway.worker.protocol import CallMeta, WorkerSpec
+from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 HANDLER = Path(__file__).with_name("handler.py")
 TIME_LIMIT = 2.0  # seconds for one page or pattern
@@ -106,6 +108,7 @@ class ParserProcess:
                 plugin=None,
                 is_offline=True,
                 label="",
+                sandbox=Sandbox(read=find_needed_paths()),
             )
             try:
                 self._worker = await self._fork_server.start(spec, _refuse, self._log)

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from gateway.worker.protocol import BROKEN_WIRE, LOST_WIRE, MAX_LINE_BYTES, MAX_LINE_VALUES, has_too_many_values
+from gateway.worker.json_decoder import MAX_LINE_VALUES, has_too_many_values
+from gateway.worker.protocol import BROKEN_WIRE, LOST_WIRE, MAX_LINE_BYTES
 
 CHUNK = 1 << 16
 WRITE_POLL_MS = 20  # ms between two looks at whether others let us write

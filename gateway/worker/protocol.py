@@ -14,8 +14,6 @@ import msgspec
 from gateway.worker.sandbox import Sandbox
 
 MAX_LINE_BYTES = 8 << 20  # bytes in a line of the wire
-MAX_LINE_VALUES = 100_000  # values in a line: a million small objects take far longer to decode than one long text
-COUNTED_AT_ONCE = 1 << 16  # bytes whose values are counted at a time
 
 RAISED = -32000  # the JSON-RPC code of whatever a handler raised
 REQUEST_PREFIX = "gateway."  # begins the methods by which a hook asks the gateway
@@ -157,13 +155,3 @@ class WorkerRemark(msgspec.Struct, frozen=True):
     """`$remark`: what its owner should know of it, which only shows while it runs."""
 
     text: str
-
-
-def has_too_many_values(line: bytes | bytearray) -> bool:
-    """Tells by the punctuation, without decoding, and stops counting at the limit."""
-    values = 0
-    for at in range(0, len(line) if len(line) > MAX_LINE_VALUES else 0, COUNTED_AT_ONCE):
-        values += sum(line.count(mark, at, at + COUNTED_AT_ONCE) for mark in (b",", b":", b"[", b"{"))
-        if values > MAX_LINE_VALUES:
-            return True
-    return False

@@ -12,6 +12,7 @@ from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.parser_process import TIME_LIMIT, WAIT_LIMIT, ParserProcess
 from gateway.worker.protocol import ForkServerSettings
+from gateway.worker.sandbox import find_support
 
 LONG_COMMENTS = b"<!--" * 100_000
 HARD_PATTERN = "(a+)+b"
@@ -35,9 +36,10 @@ def is_alive(pid):
 
 
 def surroundings_of(pid):
-    """Its network, and its environment."""
+    """Its network, its environment, and what the kernel says of its rights."""
     at = Path(f"/proc/{pid}")
-    return (at / "ns/net").readlink(), (at / "environ").read_bytes()
+    rights = dict(line.split(":\t", 1) for line in (at / "status").read_text().splitlines())
+    return (at / "ns/net").readlink(), (at / "environ").read_bytes(), rights
 
 
 async def until(is_so):
@@ -122,9 +124,11 @@ async def test_what_needs_more_memory_than_there_is_fails_by_itself(parser):
 
 async def test_it_has_neither_network_nor_environment_and_one_that_died_is_replaced(parser):
     assert await parser.read_page(b"one", "text/plain", "", 100) == "one"
-    (ours, _), (its, environ) = surroundings_of(os.getpid()), surroundings_of(parser.pid)
+    (ours, _, _), (its, environ, rights) = surroundings_of(os.getpid()), surroundings_of(parser.pid)
     assert ours != its
     assert environ == b""
+    assert rights["NoNewPrivs"] == "1"
+    assert rights["Seccomp"] == ("2" if find_support().has_filter else "0")
     os.kill(parser.pid, 9)
     await until(lambda: not parser.pid)
     assert await parser.read_page(b"two", "text/plain", "", 100) == "two"

@@ -5,7 +5,7 @@ a word, never within a character or, if it can be helped, a link; a fence that i
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyromark
@@ -20,6 +20,8 @@ from gateway.messages import LiteralText
 LIMIT = 4096  # UTF-16 units, Telegram's own
 MOST_ENTITIES = 100
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
+NESTING = frozenset({"BlockQuote", "List", "Item"})
+DEEPEST = 20  # quotes and lists in one another: each level indents all that is in it
 
 
 class TelegramText(NamedTuple):
@@ -44,7 +46,11 @@ def show_literals(literals: Sequence[LiteralText]) -> TelegramText | None:
 
 def render_messages(markdown: str, limit: int = LIMIT) -> list[TelegramText]:
     """The messages that show this text; none for a text of which nothing can be seen."""
-    text, spans = convert(escape_literals(markdown), config=make_render_config(), latex_escape=False)
+    escaped = escape_literals(markdown)
+    if escaped is None:
+        text, spans = markdown, list[Span]()
+    else:
+        text, spans = convert(escaped, config=make_render_config(), latex_escape=False)
     spans = [span for span in spans if span.type != "underline"]  # headings are bold, and that is enough
     links = [span for span in spans if span.type == "text_link"]
     return [
@@ -62,14 +68,32 @@ def make_render_config() -> RenderConfig:
     return config
 
 
-def escape_literals(markdown: str) -> str:
-    """HTML and what looks like a formula (or a price) would lose its marks: it is shown as it was written."""
+def escape_literals(markdown: str) -> str | None:
+    """HTML and what looks like a formula (or a price) would lose its marks: it is shown as it was written.
+
+    None where all of it must be: a text of 10 kB can be nested so deeply that it would become one of 12 MB.
+    """
+    events = list(pyromark.events_with_range(markdown, options=STANDARD_OPTIONS))
+    if _find_depth(event for event, _ in events) > DEEPEST:
+        return None
     source = markdown.encode()
-    for event, where in reversed(list(pyromark.events_with_range(markdown, options=STANDARD_OPTIONS))):
+    for event, where in reversed(events):
         if isinstance(event, dict) and not LITERAL.isdisjoint(event):
             start, end = where["start"], where["end"]
             source = source[:start] + re.sub(rb"([<$\\])", rb"\\\1", source[start:end]) + source[end:]
     return source.decode()
+
+
+def _find_depth(events: Iterable[object]) -> int:
+    """How many quotes and lists lie in one another at the most."""
+    deepest = depth = 0
+    for event in events:
+        if isinstance(event, dict):
+            for change, edge in ((1, "Start"), (-1, "End")):
+                tag = event.get(edge)
+                depth += change * (not NESTING.isdisjoint(tag if isinstance(tag, dict) else (tag,)))
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def find_cuts(text: str, links: list[Span], limit: int) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """What a server of tools says, bounded before anybody decodes it.
 
-A message of usual length goes through as it is. A longer one is made short in the parser's process, and one that is
-longer still is not even kept: who waits for it gets an error in its place, as far as its id can be seen.
+A message of usual length goes through as it is. A longer one is made short in the parser's process. One that is longer
+still is not even kept, and one that stays a heap of small values goes no further: who waits for it gets an error in its
+place, as far as its id can be seen.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.errors import AgentError
+from gateway.worker.json_decoder import MAX_LINE_VALUES, has_too_many_values
 
 USUAL_BYTES = 256_000  # that are decoded where everything else is done
 MAX_BYTES = 8_000_000  # that are kept of one message
@@ -99,7 +101,11 @@ class MessageLimiter:
             if not buffer.is_whole:
                 most = f"{MAX_BYTES / 1e6:.0f} MB are read at most"
                 raise AgentError(f"the answer of {self.server} has {length / 1e6:.0f} MB, and {most}: ask for less")
-            return prefix + await self.parser.compact(message, self.output_limit + 1)
+            short = await self.parser.compact(message, self.output_limit + 1)
+            if has_too_many_values(short):
+                most = f"of more than {MAX_LINE_VALUES} values"
+                raise AgentError(f"the answer of {self.server} is made {most}: ask for less")
+            return prefix + short
         except AgentError as error:
             found = FIRST_ID.match(message) or LAST_ID.search(message[-END_BYTES:])
             if found is None:

@@ -26,6 +26,7 @@ from gateway.agent.tools import RAW_ARGS
 from gateway.config.settings import ModelSettings
 from gateway.errors import ModelError
 from gateway.transcript import ToolCall, Usage
+from gateway.worker.json_decoder import JsonDecoder
 
 BY_STATUS: Mapping[int, str] = {
     400: "request",
@@ -46,6 +47,8 @@ LONGEST_LINE = 16_000_000
 DRAIN_SECONDS = 0.5  # for what may still come after the last word
 
 Decoded = TypeVar("Decoded")
+
+_decode = JsonDecoder[Any]().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +211,8 @@ class PartialToolCall:
         args: Any = {}
         if self.text.strip():
             try:
-                args = msgspec.json.decode(self.text)
-            except msgspec.DecodeError:
+                args = _decode(self.text.encode())
+            except ValueError:
                 args = None
         return ToolCall(self.id, self.name, args if isinstance(args, dict) else {RAW_ARGS: self.text})
 

@@ -16,11 +16,14 @@ import msgspec
 from gateway.events import DECISIONS
 from gateway.hooks.wires.process_handle import describe_exit
 from gateway.hooks.wires.wire import HookAnswer, HookFailed, answer_of
+from gateway.worker.json_decoder import JsonDecoder
 from gateway.worker.protocol import CallMeta
 from gateway.worker.tool_names import ToolNames, make_tool_name
 
 BLOCKING_EXIT = 2
 MAX_SHOWN = 2000
+
+_decode = JsonDecoder[Any]().decode
 
 # What such a program finds beside the event's own fields, so that scripts written for Claude Code find what they read.
 _CLAUDE_EVENTS: Mapping[str, str] = {
@@ -111,8 +114,8 @@ class OwnDialect(ProgramDialect):
         if not text or not (self._is_guard or text.startswith(b"{")):
             return HookAnswer()
         try:
-            said = msgspec.json.decode(text)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            said = _decode(text)
+        except ValueError as error:
             begin = text[:60].decode("utf-8", "backslashreplace")
             raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
         if not isinstance(said, dict):

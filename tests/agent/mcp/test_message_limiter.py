@@ -133,6 +133,31 @@ async def test_whoever_waits_for_an_answer_that_is_too_long_is_told_so(parser, m
     assert second == b'{"next":1}'
 
 
+HEAPS = {
+    "tools": b'{"id":7,"result":{"tools":[' + b",".join([b'{"name":"a","inputSchema":{}}'] * 150_000) + b"]}}",
+    "values": b'{"id":7,"result":{"content":[],"_meta":[' + b",".join([b"{}"] * 150_000) + b"]}}",
+    "a schema": b'{"id":7,"result":{"tools":[{"name":"a","inputSchema":[' + b",".join([b"{}"] * 150_000) + b"]}]}}",
+}
+
+
+@pytest.mark.parametrize("message", HEAPS.values(), ids=HEAPS)
+async def test_a_heap_of_small_values_is_not_decoded_on_the_loop(parser, message):
+    (line,) = await lines_of(message, parser=parser)
+    told = json.loads(line)
+    assert told["id"] == 7
+    assert len(told.get("result", {"tools": ()})["tools"]) <= 1000
+    assert "error" not in told or "more than 100000 values: ask for less" in told["error"]["message"]
+    assert len(line) < USUAL_BYTES
+
+
+async def test_a_list_of_tools_that_has_much_to_say_is_read(parser):
+    words = {f"p{number}": {"type": "string", "description": "x" * 60} for number in range(12)}
+    tool = {"name": "sell", "description": "x" * 300, "inputSchema": {"type": "object", "properties": words}}
+    message = json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"tools": [tool] * 1000}}).encode()
+    (line,) = await lines_of(message, parser=parser)
+    assert json.loads(line)["result"]["tools"] == [tool] * 1000
+
+
 @pytest.mark.parametrize("message", [b'{"method":"x","params":{"text":"...","id":8}}', b"..."])
 async def test_what_is_too_long_and_answers_nobody_ends_the_connection(parser, message):
     with pytest.raises(AgentError, match="ask for less"):

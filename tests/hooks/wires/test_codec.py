@@ -1,5 +1,6 @@
 """Whatever bytes a hook writes, the gateway's side gets messages or one clear error, in bounded steps."""
 
+import time
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.hooks.wires import codec
 from gateway.hooks.wires.codec import BadMessage, LineDecoder, RpcMessage, decode_message
+from gateway.worker.json_decoder import MAX_LINE_VALUES
 from gateway.worker.protocol import MAX_LINE_BYTES
 
 TEXT = st.text('aé"\\\n\0\u2028\U0001f600{}[],:', max_size=20)
@@ -32,6 +34,15 @@ ODD_LINES = (
     b"null",
     b"\xff\xfe",
 )
+
+# Numbers that the decoder of our library reads ten times as slowly as Python does, and one that is merely long.
+SLOW_NUMBERS = {
+    "small": b"2.2250738585072011e-308",
+    "large": b"1.7976931348623158079372897e308",
+    "long": b"2.2250738585072011" + b"3" * 60 + b"e-308",
+    "whole": b"9" * 4000,
+}
+LONGEST_DECODING = 0.5  # seconds of the processor
 
 
 def taken(lines: LineDecoder) -> list[RpcMessage]:
@@ -145,6 +156,18 @@ def test_a_line_of_very_many_values_is_refused_before_it_is_decoded() -> None:
     lines.feed(b'{"result":[' + b"{}," * 200_000 + b"{}]}\n")
     with pytest.raises(BadMessage, match="100000 values"):
         lines.take()
+
+
+@pytest.mark.parametrize("number", SLOW_NUMBERS.values(), ids=SLOW_NUMBERS)
+def test_eight_megabytes_of_numbers_are_read_in_a_blink(number: bytes) -> None:
+    count = min(MAX_LINE_VALUES - 10, (MAX_LINE_BYTES - 100) // (len(number) + 1))
+    lines = LineDecoder()
+    lines.feed(b'{"result":[' + b",".join([number] * count) + b"]}\n")
+    began = time.thread_time()
+    message = lines.take()
+    assert time.thread_time() - began < LONGEST_DECODING
+    assert message is not None
+    assert set(message.result) == {float(number) if b"." in number else int(number)}
 
 
 def test_a_long_text_is_no_great_number_of_values() -> None:

@@ -1,0 +1,132 @@
+"""Whoever speaks JSON to the gateway cannot hold it up by that: how long `status` takes is seen from outside."""
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from gateway.control_socket import LINE_LIMIT
+from gateway.testing import GatewayProcess
+
+pytestmark = pytest.mark.process
+
+QUICK = 1.0  # seconds in which `status` answers, whatever is said meanwhile
+COUNT = 95_000
+# Numbers that a decoder of JSON may read at 10 µs apiece, and a heap of values.
+NUMBERS = b"[" + b",".join([b"1.7976931348623158079372897e308"] * COUNT) + b"]"
+HEAP = b"[" + b",".join([b"{}"] * 2_500_000) + b"]"
+SAYS_NUMBERS = f"b'[' + b','.join([b'1.7976931348623158079372897e308'] * {COUNT}) + b']'"
+WORKER = f"""
+import os
+def handle(event, context):
+    for number in range(4):
+        line = b'{{"id":77,"result":' + {SAYS_NUMBERS} + b'}}\\n'
+        while line:
+            try:
+                line = line[os.write(1000, line[:65536]):]
+            except BlockingIOError:
+                pass
+"""
+PROGRAM = f"""#!{sys.executable}
+import sys
+sys.stdout.buffer.write(b'{{"text":' + {SAYS_NUMBERS} + b'}}')
+"""
+
+
+@contextmanager
+def answering(body: bytes) -> Iterator[str]:
+    """The URL of a server of hooks that answers everything with this."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def slowest_status(gateway: GatewayProcess, doing: Callable[[], object]) -> float:
+    """While that is done."""
+    work, slowest = threading.Thread(target=doing), 0.0
+    work.start()
+    while work.is_alive():
+        began = time.monotonic()
+        assert gateway.call("status")["state"] == "ready"
+        slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script({"user": "hello", "answers": [{"text": "hi"}]})
+        yield gateway
+
+
+def say_hello(gateway: GatewayProcess) -> None:
+    assert gateway.say("hello")["reply"] == "hi"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"HOOK.yaml": "intercepts: [message:received]\n", "handler.py": WORKER}, id="worker"),
+        pytest.param(
+            {
+                "HOOK.yaml": f"intercepts: [message:received]\ncommand: [{sys.executable}, ./say]\nprotocol: oneshot\n",
+                "say": PROGRAM,
+            },
+            id="program",
+        ),
+    ],
+)
+def test_what_a_hook_says(gateway: GatewayProcess, files: dict[str, str]) -> None:
+    gateway.add_hook("hostile", files)
+    gateway.start()
+    gateway.until(lambda: gateway.call("hooks.info", {"name": "hostile"})["state"] == "loaded")
+    assert slowest_status(gateway, lambda: say_hello(gateway)) < QUICK
+
+
+@pytest.mark.parametrize("result", [NUMBERS, HEAP], ids=["numbers", "heap"])
+def test_what_a_server_of_hooks_says(gateway: GatewayProcess, result: bytes) -> None:
+    with answering(b'{"id":1,"result":{"text":' + result[: 3 << 20].rpartition(b",")[0] + b"]}}") as url:
+        gateway.add_hook("hostile", {"HOOK.yaml": f"intercepts: [message:received]\nurl: {url}\n"})
+        gateway.start()
+        gateway.until(lambda: gateway.call("hooks.info", {"name": "hostile"})["state"] == "loaded")
+        assert slowest_status(gateway, lambda: say_hello(gateway)) < QUICK
+
+
+@pytest.mark.parametrize("params", [NUMBERS, HEAP], ids=["numbers", "heap"])
+def test_what_a_caller_of_the_control_socket_says(gateway: GatewayProcess, params: bytes) -> None:
+    line = b'{"id":1,"method":"nothing","params":{"a":' + params + b"}}\n"
+    assert len(line) < LINE_LIMIT
+
+    def ask() -> None:
+        with socket.socket(socket.AF_UNIX) as rude:
+            rude.connect(str(gateway.home.socket))
+            for _ in range(4):
+                rude.sendall(line)
+                assert b'"error"' in rude.makefile("rb").readline()
+
+    gateway.start()
+    assert slowest_status(gateway, ask) < QUICK
