@@ -131,6 +131,6 @@ def _find_intents(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _describe_result(entry: Entry) -> str:
     if entry.error:
         return f"The tool `{entry.name}` did not do it: {entry.content}"
-    sentences = {"time": "It is {}.", "calculate": "The result is {}.", "recall": "I remember:\n{}"}
+    sentences = {"time": "It is {}.", "calculate": "The result is {}."}
     before, _, after = sentences.get(entry.name, "{}").partition("{}")
     return f"{before}{entry.content}{after}"
