@@ -11,8 +11,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.toolbox.key_homes import list_key_homes
 from gateway.agent.toolbox.shell import ShellOptions, run_command
 from gateway.agent.toolbox.shell_rules import ShellPlaces
@@ -37,7 +39,8 @@ def make_shell(server: ForkServerClient, folder: Path, sandbox: SandboxSettings)
     places = ShellPlaces(folder, (folder,), hidden, environ["PATH"])
     tools = ToolSettings(shell="allow", sandbox=sandbox)
     held = ShellSandbox(sandbox, find_support())
-    return ShellOptions(tools, lambda _facts: places, {"PATH": environ["PATH"]}, server.run, held)
+    watch = partial(ContextFiles(folder.parent / "kept").watch, [folder / "AGENTS.md"])
+    return ShellOptions(tools, lambda _facts: places, {"PATH": environ["PATH"]}, server.run, held, watch)
 
 
 async def measure(ways: dict[str, Callable[[], Awaitable[object]]], rounds: int) -> dict[str, float]:

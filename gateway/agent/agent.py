@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.model import Model
 from gateway.agent.skills import Skill
 from gateway.agent.tools import Tool, ToolSource
@@ -24,7 +25,8 @@ class TurnLimits:
 class Agent:
     """Model, instructions, tools, skills and sub-agents under one name.
 
-    `context_files`: their text stands behind the instructions, as it is when a turn begins.
+    `context_files`: their text stands behind the instructions, as it is when a turn begins; `kept_files` knows what
+    counts of them, where commands may have changed them.
     `sources`: further tools, which are asked for anew at the beginning of each turn.
 
     `context_window`: tokens that fit into one call, or 0 when it is not known; before it is full, the older part of a
@@ -40,6 +42,7 @@ class Agent:
     skills: tuple[Skill, ...] = ()
     agents: tuple["Agent", ...] = ()
     context_files: tuple[Path, ...] = ()
+    kept_files: ContextFiles | None = None
     limits: TurnLimits = TurnLimits()
     context_window: int = 0
     transfers: bool = True

@@ -6,11 +6,11 @@ gets no tools, so that it must say what it has; if it still wants some, the repl
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import anyio.to_thread
 import msgspec
 
+from gateway.agent.context_files import join_context_files
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.model_call import ModelCall
 from gateway.agent.operation import run_operation
@@ -22,7 +22,6 @@ from gateway.agent.turn_tools import LOAD
 from gateway.steps import LlmStep
 from gateway.transcript import Entry, ToolCall
 
-LONGEST_FILE = 32_000  # bytes of a context file
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."
 NOT_GIVEN = (
@@ -35,7 +34,7 @@ TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it ma
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
     if paths := state.agent.context_files:
-        state.context_text = await anyio.to_thread.run_sync(_read_files, paths)
+        state.context_text = await anyio.to_thread.run_sync(join_context_files, paths, state.agent.kept_files)
     further, state.missing = await gather_tools(state.agent.sources)
     tools = _grant_tools(state, (*state.agent.tools, *further, *turn_tools))
     first = state.hop
@@ -180,21 +179,3 @@ def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ..
         used.add(id_)
         calls.append(ToolCall(id_, call.name, call.args))
     return tuple(calls)
-
-
-def _read_files(paths: Sequence[Path]) -> str:
-    """The text of the files that are there, each under its name."""
-    return "\n\n".join(text for text in map(_read_file, paths) if text)
-
-
-def _read_file(path: Path) -> str:
-    try:
-        if not path.is_file():  # a pipe in its place would hold us up
-            return ""
-        with path.open("rb") as file:
-            data = file.read(LONGEST_FILE + 1)
-    except OSError:
-        return ""
-    text = data[:LONGEST_FILE].decode("utf-8", "replace").strip()
-    cut = f"\n[cut after {LONGEST_FILE} bytes]" if len(data) > LONGEST_FILE else ""
-    return f"# {path.name}\n\n{text}{cut}" if text else ""

@@ -82,6 +82,7 @@ class Home:
         self.hook_data = ours / "data"  # files that hooks keep
         self.files = ours / "files"  # attachments that came in
         self.unreadable = ours / "unreadable"  # what networks sent and nobody could read
+        self.context_copies = ours / "context"  # what context files said before commands ran
         self.backups = ours / "backups"
         self.lock = ours / "gateway.lock"
         self.turn_marks = ours / "turn-marks"  # whose code runs, for whoever starts after a crash

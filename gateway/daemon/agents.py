@@ -1,13 +1,14 @@
 """From the settings to the agents: who answers whom, with which model and which tools."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gateway.agent import Agent, Model, Tool, TurnLimits
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.libraries import is_installed
 from gateway.agent.models.demo_agent import ListHooks, make_demo_agent
 from gateway.agent.models.factory import ModelSpec, lazy_model
@@ -45,11 +46,17 @@ SHELL_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolProcesses:
-    """Where tools have done what must not happen in this process: commands, and the reading of foreign pages."""
+class ToolSurroundings:
+    """What tools need that outlives a change of the configuration.
+
+    `run_command` and `parser` do what must not happen in this process. `context_files` keeps what steers turns from
+    commands; `list_skills` names the folders of the skills that a session has loaded, which commands of it may read.
+    """
 
     run_command: RunCommand
     parser: PageParser
+    context_files: ContextFiles
+    list_skills: Callable[[str], Sequence[Path]]
 
 
 class Agents:
@@ -65,14 +72,14 @@ class Agents:
         environ: Mapping[str, str],
         registry: HookRegistry,
         list_hooks: ListHooks,
-        processes: ToolProcesses,
+        surroundings: ToolSurroundings,
         sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._settings = settings
         self._home = home
         self._registry = registry
         self._sources = sources
-        self._processes = processes
+        self._surroundings = surroundings
         self._models = {DEFAULT_MODEL: self._model(DEFAULT_MODEL, settings.model)}
         self._models |= {name: self._model(name, model) for name, model in settings.models.items()}
         self._memory = FileMemory(home.own_folder / "memory")
@@ -136,6 +143,7 @@ class Agents:
             instructions=wanted.instructions,
             description=wanted.description,
             context_files=tuple(root / one for root in roots for one in wanted.context_files),
+            kept_files=self._surroundings.context_files,
             tools=select_by_name(tools, wanted.tools),
             sources=sources,
             skills=select_by_name(skills, wanted.skills),
@@ -165,12 +173,13 @@ class Agents:
             *make_chat_tools(),
         ]
         found.append(
-            make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._processes.parser))
+            make_web_tool(WebOptions(frozenset(settings.fetch_hosts), settings.output_limit, self._surroundings.parser))
         )
         if settings.shell != "off":
             env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-            find_places, run = partial(self._find_places, environ), self._processes.run_command
-            found.append(make_shell_tool(ShellOptions(settings, find_places, env, run, self._make_sandbox())))
+            find_places, run = partial(self._find_places, environ), self._surroundings.run_command
+            watch = partial(self._surroundings.context_files.watch, self.reach.instructions)
+            found.append(make_shell_tool(ShellOptions(settings, find_places, env, run, self._make_sandbox(), watch)))
         return tuple(found)
 
     def _find_places(self, environ: Mapping[str, str], facts: Mapping[str, Any]) -> ShellPlaces:
@@ -178,13 +187,12 @@ class Agents:
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
         hidden = (self._home.root, *workspace.forbidden, *list_key_homes(environ), *own)
-        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, environ.get("PATH", ""))
+        skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
+        return ShellPlaces(workspace.roots[0], workspace.roots, hidden, environ.get("PATH", ""), skills)
 
     def _make_sandbox(self) -> ShellSandbox:
-        """Commands read the skills, though these lie in the home."""
         wanted = self._settings.tools.sandbox
-        skills = (self._home.skills, *(skill.folder for skill in self._skills))
-        readable = (*skills, *map(self._home.path, wanted.read))
+        readable = tuple(map(self._home.path, wanted.read))
         found = ShellSandbox(wanted, find_support(), readable, tuple(map(self._home.path, wanted.write)))
         if self._settings.tools.shell == "sandboxed" and not found.is_held:
             log.warning("tools.shell is `sandboxed`, and there is no sandbox here that holds: every command asks")
@@ -198,7 +206,8 @@ class Agents:
         skills = [home.skills, *(skill.folder for skill in self._skills)]  # one may be a link that leads elsewhere
         settings = [home.config, home.env, home.boot_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
-        return [*hooks, *skills, *settings, *databases, home.hook_state, home.backups, home.logs, home.lock]
+        state = [home.hook_state, home.context_copies, home.backups, home.logs, home.lock]
+        return [*hooks, *skills, *settings, *databases, *state]
 
 
 def model_spec_of(name: str, model: ModelSettings) -> ModelSpec:

@@ -24,6 +24,7 @@ from gateway.access import INTERNAL, AccessControl, Pairings
 from gateway.adapters.shared.adapter import AdapterContext
 from gateway.adapters.terminal import PLATFORM, JournalTransport, Terminal
 from gateway.agent import Agent
+from gateway.agent.context_files import HELD, ContextFiles
 from gateway.agent.mcp import McpServers
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.agent.toolbox.workspace import Workspace
@@ -33,7 +34,7 @@ from gateway.config.loading import Configuration
 from gateway.config.settings import Settings
 from gateway.control_socket.server import ControlServer, JudgeCaller, Verb
 from gateway.daemon import hooks
-from gateway.daemon.agents import Agents, ToolProcesses
+from gateway.daemon.agents import Agents, ToolSurroundings
 from gateway.daemon.alerts import Alerts
 from gateway.daemon.notices import (
     FEWER,
@@ -134,6 +135,7 @@ class Gateway:
         self.skill_hooks = SkillHooks(engine, lambda: self.folder_hooks.follow(self.list_sources()))
         self.state_follower = StateFollower(home.hermes_state, engine, settings.sessions.state_db)
         self.session_list = SessionList(home, engine, self.sessions, self.state_follower.is_foreign)
+        self.context_files = ContextFiles(home.context_copies)
         self.parser = ParserProcess(fork_server, home.logs / "parser.log")
         self.folder_hooks = self._build_folder_hooks(registry, fork_server)
         self.plugins = Plugins(self.folder_hooks.plugin_tools)
@@ -184,7 +186,8 @@ class Gateway:
     def notices(self) -> list[str]:
         """What somebody may want to know though nothing is wrong."""
         known = list_notices(self.access, self.configuration, self.is_new)
-        return [*known, *list_tool_notices(self.tool_servers)]
+        held = [HELD.format(path=path) for path in self.context_files.list_held()]
+        return [*known, *held, *list_tool_notices(self.tool_servers)]
 
     async def apply_configuration(self, configuration: Configuration) -> None:
         """Go on with another configuration, as far as that is possible without a restart."""
@@ -243,8 +246,8 @@ class Gateway:
     def _build_agents(self, configuration: Configuration) -> Agents:
         settings, tools = configuration.settings, tuple(self.tool_servers.servers.values())
         describe_hooks = partial(hooks.describe_hooks, self.folder_hooks)
-        processes = ToolProcesses(self._run_command, self.parser)
-        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, processes, tools)
+        around = ToolSurroundings(self._run_command, self.parser, self.context_files, self.skill_hooks.list_loaded)
+        return Agents(settings, self.home, configuration.environ, self.registry, describe_hooks, around, tools)
 
     def _build_dispatcher_context(self) -> DispatcherContext:
         sessions = self.settings.sessions

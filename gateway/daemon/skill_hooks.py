@@ -1,4 +1,4 @@
-"""A skill's own hooks: `hooks/` in its folder is a place of hooks while a conversation has the skill loaded.
+"""Which conversation has which skill; `hooks/` in a skill's folder is a place of hooks as long as one has it.
 
 They hear the conversations that have it, and no other; all of those share the one process of a hook. Which conversation
 has which skill stands in the journal, so that a restart changes nothing: the model still follows the skill's text then.
@@ -39,6 +39,7 @@ class SkillHooks:
         return tuple(
             HermesFolderSource(folder / HOOKS_FOLDER, f"skill {folder.name}", conversations=frozenset(sessions))
             for folder, sessions in sorted(self._having.items())
+            if (folder / HOOKS_FOLDER).is_dir()
         )
 
     async def load(self) -> None:
@@ -56,7 +57,7 @@ class SkillHooks:
 
         No tools come or go with them.
         """
-        if action == "load" and (skill.folder / HOOKS_FOLDER).is_dir():
+        if action == "load":
             await self._add(session, [skill.folder])
         elif action == "unload":
             await self._remove(session, [skill.folder])
@@ -64,7 +65,7 @@ class SkillHooks:
 
     async def _end(self, _name: str, event: Any) -> None:
         session, heir = event["session_id"], event.get("new_session_id")
-        folders = self._of(session)
+        folders = self.list_loaded(session)
         if not folders:
             return
         puts = [_put_of(ended_owner_of(session), session, folder) for folder in folders]
@@ -87,7 +88,7 @@ class SkillHooks:
                 await self._engine.append(*(_put_of(LOADED_OWNER, session, folder) for folder in new))
                 for folder in new:
                     self._having.setdefault(folder, set()).add(session)
-                await self._follow()
+                await self._follow_hooks(new)
 
     async def _remove(self, session: str, folders: Iterable[Path]) -> None:
         async with self._lock:
@@ -97,10 +98,14 @@ class SkillHooks:
                 self._having[folder].discard(session)
                 if not self._having[folder]:
                     del self._having[folder]
-            if gone:
-                await self._follow()
+            await self._follow_hooks(gone)
 
-    def _of(self, session: str) -> list[Path]:
+    async def _follow_hooks(self, changed: Iterable[Path]) -> None:
+        if any((folder / HOOKS_FOLDER).is_dir() for folder in changed):
+            await self._follow()
+
+    def list_loaded(self, session: str) -> list[Path]:
+        """The folders of the skills that a conversation has."""
         return [folder for folder, sessions in self._having.items() if session in sessions]
 
     async def _kept(self, owner: str) -> list[tuple[str, Path]]:

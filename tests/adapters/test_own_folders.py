@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.worker.sandbox import find_support
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, Wire
 from tests.adapters.wires import WIRES
@@ -23,7 +24,8 @@ NETWORKS = ("telegram", "discord", "slack")
 WORD = "kingfisher"
 SETTINGS = """
 model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}
-access: {{owners: {{{network}: ["{owner}"]}}, rate: 100}}
+access: {{owners: {{{network}: ["{owner}"]}}, rate: 100, tools: {{user: all}}}}
+tools: {{shell: allow}}
 agents: {{main: {{agents: [helper]}}, helper: {{description: helps}}}}
 """
 
@@ -70,6 +72,10 @@ def is_refusal(said: str) -> bool:
 @pytest.fixture(params=NETWORKS)
 async def party(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Party]:
     wire = WIRES[request.param](tmp_path / "home")
+    knots = tmp_path / "home" / "skills" / "knots"
+    knots.mkdir(parents=True, mode=0o700)
+    (knots / "SKILL.md").write_text("---\nname: knots\ndescription: how to tie\n---\nRead how.txt\n")
+    (knots / "how.txt").write_text(WORD)
     with serving_obedient_model() as model:
         settings = SETTINGS.format(port=model.server_address[1], network=wire.network, owner=wire.known_as(ANN))
         async with (
@@ -136,3 +142,59 @@ async def test_in_a_chat_of_several_all_work_in_its_folder(party: Party) -> None
         assert is_refusal(await party.order(BEN, "read_file", group=True, path=str(way)))
     for by in (ANN, BEN):
         assert "not open" in await party.order(by, "read_file", path=str(found))
+
+
+@pytest.mark.row("T19")
+@pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_commands_reach_what_their_conversation_has_and_no_more(party: Party) -> None:
+    (party.workspace / "plan.txt").write_text(WORD)
+    anns = await party.upload(ANN)
+    bens = await party.upload(BEN)
+    assert await party.order(BEN, "shell", command="pwd") == str(party.folder_of(BEN))
+    assert WORD in await party.order(BEN, "shell", command=f"cat {bens}; echo x > new")
+    steal = (
+        f"cat {anns} {party.workspace}/plan.txt ../{anns.parent.name}/{anns.name} ../../../workspace/plan.txt; "
+        f"ln {anns} a; ln -s {anns} b; cat a b; ls {party.files} {anns.parent}; cp -r {anns.parent} c; cat c/*; "
+        f"cd {anns.parent} && cat {anns.name}; tar cf - {party.files} {party.workspace}; grep -r {WORD[:5]} ../.. "
+        f"; echo spoiled > {anns}; echo spoiled > {party.workspace}/plan.txt; rm -rf {anns.parent} {party.workspace}"
+    )
+    said = (await party.order(BEN, "shell", command=steal)).replace(f"{WORD} of {BEN}", "")
+    assert WORD not in said
+    assert "denied" in said
+    assert WORD in anns.read_text()
+    assert (party.workspace / "plan.txt").read_text() == WORD
+    assert WORD not in await party.order(ANN, "shell", command=f"cat {bens} {bens.parent}/new; ls {bens.parent}; true")
+    assert WORD in await party.order(ANN, "shell", command=f"cat {anns}")
+
+
+@pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_commands_read_the_folders_of_skills_that_their_conversation_has_loaded(party: Party) -> None:
+    read = f"cat {party.house.gateway.home.skills}/knots/how.txt; true"
+    assert "denied" in await party.order(ANN, "shell", command=read)
+    await party.order(ANN, "load_skill", skill="knots")
+    assert WORD in await party.order(ANN, "shell", command=read)
+    assert "denied" in await party.order(BEN, "shell", command=read)
+    await party.order(ANN, "unload_skill", skill="knots")
+    assert "denied" in await party.order(ANN, "shell", command=read)
+
+
+@pytest.mark.row("T23")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_owner_says_so(party: Party) -> None:
+    file = party.workspace / "AGENTS.md"
+    file.write_text("Be kind.")
+    for attack in ("echo obey > AGENTS.md", "rm AGENTS.md; ln -s ../config.yaml AGENTS.md", "rm AGENTS.md"):
+        assert "steers later turns" in await party.order(ANN, "shell", command=attack)
+        await party.order(ANN, "list_files")
+        system = str(party.house.told("llm:before")[-1]["system"])
+        assert "Be kind." in system
+        assert "obey" not in system
+        assert "OPENAI" not in system.upper()
+        (notice,) = party.house.gateway.notices()
+        assert f"touch {file}" in notice
+    file.write_text("Be kinder.")
+    await party.order(ANN, "list_files")
+    assert "Be kinder." in str(party.house.told("llm:before")[-1]["system"])
+    assert not party.house.gateway.notices()

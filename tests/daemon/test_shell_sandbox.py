@@ -92,3 +92,19 @@ def test_the_owner_is_asked_once_whether_it_may_run_outside(tmp_path, answer, ru
         gateway.say(answer)
         gateway.until(lambda: count.read_text() == "ran\n" * runs)
         gateway.until(lambda: (gateway.home.root / "beside").exists() is (runs == 2))
+
+
+def test_instructions_that_a_command_was_changing_when_the_gateway_was_killed_are_held(tmp_path):
+    with GatewayProcess(tmp_path / "home") as gateway:
+        call = {"tool_calls": [{"name": "shell", "args": {"command": "echo obey > AGENTS.md; sleep 60"}}]}
+        gateway.script({"user": "try", "answers": [call, {"text": "it ran"}]}, settings="tools: {shell: allow}\n")
+        gateway.start()
+        file = gateway.home.own_folder / "workspace" / "AGENTS.md"
+        with gateway.spawn("chat", "-m", "try"):
+            gateway.until(file.exists)
+            gateway.kill()
+        gateway.start()
+        told = gateway.cli("status").stdout
+        assert f"touch {file}" in " ".join(told.split())
+        file.touch()
+        assert "touch" not in gateway.cli("status").stdout

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import anyio
 from msgspec import Meta
 
+from gateway.agent.context_files import RunningCommand
 from gateway.agent.toolbox.shell_rules import PlainCommand, RuleTable, ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox, is_refused, is_trusted
 from gateway.agent.tools import Tool, ToolContext, tool_from
@@ -18,12 +20,19 @@ from gateway.worker.protocol import CommandSpec
 RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitable[int]]
 """Runs a program, gives what it prints to the function, and returns its exit code when nothing is left of it."""
 
+WatchCommand: TypeAlias = Callable[[], AbstractAsyncContextManager[RunningCommand]]
 
 ASK_OUTSIDE = "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights?"
 MAY_BE_SANDBOX = "[it may be the sandbox: `tools.sandbox` of the configuration says what commands reach]"
 NOT_OUTSIDE = (
     "It failed, maybe because of the sandbox (`tools.sandbox` of the configuration says what commands reach), "
     "and the person did not let it run outside of it."
+)
+
+
+CHANGED_INSTRUCTIONS = (
+    "[{name} changed. It steers later turns, so these go on with what stood there before, until whoever owns the "
+    "gateway has looked at it and touched it: touch {path}. Tell the person what you would change there.]"
 )
 
 
@@ -36,6 +45,7 @@ class ShellOptions:
     env: Mapping[str, str]
     run: RunCommand
     sandbox: ShellSandbox
+    watch: WatchCommand  # notices whether a command changes what steers later turns
 
     def needs_approval(self, command: str, facts: Mapping[str, Any]) -> bool:
         """Must a person agree first? Not where a rule lets it run, or the sandbox holds what it could do."""
@@ -105,9 +115,12 @@ async def run_command(
     spec = shell.make_spec(command, facts, is_outside)
     output = _OutputBuffer(shell.settings.output_limit)
     status = 0
-    with anyio.move_on_after(shell.settings.shell_timeout) as limit:
-        status = await shell.run(spec, output.add)
+    async with nullcontext(RunningCommand()) if is_outside else shell.watch() as watched:
+        with anyio.move_on_after(shell.settings.shell_timeout) as limit:
+            status = await shell.run(spec, output.add)
     text = output.text()
+    for path in watched.changed:
+        text = f"{text}\n{CHANGED_INSTRUCTIONS.format(name=path.name, path=path)}".lstrip()
     if limit.cancelled_caught:
         return CommandOutput(f"{text}\n[ended: it still ran after {shell.settings.shell_timeout:g} seconds]".lstrip())
     if not status:

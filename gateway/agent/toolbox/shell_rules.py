@@ -39,12 +39,16 @@ class PlainCommand:
 
 @dataclass(frozen=True, slots=True)
 class ShellPlaces:
-    """Where commands run, what may be written (`roots`), what must not be read (`hidden`), and the person's PATH."""
+    """Where commands run, what may be written (`roots`), what must not be read (`hidden`), and the person's PATH.
+
+    `readable` is read by commands in the sandbox though it lies in what is hidden.
+    """
 
     folder: Path
     roots: tuple[Path, ...]
     hidden: tuple[Path, ...]
     path: str = ""
+    readable: tuple[Path, ...] = ()
 
     def allow(self, word: str, operands: Operands) -> bool:
         """May a command have this operand?"""

@@ -53,7 +53,7 @@ class ShellSandbox:
         wanted = self.settings
         return CommandSandbox(
             hidden=tuple(map(str, places.hidden)),
-            read=tuple(map(str, self.readable)),
+            read=tuple(map(str, (*places.readable, *self.readable))),
             write=tuple(map(str, (*places.roots, *self.writable))),
             net=wanted.network and not is_offline,
             sockets=wanted.sockets and not is_offline,

@@ -11,6 +11,7 @@ from functools import partial
 import anyio
 import pytest
 
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
@@ -40,7 +41,14 @@ def make_options(fork_server, folder, **settings):
     places = ShellPlaces(folder, (folder,), (), os.environ["PATH"])
     tools = ToolSettings(**settings)
     sandbox = ShellSandbox(tools.sandbox, find_support())
-    return ShellOptions(tools, lambda _facts: places, {"PATH": os.environ["PATH"]}, fork_server.run, sandbox)
+    return ShellOptions(
+        tools,
+        lambda _facts: places,
+        {"PATH": os.environ["PATH"]},
+        fork_server.run,
+        sandbox,
+        partial(ContextFiles(folder).watch, ()),
+    )
 
 
 async def output_of(shell, command, **facts):

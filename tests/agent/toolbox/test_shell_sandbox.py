@@ -3,9 +3,12 @@
 import os
 import socket
 import sys
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from gateway.agent.context_files import ContextFiles
 from gateway.agent.toolbox.shell import NOT_OUTSIDE, ShellOptions, make_shell_tool, run_command
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
@@ -44,7 +47,9 @@ def shell_in(fork_server, tmp_path):
         settings = ToolSettings(shell=shell, shell_allow=rules, sandbox=SandboxSettings(**sandbox))
         places = ShellPlaces(root, (root,), (home, keys), os.environ["PATH"])
         made = ShellSandbox(settings.sandbox, support or find_support(), (skills,))
-        return ShellOptions(settings, lambda _facts: places, {"PATH": os.environ["PATH"]}, fork_server.run, made)
+        watch = partial(ContextFiles(home / "hermes-gateway" / "context").watch, [root / "AGENTS.md"])
+        env = {"PATH": os.environ["PATH"]}
+        return ShellOptions(settings, lambda _facts: places, env, fork_server.run, made, watch)
 
     return make
 
@@ -81,7 +86,7 @@ async def test_what_is_hidden_in_a_root_stays_hidden(shell_in, fork_server, tmp_
     """A root that is the person's whole home is granted around what is hidden in it."""
     whole = tmp_path / "user"
     places = ShellPlaces(whole, (whole,), (whole / ".hermes", whole / ".ssh"), "")
-    shell = ShellOptions(ToolSettings(), lambda _facts: places, {}, fork_server.run, shell_in().sandbox)
+    shell = replace(shell_in(), find_places=lambda _facts: places, env={})
     assert "denied" in await text_of(shell, "cat .ssh/id_rsa")
     assert "denied" in await text_of(shell, "echo x >> .ssh/id_rsa")
     assert await text_of(shell, "cat notes.txt") == "what stands in notes.txt"
@@ -91,14 +96,13 @@ async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp
     """Who makes the gateway's home a root has said so; what lies in it and steers the gateway stays hidden."""
     home = tmp_path / "user" / ".hermes"
     places = ShellPlaces(home, (home,), (home, home / ".env"), "")
-    shell = ShellOptions(ToolSettings(), lambda _facts: places, {}, fork_server.run, shell_in().sandbox)
+    shell = replace(shell_in(), find_places=lambda _facts: places, env={})
     assert await text_of(shell, "echo x > hermes-gateway/new && cat hermes-gateway/new") == "x"
     assert "denied" in await text_of(shell, "cat .env")
 
 
 async def test_a_temporary_folder_that_cannot_be_made_is_said(shell_in):
-    shell = shell_in()
-    shell = ShellOptions(shell.settings, shell.find_places, {"TMPDIR": "/nowhere"}, shell.run, shell.sandbox)
+    shell = replace(shell_in(), env={"TMPDIR": "/nowhere"})
     assert "no room for what is temporary" in await text_of(shell, "true")
 
 
@@ -107,7 +111,7 @@ async def test_what_is_set_is_added(shell_in, tmp_path):
     more = tmp_path / "more"
     more.mkdir()
     sandbox = ShellSandbox(SandboxSettings(), find_support(), (tmp_path / "user/.ssh",), (more,))
-    wider = ShellOptions(shell.settings, shell.find_places, shell.env, shell.run, sandbox)
+    wider = replace(shell, sandbox=sandbox)
     assert await text_of(wider, f"cat ../../../.ssh/id_rsa && echo x > {more}/x") == "what stands in id_rsa"
 
 

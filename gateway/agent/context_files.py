@@ -1,0 +1,191 @@
+"""The files whose text stands in front of every turn, and how it is kept from commands of the agent.
+
+Theory of operation
+
+The kernel's sandbox grants folders, and cannot leave a file out of one that is granted: a command that works in the
+workspace can write `AGENTS.md` there, make it a link to a secret, or remove it. So what counts is not what the file
+says, but what it said when the last command began. Before a command runs, a copy of each file is kept beside the
+journal, with a mark that commands run; as long as they do, turns get the copy. A file that is another one when the
+command is over is *held*: turns go on with the copy, and whoever owns the gateway is told. When the file is changed
+again, or no more than touched, while no command runs, then by somebody who may, and it counts as it is.
+
+A gateway that was killed while a command ran finds the mark at its next start, and holds what is not as its copy.
+A command that somebody let run outside of the sandbox may write these files; nothing here is asked about it.
+"""
+
+import hashlib
+import logging
+import os
+import stat
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+from anyio import CancelScope, to_thread
+
+from gateway.errors import AgentError
+
+log = logging.getLogger(__name__)
+
+LONGEST_FILE = 32_000  # bytes of a context file
+RUNNING = "commands-run"
+HELD = "{path} was changed by a command, and is not read as it is now; if it may be, then: touch {path}"
+
+FileState: TypeAlias = tuple[int, ...]
+"""By which a file is known to be untouched since; of one that is not there it is empty."""
+
+
+class StoredFile(msgspec.Struct):
+    """What a context file said before commands ran, and, if one has changed it, in which state it was left."""
+
+    path: str
+    data: bytes = b""
+    held: FileState | None = None
+
+
+@dataclass(slots=True)
+class RunningCommand:
+    """A command in its run; afterwards `changed` are the context files that it left as other ones."""
+
+    changed: tuple[Path, ...] = ()
+
+
+class ContextFiles:
+    """All context files. `kept` is the folder for what is kept of them; `read` reads files, so call it in a thread."""
+
+    def __init__(self, kept: Path) -> None:
+        self._folder = kept
+        self._running = 0
+        self._is_saved = True  # else the folder does not say all that is known here
+        self._lock = threading.Lock()
+        self._files: dict[Path, StoredFile] = {}
+        self._load()
+
+    def read(self, path: Path) -> bytes:
+        """What the file says, so far as it counts; nothing where there is none."""
+        with self._lock:
+            return self._find_text(path)
+
+    def list_held(self) -> list[Path]:
+        """Those that a command has changed, and nobody since."""
+        with self._lock:
+            return [path for path, kept in self._files.items() if self._is_held(path, kept)]
+
+    @asynccontextmanager
+    async def watch(self, paths: Sequence[Path]) -> AsyncIterator[RunningCommand]:
+        """A command that may write these runs inside.
+
+        Raises:
+            AgentError: what they say now cannot be kept.
+        """
+        command = RunningCommand()
+        with CancelScope(shield=True):  # what was begun is ended
+            await to_thread.run_sync(self._begin, paths)
+        try:
+            yield command
+        finally:
+            with CancelScope(shield=True):
+                command.changed = await to_thread.run_sync(self._end, paths)
+
+    def _begin(self, paths: Sequence[Path]) -> None:
+        with self._lock:
+            try:
+                if not self._running:
+                    self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    for path in paths:
+                        self._keep(path, self._find_text(path))
+                    (self._folder / RUNNING).touch()
+                    self._is_saved = True
+            except OSError as error:
+                raise AgentError(f"no command can run: {self._folder} cannot be written: {error.strerror}") from None
+            self._running += 1
+
+    def _end(self, paths: Sequence[Path]) -> tuple[Path, ...]:
+        with self._lock:
+            self._running -= 1
+            changed = tuple(path for path in paths if self._hold_if_changed(path))
+            if not self._running and self._is_saved:
+                (self._folder / RUNNING).unlink(missing_ok=True)
+            return changed
+
+    def _find_text(self, path: Path) -> bytes:
+        kept = self._files.get(path)
+        if kept is not None and (self._running or self._is_held(path, kept)):
+            return kept.data
+        return read_context_file(path)
+
+    def _is_held(self, path: Path, kept: StoredFile) -> bool:
+        return kept.held is not None and kept.held == _find_state(path)
+
+    def _keep(self, path: Path, data: bytes) -> None:
+        kept = self._files.get(path)
+        if kept is None or kept.data != data or (kept.held and not self._is_held(path, kept)):
+            self._files[path] = StoredFile(str(path), data)
+            self._save(self._files[path])
+
+    def _hold_if_changed(self, path: Path) -> bool:
+        kept = self._files.get(path)
+        if kept is None:  # it became a context file while the command ran
+            return False
+        state = _find_state(path) if read_context_file(path) != kept.data else None
+        if state == kept.held:
+            return False
+        self._files[path] = StoredFile(str(path), kept.data, state)
+        try:
+            self._save(self._files[path])
+        except OSError as error:  # in this life it is held; the mark that stays lets the next one find it
+            self._is_saved = False
+            log.warning("%s cannot be written: %s", self._folder, error.strerror)
+        if state is not None:
+            log.warning("%s", HELD.format(path=path))
+        return state is not None
+
+    def _save(self, kept: StoredFile) -> None:
+        place = self._folder / f"{hashlib.sha256(os.fsencode(kept.path)).hexdigest()[:24]}.json"
+        beside = place.with_suffix(".new")
+        beside.write_bytes(msgspec.json.encode(kept))
+        beside.replace(place)
+
+    def _load(self) -> None:
+        """What an earlier life of the gateway has kept, which may have ended while a command ran."""
+        for place in self._folder.glob("*.json"):
+            with suppress(OSError, msgspec.DecodeError):
+                kept = msgspec.json.decode(place.read_bytes(), type=StoredFile)
+                self._files[Path(kept.path)] = kept
+        if (self._folder / RUNNING).exists():
+            for path in self._files:
+                self._hold_if_changed(path)
+            (self._folder / RUNNING).unlink()
+
+
+def join_context_files(paths: Iterable[Path], files: ContextFiles | None) -> str:
+    """The text of the files that are there, each under its name."""
+    texts = ((path, files.read(path) if files else read_context_file(path)) for path in paths)
+    return "\n\n".join(text for path, data in texts if (text := _show_file(path, data)))
+
+
+def read_context_file(path: Path) -> bytes:
+    """No more than a bit more than is shown; nothing where there is no plain file, which could hold us up."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return file.read(LONGEST_FILE + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
+
+
+def _show_file(path: Path, data: bytes) -> str:
+    text = data[:LONGEST_FILE].decode("utf-8", "replace").strip()
+    cut = f"\n[cut after {LONGEST_FILE} bytes]" if len(data) > LONGEST_FILE else ""
+    return f"# {path.name}\n\n{text}{cut}" if text else ""
+
+
+def _find_state(path: Path) -> FileState:
+    try:
+        known = path.stat()
+    except OSError:
+        return ()
+    return (known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns)

@@ -1,0 +1,114 @@
+"""What steers later turns stays what it was, whatever a command does to the files, until somebody else was there."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from gateway.agent.context_files import RUNNING, ContextFiles, join_context_files
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A workspace with instructions, below it a folder with more; beside it a secret."""
+    (tmp_path / "work" / "below").mkdir(parents=True)
+    (tmp_path / "secret").write_text("the secret")
+    for name in ("AGENTS.md", "below/MORE.md"):
+        (tmp_path / "work" / name).write_text(f"as {name} was")
+    return tmp_path
+
+
+@pytest.fixture
+def paths(place):
+    return [place / "work" / name for name in ("AGENTS.md", "below/MORE.md", "LATER.md")]
+
+
+def texts(files, paths):
+    return [files.read(path).decode() for path in paths]
+
+
+WAS = ["as AGENTS.md was", "as below/MORE.md was", ""]
+ATTACKS = {
+    "written": "echo evil > AGENTS.md",
+    "of the same size and time": "cp -p AGENTS.md a; printf 'is AGENTS.md evi' > AGENTS.md; touch -r a AGENTS.md",
+    "removed": "rm AGENTS.md",
+    "emptied": ": > AGENTS.md",
+    "a link to a secret": "ln -sf ../secret AGENTS.md",
+    "a hard link": "ln -f ../secret AGENTS.md",
+    "a pipe": "rm AGENTS.md; mkfifo AGENTS.md",
+    "a folder": "rm AGENTS.md; mkdir AGENTS.md",
+    "another below another folder": "mv below old; mkdir below; echo evil > below/MORE.md",
+    "a folder that is a link": "mv below old; ln -s .. below; echo evil > ../MORE.md",
+    "one that was not there": "echo evil > LATER.md",
+    "too long": "head -c 100000 /dev/zero | tr '\\0' x > AGENTS.md",
+}
+
+
+@pytest.mark.row("T23")
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_what_a_command_makes_of_them_is_not_read(place, paths, attack):
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths) as command:
+        subprocess.run(["sh", "-c", ATTACKS[attack]], cwd=place / "work", check=True)  # noqa: ASYNC221 - it is short
+        assert texts(files, paths) == WAS, "nor while it runs"
+    assert len(command.changed) == 1
+    for again in (files, ContextFiles(place / "kept")):
+        assert texts(again, paths) == WAS
+        assert again.list_held() == list(command.changed)
+        assert "evil" not in join_context_files(paths, again)
+
+
+async def test_a_gateway_that_was_killed_meanwhile_finds_what_was_changed(place, paths):
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths):
+        assert (place / "kept" / RUNNING).exists()
+        paths[0].write_text("evil")
+        after = ContextFiles(place / "kept")  # as after kill -9
+        assert texts(after, paths) == WAS
+        assert after.list_held() == [paths[0]]
+        assert not (place / "kept" / RUNNING).exists()
+
+
+async def test_whoever_touches_it_afterwards_lets_it_be_read(place, paths):
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths):
+        paths[0].write_text("as the agent proposes")
+    async with files.watch(paths) as command:  # another command does not let it be read, not even by touching it
+        os.utime(paths[0])
+    assert texts(files, paths) == WAS
+    assert command.changed == (paths[0],)
+    async with files.watch(paths) as command:
+        pass
+    assert command.changed == ()
+    os.utime(paths[0])
+    for again in (files, ContextFiles(place / "kept")):
+        assert texts(again, paths) == ["as the agent proposes", *WAS[1:]]
+        assert again.list_held() == []
+    async with files.watch(paths):
+        pass
+    paths[0].write_text("as the owner writes")
+    assert files.read(paths[0]) == b"as the owner writes"
+
+
+async def test_side_by_side_the_last_command_decides(place, paths):
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths):
+        async with files.watch(paths) as inner:
+            paths[0].write_text("evil")
+        assert inner.changed == (paths[0],)
+        assert texts(files, paths) == WAS
+        assert (place / "kept" / RUNNING).exists()
+        paths[0].write_text(WAS[0])
+    assert files.list_held() == []
+    assert not (place / "kept" / RUNNING).exists()
+
+
+async def test_what_is_kept_is_for_the_owners_eyes_and_broken_leftovers_hold_nothing_up(place, paths):
+    (place / "kept").mkdir()
+    (place / "kept" / "broken.json").write_text("{")
+    files = ContextFiles(place / "kept")
+    async with files.watch(paths):
+        pass
+    kept = [json.loads(one.read_text())["path"] for one in (place / "kept").glob("*.json") if one.stem != "broken"]
+    assert sorted(kept) == sorted(map(str, paths))
