@@ -430,6 +430,11 @@ def owed_event_pattern_of_token(token: str) -> str:
     return f"gw.owed.{token}.>"
 
 
+def make_owed_event_put(name: str, data: bytes, session_key: str) -> NewRecord:
+    """The append that owes durable hooks an event of a conversation, of which these are the bytes."""
+    return NewRecord(owed_event_subject_of(name, session_key), data)
+
+
 def place_of_reply_subject(subject: str) -> str:
     """The place that a reply goes to, from the subject that it stands on."""
     return subject.removeprefix("gw.out.").rpartition(".")[0]

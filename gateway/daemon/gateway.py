@@ -67,7 +67,7 @@ from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.folders.sources import Source
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.lanes import Lanes, LaneSettings, RunTurn, interrupt_on_text
+from gateway.lanes import Lanes, LaneSettings, NoteClaim, RunTurn, interrupt_on_text
 from gateway.logs.lines import bind_context
 from gateway.messages import Message
 from gateway.outbox import Outbox
@@ -280,9 +280,10 @@ class Gateway:
             redact=self.configuration.redactor.clean,
         )
 
-    def _build_lanes(self, run_turn: RunTurn) -> Lanes:
+    def _build_lanes(self, run_turn: RunTurn, note: NoteClaim) -> Lanes:
         limits = LaneSettings(
             self.settings.sessions,
+            note=note,
             interrupts=lambda message: self.settings.sessions.busy == "interrupt" and interrupt_on_text(message),
         )
         marks = TurnMarks(self.home.turn_marks)

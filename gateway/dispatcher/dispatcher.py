@@ -9,13 +9,14 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import anyio.abc
 
 from gateway import records
 from gateway.access import INTERNAL
 from gateway.agent import Agent, Ports, run_turn
+from gateway.agent.ports import EventEmitter
 from gateway.agent.tool_approval import UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.file_reach import FOLDER
 from gateway.commands import parse_command
@@ -41,7 +42,7 @@ from gateway.dispatcher.tool_approvals import approvals_of
 from gateway.events import Pause, Question
 from gateway.hooks.cause import use_cause
 from gateway.hooks.scope import HookScope
-from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, RunTurn
+from gateway.lanes import ANSWER_WAIT, LaneResult, Lanes, LaneTurn, NoteClaim, RunTurn, TurnStart
 from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
@@ -55,9 +56,9 @@ class Dispatcher:
     """Receives messages from every platform, and does the work of every lane."""
 
     def __init__(
-        self, context: DispatcherContext, make_lanes: Callable[[RunTurn], Lanes], tasks: anyio.abc.TaskGroup
+        self, context: DispatcherContext, make_lanes: Callable[[RunTurn, NoteClaim], Lanes], tasks: anyio.abc.TaskGroup
     ) -> None:
-        self.lanes = make_lanes(self.work)
+        self.lanes = make_lanes(self.work, self.note_claim)
         self.reminders = Reminders(context.engine, self.lanes.accept)
         self.approvals = ApprovalRequests(context, self.lanes)
         self._context = context
@@ -69,6 +70,26 @@ class Dispatcher:
         """What a lane runs: everything between a claim and the record of its end."""
         with use_cause(cause_of(turn.messages)):
             return await self._work(turn)
+
+    def note_claim(self, claimed: TurnStart) -> None:
+        """What durable hooks are owed of a turn from its claim on: that its messages came, and its session began.
+
+        What hooks may change of a message is not decided yet; where one does that, its event waits for the turn's next
+        record.
+        """
+        message = message_events.join_messages(claimed.messages)
+        role = self._context.access.find_role(message)
+        if role is None or self._find_refusal(message, resumed=claimed.resumed):
+            return
+        with use_cause(cause_of(claimed.messages)):
+            agent = self._context.choose(message, claimed.session)
+            fields = message_events.build_turn_fields(claimed, message, role, agent.name)
+            view = self._context.registry.scope(fields, owed=claimed.owed)
+            if claimed.begins_session:
+                fire_session_switch(claimed.session, view.note)
+            if not any(hook.intercepts for hook in self._context.registry.at("message:received")):
+                for one in claimed.messages:
+                    view.note("message:received", **message_events.build_received_fields(one))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
         """A chat did not take this question, or not all of it: the answer is no."""
@@ -89,19 +110,20 @@ class Dispatcher:
         role = self._context.access.find_role(message)
         if role is None:
             return LaneResult(status="denied", error="the sender may no longer speak here")
-        if message.sent_at and time.time() - message.sent_at > self._context.too_old and not turn.resumed:
-            return make_text_result(turn, message, TOO_OLD, status="expired")
-        if message.extra.get(AWAITED, self._context.run_id) != self._context.run_id:
-            return LaneResult(
-                status="expired", error="the gateway ended in the middle of it, and who waited for it too"
-            )
+        match self._find_refusal(message, resumed=turn.resumed):
+            case "too old":
+                return make_text_result(turn, message, TOO_OLD, status="expired")
+            case "not awaited":
+                return LaneResult(
+                    status="expired", error="the gateway ended in the middle of it, and who waited for it too"
+                )
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
         answers = {name: False if answer in NOBODY else answer for name, answer in answers_of_turn(turn.open).items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers, owed=turn.owed)
         if turn.begins_session:
-            self._emit_session_switch(turn.session, view)
+            fire_session_switch(turn.session, view.emit)
         try:
             result = await self._answer(turn, role, view)
         except Pause as pause:
@@ -129,7 +151,7 @@ class Dispatcher:
         for change in ran.changes:
             session = apply_record(session, change, session.seq + 1)
             if isinstance(change, records.SessionOpened):
-                self._emit_session_switch(session, view)
+                fire_session_switch(session, view.emit)
         if ran.then is None:
             return dataclasses.replace(make_text_result(turn, message, ran.text, status="command"), changes=ran.changes)
         result = await self._run_agent(turn, session, dataclasses.replace(message, text=ran.then), call.role, view)
@@ -196,11 +218,19 @@ class Dispatcher:
         for below in agent.agents:
             self._announce(below, "sub-agent", role)
 
-    def _emit_session_switch(self, session: Session, view: HookScope) -> None:
-        if session.replaced_id:
-            view.emit("session:end", **message_events.build_ended_fields(session))
-            view.emit("session:reset", **message_events.build_ended_fields(session))
-        view.emit("session:start", **message_events.build_started_fields(session))
+    def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
+        """Why this message is not answered any more, if there is a reason."""
+        if message.sent_at and time.time() - message.sent_at > self._context.too_old and not resumed:
+            return "too old"
+        return "" if message.extra.get(AWAITED, self._context.run_id) == self._context.run_id else "not awaited"
+
+
+def fire_session_switch(session: Session, fire: EventEmitter) -> None:
+    """That a session begins, and first that the one ended whose place it takes."""
+    if session.replaced_id:
+        fire("session:end", **message_events.build_ended_fields(session))
+        fire("session:reset", **message_events.build_ended_fields(session))
+    fire("session:start", **message_events.build_started_fields(session))
 
 
 def make_reply(turn: LaneTurn, message: Message, text: str, **more: Any) -> Reply:

@@ -10,11 +10,13 @@ import msgspec
 
 from gateway import records
 from gateway.dispatcher.attachments import FindWorkspace, attach_allowed
+from gateway.engine import NewRecord
 from gateway.events import Deny, End, Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.cause import use_cause
+from gateway.hooks.recorder import OwedEvents
 from gateway.hooks.scope import HookScope
-from gateway.lanes import LaneResult, LaneTurn
+from gateway.lanes import LaneResult, LaneTurn, TurnStart
 from gateway.messages import Attachment, Message, Reply
 from gateway.outbox import DeliveryReport, ReplyWithheld
 from gateway.outbox.interface import DeliveryCallbacks
@@ -27,7 +29,7 @@ log = logging.getLogger(__name__)
 REFUSED = "This was refused."
 
 
-def build_turn_fields(turn: LaneTurn, message: Message, role: Role, agent: str) -> dict[str, Any]:
+def build_turn_fields(turn: LaneTurn | TurnStart, message: Message, role: Role, agent: str) -> dict[str, Any]:
     """The fields that every event of a turn carries."""
     fields = build_place_fields(message, role, turn.session)
     fields |= {"turn_id": turn.turn_id, "agent": agent}
@@ -190,6 +192,7 @@ class ReplyHooks(DeliveryCallbacks):
             return outbound.reply
         with use_cause(outbound.cause):
             event = await self._registry.run("message:sending", **build_reply_fields(outbound, outbound.reply))
+        await self._registry.recorders.settled()  # it comes before what the network says
         if isinstance(event.outcome, Deny):
             raise ReplyWithheld(event.outcome.text or "a hook denied it")
         if outbound.reply.literals and event["text"] != outbound.reply.text:
@@ -201,19 +204,40 @@ class ReplyHooks(DeliveryCallbacks):
             return reply
         return await attach_allowed(reply, wanted, await self._find_workspace(outbound))
 
+    def owe(self, delivery: DeliveryReport) -> list[NewRecord]:
+        owed = OwedEvents()
+        self._fire(delivery, HookScope.note, owed)
+        key = delivery.outbound.session_key
+        return [records.make_owed_event_put(event.name, event.data, key) for event in owed.waiting]
+
     def sent(self, delivery: DeliveryReport) -> None:
-        ids = [one for part in delivery.message_ids for one in part]
-        self._tell("message:sent", delivery, message_ids=ids)
+        self._tell(delivery)
 
     def failed(self, delivery: DeliveryReport) -> None:
         if delivery.outbound.reply.literals:
             self._refuse_unshown(delivery.outbound)
-        self._tell("message:failed", delivery, error=self._redact(delivery.error))
+        self._tell(delivery)
 
-    def _tell(self, name: str, delivery: DeliveryReport, **more: Any) -> None:
-        emit: Callable[..., None] = self._registry.emit
+    def _tell(self, delivery: DeliveryReport) -> None:
+        """Durable hooks are owed it already: it stands with the end of the delivery."""
+        self._fire(delivery, HookScope.emit, OwedEvents([_end_id_of(delivery)]))
+
+    def _fire(self, delivery: DeliveryReport, fire: Callable[..., None], owed: OwedEvents) -> None:
+        name = "message:failed" if delivery.error else "message:sent"
+        if not self._registry.wants(name):
+            return
+        fields = build_reply_fields(delivery.outbound, delivery.reply)
+        fields |= {"id": _end_id_of(delivery), "attempts": delivery.attempts}
+        if delivery.error:
+            fields["error"] = self._redact(delivery.error)
+        else:
+            fields["message_ids"] = [one for part in delivery.message_ids for one in part]
         with use_cause(delivery.outbound.cause):
-            emit(name, **build_reply_fields(delivery.outbound, delivery.reply), attempts=delivery.attempts, **more)
+            fire(self._registry.scope({}, owed=owed), name, **fields)
+
+
+def _end_id_of(delivery: DeliveryReport) -> str:
+    return f"{delivery.reply.id}/{'message:failed' if delivery.error else 'message:sent'}"
 
 
 def build_reply_fields(outbound: records.OwedReply, reply: Reply) -> dict[str, Any]:

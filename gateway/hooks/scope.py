@@ -70,6 +70,14 @@ class HookScope:
             self._identify(name, fields)
             plan.tell((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
 
+    def note(self, name: str, /, **fields: Any) -> None:
+        """Have an event written down with the fact that it tells, which is fired once that stands."""
+        plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)
+        if plan.recorders:
+            fields = {**self.fields, **fields}
+            self._identify(name, fields)
+            plan.note((name, fields, time(), self._deadlines.cause(), self.bags, None), self._owed)
+
     async def run(self, name: str, /, **fields: Any) -> Event:
         """As `HookRegistry.run`, in this turn."""
         plan = self._subscriptions.known.get(name) or self._subscriptions.find(name)

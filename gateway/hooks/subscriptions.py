@@ -62,10 +62,14 @@ class EventPlan:
         if cause is not None and cause[1] >= MAX_DEPTH:
             log.warning("no observer is called for %s: it came of %d events, each caused by a hook", name, MAX_DEPTH)
             return
-        for recorder in self.recorders:
-            recorder.fn(event, owed)
+        self.note(event, owed)
         if self.mailboxes:
             enqueue_event(self._mailboxes_for(name, fields), event)
+
+    def note(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
+        """Have it written down, and tell nobody else."""
+        for recorder in self.recorders:
+            recorder.fn(event, owed)
 
     def _mailboxes_for(self, name: str, fields: Mapping[str, Any]) -> Sequence[Mailbox]:
         """The mailboxes of the observers that are to see an event with these fields."""

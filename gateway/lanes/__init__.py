@@ -2,7 +2,7 @@
 
 from gateway.lanes.context import LaneSettings, interrupt_on_text
 from gateway.lanes.lanes import Lanes, message_id_of
-from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, RunTurn
+from gateway.lanes.turn import ANSWER_WAIT, LaneResult, LaneTurn, NoteClaim, RunTurn, TurnStart
 
 __all__ = [
     "ANSWER_WAIT",
@@ -10,7 +10,9 @@ __all__ = [
     "LaneSettings",
     "LaneTurn",
     "Lanes",
+    "NoteClaim",
     "RunTurn",
+    "TurnStart",
     "interrupt_on_text",
     "message_id_of",
 ]

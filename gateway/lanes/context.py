@@ -9,7 +9,7 @@ import anyio
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.lanes.slots import Slots
-from gateway.lanes.turn import RunTurn
+from gateway.lanes.turn import NoteClaim, RunTurn, ignore_claim
 from gateway.messages import Message
 from gateway.sessions import SessionRepository
 from gateway.turn_marks import TurnMarks
@@ -47,7 +47,7 @@ class LaneSettings:
     `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
     that failed (`attempts`), or in whose code the process died (`deaths`). Who waits longer than `patience` for a slot
     is told once how many are before them. While `backlog` sessions have something to do, no further message is taken:
-    the networks keep it.
+    the networks keep it. `note` says what durable hooks are owed of a claim, for the claim's own append.
     """
 
     sessions: SessionSettings
@@ -63,6 +63,7 @@ class LaneSettings:
     ack_wait: float = 30.0
     apology: str = APOLOGY
     interrupts: InterruptsTurn = lambda _message: False
+    note: NoteClaim = ignore_claim
 
 
 @dataclass(frozen=True, slots=True)

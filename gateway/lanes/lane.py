@@ -31,7 +31,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 import anyio
 
@@ -41,11 +41,11 @@ from gateway.engine.interface import NewRecord
 from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import Conflict, EngineError
 from gateway.lanes.context import BUSY, LaneContext, is_same_person_continuing, lease_key_of
-from gateway.lanes.turn import LaneResult, LaneTurn, build_partial_entries
-from gateway.lanes.turn_claim import TurnClaim, TurnJob, read_owed_ids
+from gateway.lanes.turn import LaneResult, LaneTurn, TurnStart, build_partial_entries
+from gateway.lanes.turn_claim import TurnClaim, TurnJob, gather_owed_events, make_owed_puts
 from gateway.logs.lines import bind_context
 from gateway.messages import Message, Reply
-from gateway.sessions import OpenTurn, Session, get_reset_reason
+from gateway.sessions import OpenTurn, Session, apply_record, get_reset_reason
 from gateway.sessions.transitions import begin_session
 from gateway.turn_marks import watch_steps
 
@@ -217,9 +217,7 @@ class Lane:
         if job.deaths >= self._context.settings.deaths:
             await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
             return
-        session = await self._claim(session, job)
-        claim = TurnClaim(self._context, session, job, await read_owed_ids(self._context, session, job))
-        self.claim = claim
+        self.claim = claim = await self._claim(session, job)
         try:
             self._stop_if_overtaken()
             await self._run(claim)
@@ -229,7 +227,7 @@ class Lane:
         finally:
             self.claim = None
 
-    async def _claim(self, session: Session, job: TurnJob) -> Session:
+    async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
         now, reason = self._context.clock(), None
         written: list[records.TurnRecord] = []
         if not session.session_id:
@@ -238,12 +236,18 @@ class Lane:
             reason = get_reset_reason(session, self._context.settings.sessions, now)
         if reason is not None:
             written.append(begin_session(session, now, reason, message=job.messages[0]))
+        owed = await gather_owed_events(self._context, session, job)
+        begun = reduce(lambda state, record: apply_record(state, record, state.seq + 1), written, session)
+        begins = bool(written) or (job.resumed and _begins_session(session))
+        self._context.settings.note(TurnStart(job.turn_id, begun, job.messages, job.resumed, begins, owed))
+        events, puts = owed.waiting, make_owed_puts(owed, self.key)
         claim = records.Claim(
             turn_id=job.turn_id, by=self._context.node, on=job.on, attempt=job.attempt, deaths=job.deaths
         )
-        claimed = await self._context.sessions.append(session, *written, claim)
+        claimed = await self._context.sessions.append(session, *written, claim, extra=puts)
+        owed.forget(events)
         self._context.marks.cut_off.discard(job.turn_id)  # from here on it is in the journal
-        return claimed
+        return TurnClaim(self._context, claimed, job, owed)
 
     async def _run(self, claim: TurnClaim) -> None:
         try:
@@ -300,18 +304,22 @@ class Lane:
 def _lane_turn(claim: TurnClaim) -> LaneTurn:
     session, job = claim.session, claim.job
     assert session.turn
-    begins = session.opened == session.turn.first - 1 and session.reason in LANE_REASONS
     return LaneTurn(
         session=session,
         messages=job.messages,
         open=session.turn,
         resumed=job.resumed,
-        begins_session=begins,
+        begins_session=_begins_session(session),
         scope=claim.soft,
         owed=claim.owed,
         record=claim.record,
         say=claim.say,
     )
+
+
+def _begins_session(session: Session) -> bool:
+    """Did the lane itself begin the session, for this very turn?"""
+    return bool(session.turn and session.opened == session.turn.first - 1 and session.reason in LANE_REASONS)
 
 
 def _interrupted(claim: TurnClaim) -> LaneResult:

@@ -83,6 +83,25 @@ class LaneTurn:
 RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 
 
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """A turn that is about to be claimed, with the session as it will be then."""
+
+    turn_id: str
+    session: Session
+    messages: tuple[Message, ...]
+    resumed: bool
+    begins_session: bool
+    owed: OwedEvents
+
+
+NoteClaim: TypeAlias = Callable[[TurnStart], None]
+
+
+def ignore_claim(_claimed: TurnStart) -> None:
+    """For lanes whose turns have no events."""
+
+
 def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:
     """Returns what an interrupted turn leaves in the transcript: the words of the person, and what was finished.
 

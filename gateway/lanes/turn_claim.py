@@ -23,7 +23,7 @@ this node last saw it, so a claim holds exactly until somebody else appends some
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -31,7 +31,7 @@ import anyio
 from gateway import records
 from gateway.engine.interface import NewRecord, append_until_written
 from gateway.errors import Conflict
-from gateway.hooks.recorder import OwedEvent, OwedEvents
+from gateway.hooks.recorder import OwedEvents
 from gateway.lanes.context import LaneContext
 from gateway.lanes.turn import LaneResult
 from gateway.messages import Message, Reply, cause_of
@@ -65,11 +65,11 @@ class TurnJob:
 class TurnClaim:
     """The claim on one turn, and all that is written under it."""
 
-    def __init__(self, context: LaneContext, session: Session, job: TurnJob, told: Iterable[str] = ()) -> None:
+    def __init__(self, context: LaneContext, session: Session, job: TurnJob, owed: OwedEvents) -> None:
         assert session.turn
         self.session = session
         self.job = job
-        self.owed = OwedEvents(told)
+        self.owed = owed
         self.soft = anyio.CancelScope()  # what the work itself watches, to end with a last word
         self.hard = anyio.CancelScope()  # around the whole work
         self.is_lost = False
@@ -140,7 +140,7 @@ class TurnClaim:
         """Append these, with the events that wait for it: a wait for the journal gathers no more of them."""
         async with self._one_at_a_time:
             events = self.owed.waiting
-            extra = [*extra, *(make_owed_put(event, self.session.key) for event in events)]
+            extra = [*extra, *make_owed_puts(self.owed, self.session.key)]
             while True:
                 if self.is_lost:
                     raise Conflict(f"turn {self.job.turn_id} of {self.session.key} is no longer ours")
@@ -163,18 +163,18 @@ class TurnClaim:
             self.hard.cancel()
 
 
-async def read_owed_ids(context: LaneContext, session: Session, job: TurnJob) -> list[str]:
-    """The ids of the events that an earlier run of this turn has written down."""
+async def gather_owed_events(context: LaneContext, session: Session, job: TurnJob) -> OwedEvents:
+    """For the events of a turn that is about to be claimed; what an earlier run of it has written down is known."""
     if not job.resumed or not session.turn:
-        return []
+        return OwedEvents()
     pattern = records.owed_event_pattern_of_token(records.token_of(session.key))
     found = records.read_all(context.engine, pattern, records.EmittedEvent, session.turn.first - 1)
-    return [str(event.fields.get("id")) async for _, event in found]
+    return OwedEvents([str(event.fields.get("id")) async for _, event in found])
 
 
-def make_owed_put(event: OwedEvent, session_key: str) -> NewRecord:
-    """The record of an event of a conversation."""
-    return NewRecord(records.owed_event_subject_of(event.name, session_key), event.data)
+def make_owed_puts(owed: OwedEvents, session_key: str) -> list[NewRecord]:
+    """The records of the events that wait."""
+    return [records.make_owed_event_put(event.name, event.data, session_key) for event in owed.waiting]
 
 
 def make_request_put(request: records.ApprovalRequest) -> NewRecord:

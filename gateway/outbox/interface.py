@@ -1,9 +1,11 @@
 """What the outbox needs of a chat network: parts that can be sent, and if the network can, edited and found again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from gateway import records
+from gateway.engine.interface import NewRecord
 from gateway.errors import GatewayError
 from gateway.messages import Address, Reply
 
@@ -98,6 +100,10 @@ class DeliveryCallbacks:
     async def prepare(self, outbound: records.OwedReply) -> Reply:
         """The reply as it shall be sent. Raises ReplyWithheld when it shall not."""
         return outbound.reply
+
+    def owe(self, _delivery: DeliveryReport) -> Sequence[NewRecord]:
+        """What is to stand in the journal with this end of a delivery, in one append. Asked before `sent`, `failed`."""
+        return ()
 
     def sent(self, delivery: DeliveryReport) -> None:
         """It has arrived."""

@@ -20,6 +20,7 @@ How one part reaches the network, where the first line that fits decides:
 An attempt is counted in the intent, so a process that dies in the call has used one up.
 """
 
+import dataclasses
 import logging
 
 import anyio
@@ -149,8 +150,10 @@ class PlaceSender:
         at, reply = self._journal.position, outbound.reply
         log.warning("reply %s to %s is given up: %s", reply.id, self._place, error)
         failed = records.SendFailed(out=at.out, reply_id=reply.id, error=error, attempts=attempts)
-        await self._journal.write_failure(replace(failed, strikes=at.strikes + strike, retry_at=retry_at))
-        self._platform.report(self._platform.callbacks.failed, DeliveryReport(outbound, reply, at.ids, attempts, error))
+        report = DeliveryReport(outbound, reply, at.ids, attempts, error)
+        owed = self._platform.list_owed(report)
+        await self._journal.write_failure(replace(failed, strikes=at.strikes + strike, retry_at=retry_at), owed)
+        self._platform.report(self._platform.callbacks.failed, report)
 
     async def _rest(self, seconds: float) -> None:
         self._platform.pausing += 1
@@ -189,31 +192,36 @@ class ReplyDelivery:
         reply = self._reply = self._reply or await self._platform.callbacks.prepare(self.outbound)
         count, attempts = self._platform.transport.parts(reply), self._journal.position.attempts + 1
         ids = self._journal.position.ids
+        report = DeliveryReport(self.outbound, reply, ids, attempts)
         for part in range(self._journal.position.part, count):
-            ids = (*ids, await self._send_part(reply, part, self._shown, is_last=part == count - 1))
+            report = await self._send_part(report, part, self._shown, is_last=part == count - 1)
         if self._journal.position.upto < self._journal.position.out:
-            await self._journal.write_nothing_to_send(reply.id)
+            await self._journal.write_nothing_to_send(reply.id, self._platform.list_owed(report))
         await self._tidy(reply, self._shown)
         self._platform.arrived_at = self._platform.clock()
-        self._platform.report(self._platform.callbacks.sent, DeliveryReport(self.outbound, reply, ids, attempts))
+        self._platform.report(self._platform.callbacks.sent, report)
 
-    async def _send_part(self, reply: Reply, part: int, shown: MessageIds, *, is_last: bool) -> tuple[str, ...]:
+    async def _send_part(
+        self, report: DeliveryReport, part: int, shown: MessageIds, *, is_last: bool
+    ) -> DeliveryReport:
         """Send one part, from intent to success; once the call has begun, a shutdown lets it end.
 
         The shield covers the records on both sides of the call as well: were the wait for the second one cut off, a
         part that did arrive would be in doubt.
         """
-        ids: tuple[str, ...] = ()
+        reply = report.reply
         async with self._platform.calls:
             with self._platform.shield_call() as call:
                 ids = await self._reach(reply, part, shown)
-                await self._journal.write_sent(reply.id, part, ids, is_last=is_last)
+                report = dataclasses.replace(report, message_ids=(*report.message_ids, ids))
+                owed = self._platform.list_owed(report) if is_last else ()
+                await self._journal.write_sent(reply.id, part, ids, is_last=is_last, owed=owed)
         if call.cancelled_caught:
             # The shutdown's deadline ended the call. The cancellation that began the shutdown stands behind the shield
             # and ends this worker at the checkpoint; were there none, the journal is read anew, and says "in doubt".
             await checkpoint()
             raise EngineError(f"the call that sends reply {reply.id} was cut off")
-        return ids
+        return report
 
     async def _reach(self, reply: Reply, part: int, shown: MessageIds) -> tuple[str, ...]:
         """Get a part to the network, by the table at the top, and return its ids."""

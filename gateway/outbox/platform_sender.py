@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -10,7 +10,7 @@ import anyio.abc
 
 from gateway import records
 from gateway.backoff import Backoff
-from gateway.engine.interface import ConsumerSpec, Engine
+from gateway.engine.interface import ConsumerSpec, Engine, NewRecord
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
 from gateway.messages import Reply
 from gateway.outbox.interface import (
@@ -127,6 +127,14 @@ class PlatformSender:
             found = await self.transport.find(reply, shown.part, nonce_of(reply.id, shown.part))
             return (*shown.message_ids, found) if found else shown.message_ids
         return shown.message_ids
+
+    def list_owed(self, delivery: DeliveryReport) -> Sequence[NewRecord]:
+        """What is to stand in the journal with this end of a delivery."""
+        try:
+            return self.callbacks.owe(delivery)
+        except Exception:  # as with `report`
+            log.exception("what is owed of the delivery of %s cannot be said", delivery.reply.id)
+            return ()
 
     def report(self, listener: Callable[[DeliveryReport], None], delivery: DeliveryReport) -> None:
         try:

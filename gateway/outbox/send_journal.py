@@ -13,7 +13,7 @@ the two, the next start finds an intent as the last record, and knows that the o
 because its reply is not in the journal yet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -100,7 +100,10 @@ class SendJournal:
         # Whoever reads the intent after a crash is in doubt; we who wrote it live, and see how the call ends.
         self.position = msgspec.structs.replace(at, seq=seq, part=part, in_doubt=False)
 
-    async def write_sent(self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool) -> None:
+    async def write_sent(
+        self, reply_id: str, part: int, ids: tuple[str, ...], *, is_last: bool, owed: Sequence[NewRecord] = ()
+    ) -> None:
+        """`owed`, here and below: what is to stand there with it."""
         at = self.position
         await self._move(
             records.SendSucceeded(
@@ -110,21 +113,23 @@ class SendJournal:
                 attempts=at.attempts + 1,
                 message_ids=(*at.ids, ids),
                 last=is_last,
-            )
+            ),
+            owed,
         )
 
-    async def write_nothing_to_send(self, reply_id: str) -> None:
+    async def write_nothing_to_send(self, reply_id: str, owed: Sequence[NewRecord]) -> None:
         at = self.position
-        await self._move(records.SendSucceeded(out=at.out, reply_id=reply_id, message_ids=at.ids))
+        await self._move(records.SendSucceeded(out=at.out, reply_id=reply_id, message_ids=at.ids), owed)
 
-    async def write_failure(self, failed: records.SendFailed) -> None:
+    async def write_failure(self, failed: records.SendFailed, owed: Sequence[NewRecord] = ()) -> None:
         """Writes that the reply is given up, or tried again; where it stands is filled in here."""
-        await self._move(msgspec.structs.replace(failed, part=self.position.part, message_ids=self.position.ids))
+        at = self.position
+        await self._move(msgspec.structs.replace(failed, part=at.part, message_ids=at.ids), owed)
 
-    async def _move(self, kept: records.SendRecord) -> None:
-        self.position = _position_after(await self._append(kept), kept)
+    async def _move(self, kept: records.SendRecord, owed: Sequence[NewRecord]) -> None:
+        self.position = _position_after(await self._append(kept, owed), kept)
 
-    async def _append(self, kept: records.SendRecord) -> int:
+    async def _append(self, kept: records.SendRecord, owed: Sequence[NewRecord] = ()) -> int:
         """Write down what was done, however long the journal takes nothing.
 
         Raises:
@@ -132,5 +137,5 @@ class SendJournal:
         """
         kept = msgspec.structs.replace(kept, at=self._clock())
         put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=records.TRAFFIC_TTL)
-        (seq,) = await append_until_written(lambda: self._engine.append(put), self._subject)
-        return seq
+        sequences = await append_until_written(lambda: self._engine.append(put, *owed), self._subject)
+        return sequences[0]

@@ -134,7 +134,9 @@ async def test_each_turn_that_was_answered_is_told_to_the_hooks_that_are_owed_it
     assert {one["message_full"] for one in told if one["stop"] != "interrupted"} == said
     assert set(everything.texts_of("agent:end", "message_full")) == said
     assert set(everything.texts_of("message:received", "text")) == said
-    assert set(everything.texts_of("llm:after", "turn_id")) == {one["turn_id"] for one in told}
+    turns = {one["turn_id"] for one in told}
+    assert set(everything.texts_of("llm:after", "turn_id")) == turns
+    assert set(everything.texts_of("message:sent", "turn_id")) == turns
     assert len({one["key"] for one in told}) == len({one["id"] for one in told}), "an event stands there twice"
 
 

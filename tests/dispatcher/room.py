@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,9 @@ async def chat(
     )
     async with hooks, anyio.create_task_group() as tasks:
         make = partial(Lanes, engine, sessions)
-        dispatcher = Dispatcher(house, lambda work: make(work, lanes or lane_settings()), tasks)
+        dispatcher = Dispatcher(
+            house, lambda work, note: make(work, replace(lanes or lane_settings(), note=note)), tasks
+        )
         await tasks.start(dispatcher.lanes.run)
         await tasks.start(dispatcher.approvals.run)
         await tasks.start(outbox.serve_platform, net)

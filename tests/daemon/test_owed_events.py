@@ -1,0 +1,106 @@
+"""What durable hooks are owed stands where the manual says: with the fact that it tells, or in a batch of its own."""
+
+import re
+from pathlib import Path
+
+from gateway import records
+from gateway.engine import Engine
+from gateway.events.catalogue import EVENT_SPECS
+from gateway.testing.live_gateway import LiveGateway, gateway_in
+from tests.spine import until
+
+MANUAL = Path(__file__).parents[2] / "docs" / "hooks.md"
+NOTHING = "def handle(event_type, context): pass\n"
+FACTS = (
+    *(records.Claim, records.LlmStep, records.ToolStarted, records.ToolFinished, records.TurnEnded),
+    *(records.OwedReply, records.SendSucceeded),
+)
+
+
+def hook(events: str, key: str = "events") -> dict[str, str]:
+    return {"HOOK.yaml": f"{key}: {events}\ndelivery: durable\n", "handler.py": NOTHING}
+
+
+async def read_story(engine: Engine) -> list[str]:
+    """What stands in the journal of messages, turns, deliveries and conversations' events, in order."""
+    story = []
+    for record in await engine.read("gw.>", 0, 1000):
+        kept = records.decode(record.data)
+        if isinstance(kept, records.EmittedEvent) and record.subject.startswith("gw.owed."):
+            story.append(kept.name)
+        elif isinstance(kept, FACTS):
+            story.append(type(kept).__name__)
+    return story
+
+
+async def settled(live: LiveGateway, last: str) -> list[str]:
+    story: list[str] = []
+
+    async def is_there() -> bool:
+        story[:] = await read_story(live.gateway.engine)
+        return story[-1:] == [last]
+
+    await until(is_there, f"the record of {last}")
+    return story
+
+
+TURNS = {"user": "x", "answers": [{"tool_calls": [{"name": "read_file", "args": {"path": "a"}}]}, {"text": "done"}]}
+NAMED = "[session:start, 'message:*', agent:start, agent:end, 'llm:before', 'llm:after', 'tool:*']"
+
+
+async def test_each_event_of_a_turn_follows_the_fact_that_it_tells(tmp_path: Path) -> None:
+    async with gateway_in(tmp_path / "home", TURNS, hooks={"keeps": hook(NAMED)}) as live:
+        await live.say("x")
+        story = await settled(live, "message:sent")
+    assert story == [
+        *("Claim", "session:start", "message:received"),
+        *("LlmStep", "agent:start", "message:add", "llm:before", "llm:after", "message:add"),
+        *("ToolStarted", "tool:before"),
+        *("ToolFinished", "tool:after"),
+        *("LlmStep", "message:add", "llm:before", "llm:after", "message:add"),
+        *("TurnEnded", "OwedReply", "agent:end"),
+        *("SendSucceeded", "message:sent"),
+    ]
+
+
+async def test_a_message_that_a_hook_may_change_is_told_as_the_hook_left_it(tmp_path: Path) -> None:
+    changes = {
+        "HOOK.yaml": "intercepts: [message:received]\n",
+        "handler.py": "def handle(event_type, context): return {'text': 'x and more'}\n",
+    }
+    hooks = {"keeps": hook("[message:received]"), "changes": changes}
+    async with gateway_in(tmp_path / "home", {"user": "x", "text": "done"}, hooks=hooks) as live:
+        await live.say("x")
+        story = await settled(live, "SendSucceeded")
+        found = [event async for _, event in records.read_events(live.gateway.engine)]
+    assert story == ["Claim", "LlmStep", "message:received", "TurnEnded", "OwedReply", "SendSucceeded"]
+    assert [event.fields["text"] for event in found] == ["x and more"]
+
+
+async def test_what_no_durable_hook_wants_costs_no_record(tmp_path: Path) -> None:
+    hooks = {"keeps": hook("[agent:end]\nwhen: {platform: telegram}"), "looks": {"handler.py": NOTHING}}
+    hooks["looks"]["HOOK.yaml"] = "events: ['*']\n"
+    async with gateway_in(tmp_path / "home", TURNS, hooks=hooks) as live:
+        await live.say("x")
+        await settled(live, "SendSucceeded")
+        assert [event async for _, event in records.read_events(live.gateway.engine)] == []
+
+
+async def test_an_event_that_0_1_owed_is_delivered(tmp_path: Path) -> None:
+    """It stood on a subject of its own, whoever's it was."""
+    async with gateway_in(tmp_path / "home", TURNS, hooks={"keeps": hook("[agent:end]")}) as live:
+        old = records.EmittedEvent(name="agent:end", fields={"id": "old", "session_key": "k"})
+        await live.gateway.engine.append(records.make_event_put(old, "ev:old"))
+
+        async def is_told() -> bool:
+            return (await live.gateway.folder_hooks.info("keeps")).calls == 1
+
+        await until(is_told, "the old event")
+
+
+def test_the_manual_says_of_each_event_where_it_stands() -> None:
+    table = MANUAL.read_text().partition("| events | stand in the journal |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    assert sorted(named) == sorted(EVENT_SPECS)
+    assert all(where.strip().startswith(("with the turn", "in batches")) for _, where in rows)
