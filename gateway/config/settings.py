@@ -83,7 +83,7 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
         Literal["auto", "off"],
         describe(
             "`auto`: where the kernel can hold it (Linux with Landlock), commands read all but the gateway's home and "
-            "the usual homes of keys, and write the roots and a temporary folder"
+            "the usual homes of keys, and write the files of whoever asks and a temporary folder"
         ),
     ] = "auto"
     hide: Annotated[tuple[str, ...], describe("further places that cannot be read, for instance `~/letters`")] = ()
@@ -105,7 +105,10 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
     """What the built-in tools may do."""
 
     roots: Annotated[
-        tuple[str, ...], describe("directories in which files may be read and written; relative ones begin at the home")
+        tuple[str, ...],
+        describe(
+            "directories in which files may be read and written for owners and admins; relative ones begin at the home"
+        ),
     ] = ("hermes-gateway/workspace",)
     shell: Annotated[
         Literal["ask", "sandboxed", "allow", "off"],

@@ -183,10 +183,11 @@ class Agents:
         return tuple(found)
 
     def _find_places(self, environ: Mapping[str, str], facts: Mapping[str, Any]) -> ShellPlaces:
-        """Where commands run and write, and what they do not read: this home, what steers us, and people's keys."""
+        """Where commands run and write, and what they do not read: this home, what steers us, keys, others' roots."""
         workspace = self.reach.find_workspace(facts)
         own = map(self._home.path, self._settings.tools.sandbox.hide)
-        hidden = (self._home.root, *workspace.forbidden, *list_key_homes(environ), *own)
+        others = (root for root in self.reach.roots if root not in workspace.roots and root.parent != root)
+        hidden = (self._home.root, *workspace.forbidden, *others, *list_key_homes(environ), *own)
         skills = tuple(self._surroundings.list_skills(str(facts.get("session_id", ""))))
         return ShellPlaces(workspace.roots[0], workspace.roots, hidden, environ.get("PATH", ""), skills)
 

@@ -25,7 +25,7 @@ WORD = "kingfisher"
 SETTINGS = """
 model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}
 access: {{owners: {{{network}: ["{owner}"]}}, rate: 100, tools: {{user: all}}}}
-tools: {{shell: allow}}
+tools: {{shell: allow, roots: [hermes-gateway/workspace, ../projects]}}
 agents: {{main: {{agents: [helper]}}, helper: {{description: helps}}}}
 """
 
@@ -148,7 +148,9 @@ async def test_in_a_chat_of_several_all_work_in_its_folder(party: Party) -> None
 @pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
 @pytest.mark.parametrize("party", ["discord"], indirect=True)
 async def test_commands_reach_what_their_conversation_has_and_no_more(party: Party) -> None:
-    (party.workspace / "plan.txt").write_text(WORD)
+    projects = party.house.gateway.home.root.parent / "projects"
+    for file in (party.workspace / "plan.txt", projects / "secret"):
+        file.write_text(WORD)
     anns = await party.upload(ANN)
     bens = await party.upload(BEN)
     assert await party.order(BEN, "shell", command="pwd") == str(party.folder_of(BEN))
@@ -157,6 +159,7 @@ async def test_commands_reach_what_their_conversation_has_and_no_more(party: Par
         f"cat {anns} {party.workspace}/plan.txt ../{anns.parent.name}/{anns.name} ../../../workspace/plan.txt; "
         f"ln {anns} a; ln -s {anns} b; cat a b; ls {party.files} {anns.parent}; cp -r {anns.parent} c; cat c/*; "
         f"cd {anns.parent} && cat {anns.name}; tar cf - {party.files} {party.workspace}; grep -r {WORD[:5]} ../.. "
+        f"; cat {projects}/secret; ls {projects}"
         f"; echo spoiled > {anns}; echo spoiled > {party.workspace}/plan.txt; rm -rf {anns.parent} {party.workspace}"
     )
     said = (await party.order(BEN, "shell", command=steal)).replace(f"{WORD} of {BEN}", "")
@@ -166,6 +169,7 @@ async def test_commands_reach_what_their_conversation_has_and_no_more(party: Par
     assert (party.workspace / "plan.txt").read_text() == WORD
     assert WORD not in await party.order(ANN, "shell", command=f"cat {bens} {bens.parent}/new; ls {bens.parent}; true")
     assert WORD in await party.order(ANN, "shell", command=f"cat {anns}")
+    assert await party.order(ANN, "shell", command=f"cat {projects}/secret") == WORD
 
 
 @pytest.mark.skipif(not find_support().landlock, reason="this kernel has no Landlock")
@@ -198,3 +202,21 @@ async def test_what_a_command_writes_into_instructions_steers_no_turn_until_the_
     await party.order(ANN, "list_files")
     assert "Be kinder." in str(party.house.told("llm:before")[-1]["system"])
     assert not party.house.gateway.notices()
+
+
+@pytest.mark.row("T20")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_a_hook_attaches_what_the_conversation_has_that_the_reply_goes_to(party: Party) -> None:
+    anns, bens = await party.upload(ANN), await party.upload(BEN)
+    wanted: list[str] = []
+    party.house.gateway.registry.on(
+        "message:sending",
+        lambda _event: {"attachments": [{"kind": "document", "path": one, "name": "x.txt"} for one in wanted]},
+    )
+    for by, own, other in ((BEN, bens, anns), (ANN, anns, bens)):
+        for path, goes in ((own, True), (other, False), (party.files.parent.parent / "config.yaml", False)):
+            wanted[:] = [str(path)]
+            await party.order(by, "list_files")
+            sent = party.house.told("message:sent")[-1]
+            assert [one["path"] for one in sent["attachments"]] == ([str(path)] if goes else [])
+            assert ("is not sent" in sent["text"]) is not goes
