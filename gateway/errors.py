@@ -1,6 +1,7 @@
 """Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
 
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -86,7 +87,7 @@ class Conflict(EngineError):
 
 
 class RecordDamage(EngineError):
-    """The record at `seq` is not as it was written; all others can be read."""
+    """The record at `seq` is not as it was written; all others can be read. `before`: those read before it."""
 
     def __init__(self, seq: int, subject: str) -> None:
         super().__init__(
@@ -94,6 +95,7 @@ class RecordDamage(EngineError):
             "hermes-gateway backup restore FILE"
         )
         self.seq = seq
+        self.before: list[Any] = []
 
 
 class Duplicate(EngineError):

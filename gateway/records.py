@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record
-from gateway.errors import EngineTooNew
+from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.messages import Address, Message, Reply
 from gateway.roles import Role
@@ -337,11 +337,22 @@ def decode(data: bytes) -> JournalRecord:
     return _decoder.decode(data)
 
 
+async def read_readable(engine: Engine, pattern: str, after: int, limit: int) -> list[Record]:
+    """As the engine reads, but past what is damaged, which the engine's health names."""
+    while True:
+        try:
+            return await engine.read(pattern, after, limit)
+        except RecordDamage as damage:
+            if damage.before:
+                return damage.before
+            after = damage.seq
+
+
 async def read_all(
     engine: Engine, pattern: str, kind: type[RecordT], after: int = 0
 ) -> AsyncIterator[tuple[Record, RecordT]]:
     """Every record of this kind, in order, with what it holds."""
-    while page := await engine.read(pattern, after, PAGE):
+    while page := await read_readable(engine, pattern, after, PAGE):
         for found in page:
             if isinstance(kept := decode(found.data), kind):
                 yield found, kept

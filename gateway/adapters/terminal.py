@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
 from unicodedata import combining, east_asian_width
 
+import anyio
 import msgspec
 
 from gateway import records
@@ -23,6 +24,7 @@ from gateway.sessions import session_key_of
 
 PLATFORM = "terminal"
 OWNER = "owner"
+LOOK_SECONDS = 1.0  # who waits for an answer hears of a journal that fails
 ROW_WIDTH = 76  # columns of a literal text; a terminal has 80
 
 Notify: TypeAlias = Callable[[str, Any], Awaitable[None]]
@@ -145,7 +147,7 @@ class TerminalWatcher:
         return None
 
     async def until_done(self, heard: AsyncIterator[Record]) -> SayResult:
-        async for record in heard:
+        async for record in self._listen(heard):
             if record.seq == 0:
                 await self._notify("delta", msgspec.json.decode(record.data))
                 continue
@@ -157,6 +159,23 @@ class TerminalWatcher:
                 case records.TurnEnded(upto=upto) as done if upto >= self._receipt.seq:
                     return await self._said(done.status, done.turn_id, done.error)
         raise GatewayError("the gateway stops; the message is kept, and answered when it runs again")
+
+    async def _listen(self, heard: AsyncIterator[Record]) -> AsyncIterator[Record]:
+        """What is heard, until the journal can take no answer any more.
+
+        Raises:
+            GatewayError: it cannot, and why.
+        """
+        while True:
+            with anyio.move_on_after(LOOK_SECONDS) as look:
+                try:
+                    record = await anext(heard)
+                except StopAsyncIteration:
+                    return
+            if not look.cancelled_caught:
+                yield record
+            elif why := self._engine.failure():
+                raise GatewayError(f"this cannot be answered now: {why}")
 
     async def _said(self, status: str, turn_id: str, error: str) -> SayResult:
         """An end and its replies are one append, in whichever order; what was not heard yet is read."""

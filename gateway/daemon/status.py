@@ -1,10 +1,12 @@
 """What the gateway says of itself: to `status`, to the supervisor, in the box at the start."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import anyio
 import msgspec
 
 from gateway import __version__
@@ -17,17 +19,20 @@ from gateway.daemon.gateway import Gateway
 from gateway.daemon.own_process import describe_readers
 from gateway.daemon.platforms import why_not_served
 from gateway.engine import EngineHealth
+from gateway.errors import EngineError
 from gateway.hooks.folders.stats import HookStatus
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
 NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
+JOURNAL_PATIENCE = 1.0
+T = TypeVar("T")
 STATM = Path("/proc/self/statm")
 
 
 async def build_status(gateway: Gateway) -> dict[str, Any]:
     """All that `status` shows; documented in docs/cli.md."""
-    health = await gateway.engine.health()
+    health = await gateway.engine.health()  # first: it notices what has become of the disk
     return {
         "state": gateway.state,
         "version": __version__,
@@ -37,7 +42,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "socket": str(gateway.home.socket),
         "model": gateway.agents.model_description,
         "memory_kb": read_memory_kb(),
-        "hooks": await hooks.count_by_state(gateway.folder_hooks),
+        "hooks": await ask_journal(hooks.count_by_state(gateway.folder_hooks), {}),
         "sandbox": describe_sandbox(find_support()),
         "platforms": {one.name: msgspec.to_builtins(one.presence.facts) for one in gateway.platforms},
         "platforms_off": list_unserved_platforms(gateway),
@@ -51,14 +56,21 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "parts": [msgspec.to_builtins(part.facts) for part in gateway.parts],
         "attention": [
             *list_gateway_problems(gateway),
-            *await hooks.list_hook_problems(gateway.folder_hooks),
-            *check_agent_hooks(gateway.settings, await gateway.folder_hooks.status()),
+            *await ask_journal(hooks.list_hook_problems(gateway.folder_hooks), []),
+            *check_agent_hooks(gateway.settings, await ask_journal(gateway.folder_hooks.status(), [])),
             *list_server_problems(gateway.tool_servers),
             *([] if health.ok else [f"journal: {health.detail}"]),
             *(f"journal: {warning}" for warning in health.warnings),
         ],
         "notices": gateway.notices(),
     }
+
+
+async def ask_journal(asked: Awaitable[T], otherwise: T) -> T:
+    """What is told, where a disk that does not answer lets it be told soon."""
+    with suppress(EngineError), anyio.move_on_after(JOURNAL_PATIENCE):
+        return await asked
+    return otherwise
 
 
 def list_owners(access: AccessControl) -> list[dict[str, str]]:

@@ -19,6 +19,7 @@ from gateway.dispatcher.message_events import build_place_fields, build_received
 from gateway.dispatcher.question_places import QUESTION_SIGN
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import NewRecord
+from gateway.errors import RecordDamage
 from gateway.events import YES_WORDS, Deny, End
 from gateway.lanes import Lanes, message_id_of
 from gateway.messages import Message, Receipt, Reply
@@ -30,6 +31,10 @@ log = logging.getLogger(__name__)
 
 TOO_FAST = "That is more than I can take from one person in a minute; what you wrote last was not accepted."
 NOT_YOURS = "That question is for somebody else to decide."
+DAMAGED = (
+    "What is kept of this conversation was damaged on the disk, so I cannot go on with it. Whoever runs me sees in the "
+    "status what to do."
+)
 NO_WORDS = frozenset({"n", "no", "deny"})
 
 CompleteMessage: TypeAlias = Callable[[Message], Awaitable[tuple[Message, Sequence[NewRecord]]]]
@@ -83,7 +88,12 @@ class Ingress:
         if complete:
             message, more = await complete(message)
             extra = (*extra, *more)
-        receipt = await self._accept(key, message, role, request, *extra, bot=bot)
+        try:
+            receipt = await self._accept(key, message, role, request, *extra, bot=bot)
+        except RecordDamage as damage:
+            log.error("what is kept of %s cannot be read, and %s is not answered: %s", key, message.id, damage)
+            await self._say(key, message, DAMAGED)
+            receipt = Receipt(key, settled=DAMAGED, decision="settled")
         return dataclasses.replace(receipt, is_closed=True) if request and receipt.decision == "settled" else receipt
 
     async def _find_request(self, message: Message) -> ApprovalRequest | None:

@@ -158,7 +158,11 @@ class Engine(Protocol):
     async def last(self, subject: str) -> Record | None: ...
 
     async def read(self, pattern: str, after: int = 0, limit: int = 100) -> list[Record]:
-        """Reads what matches, in the order of the sequences, beginning behind `after`."""
+        """Reads what matches, in the order of the sequences, beginning behind `after`.
+
+        Raises:
+            RecordDamage: the disk has changed one of them.
+        """
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         """Remove what matches, behind `after` and up to and with `upto`, and say how much it was.
@@ -208,7 +212,14 @@ class Engine(Protocol):
     def tail(self, *patterns: str) -> Tail:
         """Live records, appended (with their sequence) and published (sequence 0); a slow reader loses the oldest."""
 
-    async def health(self) -> EngineHealth: ...
+    async def health(self) -> EngineHealth:
+        """Answers whatever has become of the disk."""
+
+    def failure(self) -> str:
+        """Why nothing can be written, where that does not pass by itself (it is damaged, the disk is gone); else "".
+
+        Whoever waits for a record need not wait any more. A full disk is no such failure.
+        """
 
     async def close(self) -> None:
         """Write what was handed over, and end; further calls of close do nothing."""

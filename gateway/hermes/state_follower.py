@@ -130,7 +130,7 @@ class StateFollower:
 
     async def _fold_news(self) -> None:
         while (after := await self._open()) is not None:
-            page = await self._engine.read(records.TURN_SUBJECTS, after, PAGE)
+            page = await records.read_readable(self._engine, records.TURN_SUBJECTS, after, PAGE)
             if not page:
                 return
             if await to_thread.run_sync(self._file.fold, page):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine.interface import Engine, Record
-from gateway.errors import Conflict, EngineTooNew, SessionError
+from gateway.errors import Conflict, EngineTooNew, RecordDamage, SessionError
 from gateway.messages import Message
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import Session
@@ -34,14 +34,13 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         SessionError: one session is to go while a turn is under way in the key's conversation.
     """
     while True:
-        before = await sessions.open(key)
-        past = await sessions.read_all(key)
-        newest = await engine.last(records.session_subject_of("in", key))
-        if not past.keys() >= set(gone) or (before.seq == 0 and newest is None):
+        before, past = await _read_sessions(engine, sessions, key, is_whole=not gone)
+        newest = await _read_last_seq(engine, records.session_subject_of("in", key))
+        if not past.keys() >= set(gone) or (before.seq == 0 and not newest):
             return False
         if gone and before.turn is not None:
             raise SessionError(f"a turn is under way in {key}: stop it first, then forget {', '.join(gone)}")
-        upto = before.upto if gone or newest is None else max(before.upto, newest.seq)
+        upto = before.upto if gone else max(before.upto, newest)
         stay = [old for name, old in past.items() if gone and name not in gone]
         remains = [_rewrite_session(old) for old in stay]
         if remains and before.session_id in gone:
@@ -51,6 +50,26 @@ async def forget_sessions(engine: Engine, sessions: SessionRepository, key: str,
         if seq := await _rewrite_chain(engine, sessions, before, end, remains):
             await purge_forgotten(engine, records.token_of(key), seq, upto)
             return True
+
+
+async def _read_sessions(
+    engine: Engine, sessions: SessionRepository, key: str, *, is_whole: bool
+) -> tuple[Session, dict[str, Session]]:
+    """The current session of a key, and all; of what is damaged only where it ends, where all is to go anyway."""
+    try:
+        return await sessions.open(key), await sessions.read_all(key)
+    except RecordDamage:
+        if not is_whole:
+            raise
+        return Session(key, seq=await _read_last_seq(engine, records.session_subject_of("turn", key))), {}
+
+
+async def _read_last_seq(engine: Engine, subject: str) -> int:
+    try:
+        newest = await engine.last(subject)
+    except RecordDamage as damage:
+        return damage.seq
+    return newest.seq if newest else 0
 
 
 async def compact_chain(engine: Engine, sessions: SessionRepository, key: str) -> bool:
@@ -138,7 +157,7 @@ async def _read_staying_sessions(engine: Engine, conv: str, seq: int) -> set[str
 
 async def _read_until(engine: Engine, pattern: str, upto: int) -> AsyncIterator[Record]:
     after = 0
-    while page := await engine.read(pattern, after, PAGE):
+    while page := await records.read_readable(engine, pattern, after, PAGE):
         for record in page:
             if record.seq > upto:
                 return

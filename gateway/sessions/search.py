@@ -165,13 +165,12 @@ class SessionSearch:
         count = 0
         while True:
             after = await self._query(lambda index: index.upto)
-            page = await self._engine.read(records.TURN_SUBJECTS, after, PAGE)
-            if page:
-                await self._fold(after, page)
-                count += len(page)
-            if len(page) < PAGE:
-                self._reached = page[-1].seq if page else after
+            page = await records.read_readable(self._engine, records.TURN_SUBJECTS, after, PAGE)
+            if not page:
+                self._reached = after
                 return count
+            await self._fold(after, page)
+            count += len(page)
 
     async def _fold(self, after: int, page: Sequence[Record]) -> None:
         forgotten = await self._query(lambda index: index.fold(page) if index.upto == after else [])

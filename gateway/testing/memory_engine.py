@@ -124,6 +124,9 @@ class MemoryEngine(LiveMessages):
             return 0
         return len(consumer.owed) + sum(1 for _ in self.waiting(consumer.reached, consumer.matches))
 
+    def failure(self) -> str:
+        return ""
+
     async def health(self) -> EngineHealth:
         self._expire()
         return EngineHealth(True, "well", len(self._log), sum(len(record.data) for record in self._log.values()))

@@ -1,6 +1,8 @@
 """The journal in one SQLite file: the face on the event loop. How it writes stands in `writer`."""
 
 import logging
+import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +19,11 @@ from gateway.engine.sqlite.record_cache import RecordCache
 from gateway.engine.sqlite.schema import get_used_bytes
 from gateway.engine.sqlite.writer import JournalReader, JournalWriter
 from gateway.engine.subjects import check_consumer_spec, check_pattern, check_subject
+from gateway.errors import EngineError
 
 SLOW_DISK_SECONDS = 5.0
+LASTING_SECONDS = 3.0  # so long a fault may be one that passes
+LOOK_SECONDS = 1.0
 MAX_SEQ = (1 << 63) - 1
 
 log = logging.getLogger(__name__)
@@ -110,25 +115,45 @@ class SqliteEngine(LiveMessages):
     async def depth(self, name: str) -> int:
         self._check_open()
         while (position := self._writer.backlog.positions.get(name)) is not None:
-            if position.depth is not None:
-                return position.depth
+            if position.depth is not None or self.failure():
+                return position.depth or 0
             await self._writing.submit(lambda tx: tx.depths_wanted.add(name))
         return 0
 
     async def health(self) -> EngineHealth:
         self._check_open()
-        since = self._writer.busy_since
-        slow = 0.0 if since is None else self._clock.steady() - since
+        size = await self._measure()
+        slow = self._get_delay()
         words = [self._condition.fault, self._writer.note]
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
-        size = 0 if self._condition.is_damaged else await self._reading.submit(get_used_bytes)
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
         building = self._writer.building
         progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
-        warnings = tuple(self._condition.damaged.values())
+        warnings = (*filter(None, [self._condition.warning]), *self._condition.damaged.values())
         detail = "; ".join(filter(None, words)) or "well"
         return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress)
+
+    def failure(self) -> str:
+        condition, delay = self._condition, self._get_delay()
+        if delay > SLOW_DISK_SECONDS:
+            return f"the disk has not answered for {delay:.0f} s"
+        is_lasting = time.monotonic() - condition.since > LASTING_SECONDS and not condition.wants_room
+        return condition.fault if condition.fault and (condition.is_damaged or is_lasting) else ""
+
+    async def _measure(self) -> int:
+        """Look at the files, and say how many bytes are in use; 0 where the disk does not say at once."""
+        if self._get_delay() > LOOK_SECONDS:
+            return 0
+        with suppress(EngineError), anyio.move_on_after(LOOK_SECONDS):
+            await self._writing.submit(lambda _tx: None)
+            return await self._reading.submit(get_used_bytes)
+        return 0
+
+    def _get_delay(self) -> float:
+        """For how long the disk has been writing now."""
+        since = self._writer.busy_since
+        return 0.0 if since is None else self._clock.steady() - since
 
     async def close(self) -> None:
         """Ends, after what was handed over is written; a caller that is cancelled meanwhile waits for that too."""

@@ -1,8 +1,10 @@
 """Faults of a journal, told apart from operations that were wrong, in words that an operator can use."""
 
 import logging
+import math
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 from gateway.engine.sqlite.schema import read_pragma
@@ -61,6 +63,51 @@ def get_file_identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+class JournalFiles:
+    """The files as they were when we last wrote: who deletes, replaces or cuts one meanwhile is noticed.
+
+    SQLite would write on into what has no name any more, or read zeros for what is gone. All of it runs on the thread
+    that writes, which alone makes the file smaller.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wal = Path(f"{path}-wal")
+        self._identity = get_file_identity(path)
+        self._wal_identity = get_file_identity(self._wal)
+        self._size = 0
+        self._is_settled = True
+        self.note_size()
+
+    def note_size(self) -> None:
+        """It grows with what is written."""
+        if self._is_settled:
+            self._size = max(self._size, self._path.stat().st_size)
+
+    def unsettle(self) -> None:
+        """Some of it is given back to the disk: it may become smaller with any commit from now on."""
+        self._is_settled, self._size = False, 0
+
+    def settle(self) -> None:
+        """It is as small as it is to be."""
+        self._is_settled = True
+        self.note_size()
+
+    def find_damage(self) -> str:
+        if get_file_identity(self._path) != self._identity:
+            return "its file was deleted or replaced"
+        missing = self._size - self._path.stat().st_size
+        return f"{missing} bytes were cut off its file" if missing > 0 else ""
+
+    def find_warning(self) -> str:
+        if get_file_identity(self._wal) == self._wal_identity:
+            return ""
+        return (
+            f"{self._wal} was deleted or replaced, and has the newest records: stop the gateway now with "
+            "`hermes-gateway stop`, which writes them into the journal, and start it again"
+        )
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
 
@@ -70,17 +117,24 @@ class FaultState:
 
     def __init__(self, path: Path) -> None:
         self.fault = ""
+        self.warning = ""  # what has happened to its files, though it still works
         self.is_damaged = False
+        self.wants_room = False  # a full disk, which is waited for
+        self.since = math.inf  # when it became ill, by the steady clock
         self.damaged: dict[int, str] = {}  # records, by sequence
         self._path = path
 
     def record_error(self, error: sqlite3.Error) -> EngineError:
         """Makes the error for the callers; a fault of the journal, not of their operation, is remembered and logged."""
         words = describe_error(error, self._path)
+        if self.is_damaged:
+            return EngineError(self.fault)  # what was seen first says most
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in FAULT_CODES:
-            self.is_damaged = self.is_damaged or is_damage(error)
+            self.is_damaged = is_damage(error)
+            self.wants_room = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
             if not self.fault:
                 log.error("%s", words)
+                self.since = time.monotonic()
             self.fault = words
         return EngineError(words)
 

@@ -141,24 +141,22 @@ def read_last_seq(db: sqlite3.Connection, subject: str, wall: float) -> int:
 
 
 def read(db: sqlite3.Connection, pattern: str, after: int, limit: int, wall: float) -> list[Record]:
-    """What matches, up to the first that is damaged.
+    """What matches.
 
     Raises:
-        RecordDamage: that is the first of all.
+        RecordDamage: one of them is damaged.
     """
     found: list[Record] = []
-    seqs = _find_seqs(db, pattern, after)
-    for seq in seqs if seqs is not None else _walk(db, pattern, after):
-        if len(found) >= limit:
-            break
-        try:
-            record = read_record(db, seq, wall)
-        except RecordDamage:
-            if not found:
-                raise
-            break
-        if record is not None:
-            found.append(record)
+    seqs = _find_seqs(db, pattern, after) or _walk(db, pattern, after)
+    try:
+        while len(found) < limit and (seq := next(seqs, None)) is not None:
+            if record := read_record(db, seq, wall):
+                found.append(record)
+    except RecordDamage as damage:
+        damage.before = found
+        raise
+    finally:
+        del seqs  # an error keeps this frame, and with an open query all that is written later would not be seen
     return found
 
 

@@ -36,8 +36,8 @@ from gateway.engine.sqlite import journal_file, log_table, subject_index
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.faults import (
     FaultState,
+    JournalFiles,
     describe_error,
-    get_file_identity,
     get_free_bytes,
     make_damage_error,
 )
@@ -48,6 +48,7 @@ from gateway.errors import EngineError
 
 SWEEP_SECONDS = 60.0
 SHRINK_PAGES = 256
+SHRINK_AFTER = 5.0
 PROBE_SECONDS = 1.0
 # So much must be free again before a full journal is called well: not to flutter with every small record.
 MIN_FREE_BYTES = 1 << 20
@@ -100,7 +101,8 @@ class JournalWriter:
         (self.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db, self._condition.note_damage)
         self.building = subject_index.read_progress(self._db)
-        self._identity = get_file_identity(self._path)
+        self._files = JournalFiles(self._path)
+        self._is_shrinking = False
         self._sweep_at = self._probe_at = self._clock.steady()
 
     def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
@@ -117,8 +119,8 @@ class JournalWriter:
         tx = Transaction(self._db, self._clock.wall(), self._clock.steady())
         try:
             self._begin()
-        except sqlite3.Error as error:
-            self._fail(jobs, error)
+        except (sqlite3.Error, OSError) as error:
+            self._fail(jobs, error if isinstance(error, sqlite3.Error) else make_damage_error(str(error)))
             return []
         try:
             if tx.wall >= self._next_expiry:
@@ -130,6 +132,7 @@ class JournalWriter:
             if tx.removed:
                 next_expiry = log_table.read_next_expiry(self._db)
             self._db.execute("COMMIT")
+            self._files.note_size()
         except Exception as error:  # noqa: BLE001 - whatever one job does wrong must not end the thread
             with suppress(sqlite3.Error):
                 self._db.rollback()  # does nothing where the error has rolled back already
@@ -138,6 +141,8 @@ class JournalWriter:
             self._fail(jobs, error)
             return []
         self._next_expiry = next_expiry
+        if tx.removed:
+            self._sweep_at = min(self._sweep_at, tx.steady + SHRINK_AFTER)
         self.records += len(tx.appended) - len(tx.removed)
         self.backlog.apply_commit(tx)
         return [tx]
@@ -146,9 +151,9 @@ class JournalWriter:
         if self._condition.is_damaged:
             # To go on writing into a damaged file would damage more of it.
             raise make_damage_error("found earlier")
-        if get_file_identity(self._path) != self._identity:
-            # SQLite writes on into what has no name any more, and at the end all of that is gone.
-            raise make_damage_error("its file was deleted or replaced")
+        if why := self._files.find_damage():
+            raise make_damage_error(why)
+        self._condition.warning = self._files.find_warning()
         self._db.execute("BEGIN IMMEDIATE")
 
     def _attempt(self, job: ThreadJob[Transaction, Any], tx: Transaction) -> None:
@@ -198,13 +203,27 @@ class JournalWriter:
         try:
             free = read_pragma(self._db, "freelist_count")
             if free < SHRINK_PAGES or free * 4 < read_pragma(self._db, "page_count"):
-                return False
+                return self._is_shrinking and self._settle()
+            if not self._is_shrinking:
+                self._is_shrinking = True
+                self._files.unsettle()
             # As a script: the pragma frees a page a step, and a cursor makes one step where it expects no rows.
             self._db.executescript(f"PRAGMA incremental_vacuum({SHRINK_PAGES})")
         except sqlite3.Error as error:
             self._condition.record_error(error)
             return False
         return True
+
+    def _settle(self) -> bool:
+        """Takes what was given back off the file; it stands in the write-ahead log till then. False: nothing is left.
+
+        A reader in the middle of something holds that up; then the next look does it.
+        """
+        _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if pages == moved:
+            self._is_shrinking = False
+            self._files.settle()
+        return False
 
     def _tidy(self, tx: Transaction) -> bool:
         """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""

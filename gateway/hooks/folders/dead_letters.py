@@ -108,7 +108,7 @@ class DeadLetters:
 
     async def _all(self, hook: str = "", after: int = 0) -> AsyncIterator[tuple[Record, records.DeadLetterRecord]]:
         pattern = dead_letter_subject_of(hook) if hook else records.DEAD_SUBJECTS
-        while page := await self._engine.read(pattern, after, PAGE):
+        while page := await records.read_readable(self._engine, pattern, after, PAGE):
             for record in page:
                 dead = records.decode(record.data)
                 if isinstance(dead, records.DeadLetterRecord) and dead.what.startswith(HOOK_PREFIX):

@@ -12,7 +12,7 @@ import difflib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.engine.interface import Engine
-from gateway.errors import HookError
+from gateway.errors import EngineError, HookError
 from gateway.hooks.folders.dead_letters import DeadLetters
 from gateway.hooks.folders.durable import DurableDelivery
 from gateway.hooks.folders.folder_set import FolderSet
@@ -153,7 +153,9 @@ class FolderHooks:
         await self._set.settled.wait()
 
     async def status(self) -> list[HookStatus]:
-        dead = Counter(letter.hook for letter in (await self._letters.list() if self._letters else ()))
+        dead = Counter[str]()
+        with suppress(EngineError):  # of a journal that is ill: all else can be told
+            dead.update(letter.hook for letter in (await self._letters.list() if self._letters else ()))
         called, found = group_by_label(self._set.hooks), []
         for name, hook in sorted(self._set.hooks.items(), key=lambda item: item[0].removeprefix(PLUGIN_PREFIX)):
             found.append(await _status_of(hook, dead[name], called))

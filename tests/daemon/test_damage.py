@@ -1,0 +1,101 @@
+"""What becomes of a gateway whose journal is damaged while it runs: it says so, and nobody waits in vain."""
+
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gateway import records
+from gateway.control_socket.client import ControlError
+from gateway.testing import GatewayProcess
+
+SLOW = {"user": "slow", "answers": [{"chunks": ["at ", "last"], "delay": "4s"}]}
+QUICK = {"user": "hello", "answers": [{"text": "here"}]}
+KEY = "agent:main:terminal:dm:main"
+
+
+def cut_off(journal: Path) -> None:
+    with journal.open("r+b") as file:
+        file.truncate(8192)
+
+
+def overwrite(journal: Path) -> None:
+    with journal.open("r+b") as file:
+        file.write(b"\xff" * journal.stat().st_size)
+
+
+def take_away(journal: Path) -> None:
+    shutil.rmtree(journal.parent / "gone", ignore_errors=True)
+    journal.unlink()
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(SLOW, QUICK)
+        gateway.start()
+        for number in range(5):
+            assert gateway.say("hello", f"s{number}")["reply"] == "here"
+        gateway.stop()  # all of it is in the file itself now
+        gateway.start()
+        yield gateway
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("damage", [cut_off, take_away, overwrite])
+def test_the_status_says_so_and_who_waits_is_told(gateway: GatewayProcess, damage: Callable[[Path], None]) -> None:
+    said: list[str] = []
+
+    def wait() -> None:
+        try:
+            said.append(str(gateway.say("slow")))
+        except ControlError as error:
+            said.append(str(error))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    damage(gateway.home.journal)
+    began = time.monotonic()
+    gateway.until(lambda: not gateway.call("status")["journal"]["ok"])
+    status = gateway.call("status")
+    assert any("journal" in line and "damaged" in line for line in status["attention"])
+    assert status["intake"].startswith("stopped")
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert "cannot be answered now" in said[0]
+    assert time.monotonic() - began < 15  # 5 s, where the machine has time
+    with pytest.raises(ControlError, match="damaged"):
+        gateway.say("hello", "another")
+
+
+@pytest.mark.process
+def test_a_write_ahead_log_that_was_deleted_is_said_and_loses_nothing_at_a_stop(gateway: GatewayProcess) -> None:
+    assert gateway.say("hello")["reply"] == "here"
+    Path(f"{gateway.home.journal}-wal").unlink()
+    gateway.until(lambda: any("-wal was deleted" in line for line in gateway.call("status")["attention"]))
+    assert gateway.say("hello", "late")["reply"] == "here"
+    gateway.stop()
+    gateway.start()
+    assert gateway.call("sessions.show", {"session": "agent:main:terminal:dm:late"})["entries"]
+
+
+@pytest.mark.process
+def test_a_damaged_conversation_says_so_all_others_go_on_and_it_can_be_forgotten(gateway: GatewayProcess) -> None:
+    assert gateway.say("hello")["reply"] == "here"
+    gateway.stop()
+    with closing(sqlite3.connect(gateway.home.journal)) as db, db:
+        turn = records.session_subject_of("turn", KEY)
+        db.execute("UPDATE log SET data = CAST(replace(data, 'here', 'hare') AS BLOB) WHERE subject = ?", (turn,))
+    gateway.start()
+    assert "was damaged on the disk" in gateway.say("hello")["reply"]
+    assert gateway.say("hello", "s1")["reply"] == "here"
+    assert len(gateway.call("sessions.list")["sessions"]) == 6
+    assert any(records.token_of(KEY) in line for line in gateway.call("status")["attention"])
+    gateway.call("sessions.delete", {"session": KEY})
+    assert gateway.say("hello")["reply"] == "here"
