@@ -337,7 +337,8 @@ def show_findings(found: dict[str, list[Finding]], *, is_running: bool) -> None:
     for name, findings in found.items():
         print(f"{name}: {'' if findings else apply_style('fine', 'green')}".rstrip())
         for finding in findings:
-            print(f"  {to_one_line(f'{finding.place}: {finding.what}')}\n    {to_one_line(finding.remedy)}")
+            print_lines(to_one_line(f"{finding.place}: {finding.what}"), "  ")
+            print_lines(to_one_line(finding.remedy), "    ")
     if not is_running:
         print("the gateway does not run; what only it knows was not looked at. Start it: hermes-gateway run")
 
@@ -352,7 +353,7 @@ def _show_unattended(target: DoctorTarget) -> None:
     if target.configuration and (found := _list_unattended(target)):
         limit = format_duration(target.configuration.settings.tools.unattended)
         tools = to_one_line(", ".join(found))
-        print(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {tools}")
+        print_lines(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {tools}", "")
         print(f"  after {limit} it goes on without (tools.unattended)")
 
 

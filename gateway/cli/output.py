@@ -14,6 +14,8 @@ from typing import Any, TextIO
 from gateway.config.home import get_process_environment
 from gateway.logs.text import to_json_text, to_one_line, to_text_block
 
+GAP = "  "  # between two columns
+NARROWEST = 4  # columns of a terminal that each column of a table keeps
 STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
 
 
@@ -31,24 +33,28 @@ def show_result(data: Mapping[str, Any], text: str, *, as_json: bool) -> None:
 
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "nothing to show") -> None:
-    """Columns as wide as they need to be; on a terminal the last one ends where the terminal does."""
+    """Columns as wide as they need to be; on a terminal the widest ones give way until all of them are there."""
     cells = [[to_one_line("" if cell is None else str(cell), 500) for cell in row] for row in rows]
     if not cells:
         print(apply_style(empty, "dim"))
         return
     widths = [max(map(count_columns, column)) for column in zip(headers, *cells, strict=True)]
-    width = _get_width(sys.stdout)
-    print(apply_style(_format_row(headers, widths, width), "bold"))
+    if (width := _get_width(sys.stdout)) is not None:
+        _fit_widths(widths, width - len(GAP) * (len(widths) - 1))
+    print(apply_style(_format_row(headers, widths), "bold"))
     for row in cells:
-        print(_format_row(row, widths, width))
+        print(_format_row(row, widths))
 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:
-    """Name and value, a line each."""
+    """Name and value, a line each; on a terminal a long value goes on below itself."""
     pairs = [(name, to_one_line(str(value), 2000)) for name, value in fields]
     widest = max((count_columns(name) for name, _ in pairs), default=0)
     for name, value in pairs:
-        print(f"{apply_style(_pad(name, widest), 'dim')}  {value}")
+        first, *further = _split_lines(value, widest + len(GAP)) or [""]
+        print(f"{apply_style(_pad(name, widest), 'dim')}{GAP}{first}".rstrip())
+        for line in further:
+            print(" " * widest + GAP + line)
 
 
 def print_note(text: str) -> None:
@@ -57,12 +63,10 @@ def print_note(text: str) -> None:
     print(escape_text(text), file=sys.stderr)
 
 
-def print_lines(text: str, indent: str) -> None:
+def print_lines(text: str, indent: str, *styles: str) -> None:
     """All of it, on a terminal in as many lines as it takes."""
-    width = _get_width(sys.stdout)
-    lines = [text] if width is None else textwrap.wrap(text, width - len(indent), break_on_hyphens=False)
-    for line in lines:
-        print(f"{indent}{line}")
+    for line in _split_lines(text, len(indent)):
+        print(f"{indent}{apply_style(line, *styles)}")
 
 
 def escape_text(text: str) -> str:
@@ -129,9 +133,22 @@ def _count_columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _format_row(cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
-    line = "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    return line if width is None else _cut(line, width)
+def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(_pad(_cut(cell, width), width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _fit_widths(widths: list[int], room: int) -> None:
+    """Take from the widest, of several the last, until they have room; what names the row counts half as wide."""
+    while sum(widths) > room:
+        _, at = max((width // (1 if at else 2), at) for at, width in enumerate(widths))
+        if widths[at] <= NARROWEST:
+            break
+        widths[at] -= 1
+
+
+def _split_lines(text: str, indent: int) -> list[str]:
+    width = _get_width(sys.stdout)
+    return [text] if width is None else textwrap.wrap(text, max(width - indent, NARROWEST), break_on_hyphens=False)
 
 
 def _pad(text: str, width: int) -> str:

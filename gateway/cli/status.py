@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli import platform
-from gateway.cli.output import format_duration, show_fields, show_json, show_table
+from gateway.cli.output import format_duration, print_lines, show_fields, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import PATIENCE, call_gateway
 from gateway.errors import ExitCode, NotRunning
@@ -65,11 +65,12 @@ def show_status(facts: dict[str, Any]) -> None:
         show_table(*platform.table_of(served))
     if facts["platforms_off"]:
         off = ", ".join(f"{name} ({reason})" for name, reason in facts["platforms_off"].items())
-        print(f"\noff: {to_one_line(off)}")
+        print()
+        print_lines(to_one_line(f"off: {off}"), "")
     for trouble in facts["attention"]:
-        print(to_one_line(f"! {trouble}"))
+        print_lines(to_one_line(f"! {trouble}"), "")
     for notice in facts["notices"]:
-        print(to_one_line(f"- {notice}"))
+        print_lines(to_one_line(f"- {notice}"), "")
 
 
 def describe_owners(facts: dict[str, Any]) -> str:

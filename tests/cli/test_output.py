@@ -66,6 +66,27 @@ def test_a_table_fits_its_terminal_and_has_colours() -> None:
     assert "a     " + "x" * 33 + "…" in shown
 
 
+def test_each_column_is_there_however_narrow_the_terminal() -> None:
+    cells = [["a-name-of-a-hook", "x" * 200, "7", "just now"], ["b", "y", "0", ""]]
+    code = f"from gateway.cli.output import show_table; show_table(['name', 'events', 'calls', 'last'], {cells})"
+    lines = on_a_terminal(code, 40, NO_COLOR="1").splitlines()
+    assert [line.split() for line in lines] == [
+        ["name", "events", "calls", "last"],
+        ["a-name-of-a-ho…", "xxxxxx…", "7", "just", "n…"],
+        ["b", "y", "0"],
+    ]
+    assert max(map(len, lines)) <= 40
+
+
+def test_a_long_value_goes_on_below_itself_and_a_long_line_in_the_next() -> None:
+    code = "from gateway.cli.output import show_fields, print_lines; "
+    code += "show_fields([('name', 'short'), ('what', 'word ' * 20)]); print_lines('! ' + 'word ' * 20, '')"
+    lines = on_a_terminal(code, 40, NO_COLOR="1").splitlines()
+    assert max(map(len, lines)) <= 40
+    assert lines[2].startswith("      word")
+    assert " ".join(lines).count("word") == 40
+
+
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
 def test_colours_can_be_refused(environ: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(TABLE, 40, **environ)

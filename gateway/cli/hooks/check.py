@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.hooks.options import is_path
-from gateway.cli.output import show_json
+from gateway.cli.output import print_lines, show_json
 from gateway.config.environment import read_environment
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import has_errors, read_configuration
@@ -81,9 +81,9 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
 def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
     print(to_one_line(f"{one.called}: {'' if one.findings or lacks else 'fine'}".rstrip()))
     for finding in one.findings:
-        print(f"  {to_one_line(str(finding))}")
+        print_lines(to_one_line(str(finding)), "  ")
     for lack in lacks:
-        print(f"  missing here: {to_one_line(lack)}")
+        print_lines(f"missing here: {to_one_line(lack)}", "  ")
 
 
 def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion:

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.cli.output import apply_style, format_ago, print_lines, print_note, show_json, show_table
+from gateway.cli.output import format_ago, print_lines, print_note, show_json, show_table
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
 from gateway.errors import NotRunning
 from gateway.logs.text import to_one_line
 
+QUIET_STATES = frozenset({"disabled", "registered", "starting"})  # a reason that nobody need do anything about
 STATS_FIELDS = ("name", "calls", "failures", "skipped", "queued", "dropped", "owed", "dead", "restarts", "p50", "p95")
 
 
@@ -45,7 +46,8 @@ def show_list(shown: list[dict[str, Any]], home: Home) -> None:
         show_table(headers[:-1], (row[:-1] for row in rows), empty)
         for hook in shown:
             if hook["reason"]:
-                print_lines(to_one_line(f"! {hook['name']} is {hook['state']}: {hook['reason']}", 2000), "")
+                sign = "-" if hook["state"] in QUIET_STATES else "!"
+                print_lines(to_one_line(f"{sign} {hook['name']} is {hook['state']}: {hook['reason']}", 2000), "")
     show_findings(shown)
 
 
@@ -78,7 +80,7 @@ def show_findings(hooks: Iterable[dict[str, Any]]) -> None:
         if finding.replace(": error: ", ": ", 1) not in hook["reason"]
     )
     for finding in dict.fromkeys(findings):
-        print(apply_style(to_one_line(f"! {finding}"), "yellow"))
+        print_lines(to_one_line(f"! {finding}"), "", "yellow")
 
 
 def show_stats(hooks: list[dict[str, Any]], shown: list[dict[str, Any]], *, as_json: bool) -> None:
