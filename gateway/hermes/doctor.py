@@ -30,7 +30,7 @@ from gateway.hermes.sources import (
     WebhookSource,
     list_plugin_folders,
 )
-from gateway.hermes.state_file import find_owner
+from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
@@ -290,8 +290,11 @@ def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, st
 
 
 def describe_state(path: Path) -> tuple[str, str]:
-    if find_owner(path) == "ours":
+    content = read_content(path) if find_owner(path) == "ours" else "rebuilt"
+    if content == "ours":
         return WORKS, "written by us, for hooks that read it, as long as nobody else writes to it"
+    if content == "shared":
+        return DEGRADES, f"was written by us, and others have written to it since: it is {LEFT_TO_THEM}"
     return OFF, "Hermes's conversations stay with Hermes; new ones begin here"
 
 

@@ -27,8 +27,10 @@ from gateway.sessions.keys import platform_of
 from gateway.transcript import Entry, Usage, as_message
 
 StateOwner: TypeAlias = Literal["ours", "nobody", "theirs"]
+StateContent: TypeAlias = Literal["ours", "shared", "rebuilt"]
 
 APPLICATION_ID = 0x68677773
+LEFT_TO_THEM = "left to them and never written here; to have it made anew, delete it and restart the gateway"
 MAGIC, ID_PLACE, HEADER_SIZE = b"SQLite format 3\0", 68, 72
 BUSY_TIMEOUT = 2.0  # seconds; a reader holds up nobody, another writer does
 END_REASONS: Mapping[str, str] = MappingProxyType({"resumed": "session_switch", "branch": "session_switch"})
@@ -92,6 +94,28 @@ def find_owner(path: Path) -> StateOwner:
         return "theirs"
     is_ours = header[:16] == MAGIC and header[ID_PLACE:] == APPLICATION_ID.to_bytes(4, "big")
     return "ours" if is_ours else "theirs" if header else "nobody"
+
+
+def read_content(path: Path) -> StateContent:
+    """What others have made of a file of ours: nothing, words in it, or another file, as Hermes when it begins with it.
+
+    It changes nothing; who has it open meanwhile is told nothing of it.
+    """
+    is_closed = not path.with_name(f"{path.name}-wal").exists()
+    try:
+        db = _connect(path, "ro", "&immutable=1" if is_closed else "")
+    except sqlite3.Error:
+        return "rebuilt"
+    try:
+        if _is_untouched(db):
+            return "ours"
+        now = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "schema_version")]
+        (kept,) = db.execute("SELECT schema FROM hermes_gateway").fetchone()
+        return "shared" if now == [APPLICATION_ID, kept] else "rebuilt"
+    except sqlite3.Error:
+        return "rebuilt"
+    finally:
+        db.close()
 
 
 class StateFile:
@@ -224,9 +248,9 @@ def _inode_of(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _connect(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+def _connect(path: Path, mode: Literal["ro", "rw"], more: str = "") -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?mode={mode}{more}",
         uri=True,
         timeout=BUSY_TIMEOUT,
         isolation_level=None,

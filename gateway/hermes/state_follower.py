@@ -19,7 +19,7 @@ from gateway import records
 from gateway.engine.interface import Engine, Record, Tail
 from gateway.errors import EngineError
 from gateway.events import Event
-from gateway.hermes.state_file import StateFile, find_owner, make_mark
+from gateway.hermes.state_file import LEFT_TO_THEM, StateFile, find_owner, make_mark, read_content
 
 StateMode: TypeAlias = Literal["auto", "on", "off"]
 
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 class StateFollower:
     def __init__(self, path: Path, engine: Engine, mode: StateMode) -> None:
         self.is_theirs = False  # somebody else's file stands there, or somebody else has written to ours
+        self.is_shared = False  # ... to ours, which is still the same: a program of the user's, and no Hermes
         self._engine = engine
         self._mode = mode
         self._file = StateFile(path)
@@ -84,14 +85,16 @@ class StateFollower:
 
     def is_foreign(self) -> bool:
         """Whether Hermes's own file stands there, or somebody else's."""
-        if self._file.is_open or self._one_at_a_time.locked():
-            return self.is_theirs
-        return self.is_theirs or find_owner(self._file.path) == "theirs"
+        if self.is_theirs or self._file.is_open or self._one_at_a_time.locked():
+            return self.is_theirs and not self.is_shared
+        return find_owner(self._file.path) == "theirs"
 
     def describe(self) -> str:
         """For people, behind the name of a hook that reads it."""
         if self._mode == "off":
             return f"{STATE_FILE}: not written here (sessions.state_db: off)"
+        if self.is_theirs and self.is_shared:
+            return f"{STATE_FILE}: others have written to it since, so it is {LEFT_TO_THEM}"
         if self.is_foreign():
             return f"{STATE_FILE}: Hermes's own, or somebody else's; never written here"
         return f"{STATE_FILE}: written for it, from the journal"
@@ -148,6 +151,10 @@ class StateFollower:
     async def _open(self) -> int | None:
         """Up to where the file has read the journal; None where it is not ours to write."""
         if not await to_thread.run_sync(self._file.open):
+            self.is_shared = (
+                find_owner(self._file.path) == "ours"
+                and await to_thread.run_sync(read_content, self._file.path) == "shared"
+            )
             self.is_theirs = True
             level = logging.WARNING if self._reached else logging.INFO  # somebody has written to ours: that is news
             log.log(level, "%s is not ours, or others have written to it: it is left to them", self._file.path)

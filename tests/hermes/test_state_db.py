@@ -244,15 +244,17 @@ def test_what_is_not_ours_is_never_written(gateway: GatewayProcess, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "verdict"),
     [
-        "INSERT INTO sessions(id, source, started_at) VALUES ('theirs', 'cli', 1)",
-        "UPDATE messages SET content = 'theirs'",
-        "CREATE TABLE theirs(id TEXT)",
-        "PRAGMA application_id = 7",
+        ("INSERT INTO sessions(id, source, started_at) VALUES ('theirs', 'cli', 1)", "degrades"),
+        ("UPDATE messages SET content = 'theirs'", "degrades"),
+        ("CREATE TABLE theirs(id TEXT)", "off"),
+        ("PRAGMA application_id = 7", "off"),
     ],
 )
-def test_as_soon_as_anybody_else_has_written_to_ours_it_is_left(gateway: GatewayProcess, sql: str) -> None:
+def test_as_soon_as_anybody_else_has_written_to_ours_it_is_left(
+    gateway: GatewayProcess, sql: str, verdict: str
+) -> None:
     gateway.script(*SCRIPT, settings="sessions: {state_db: on}\n")
     furnish(gateway.home.root, "recap")
     gateway.start()
@@ -266,8 +268,31 @@ def test_as_soon_as_anybody_else_has_written_to_ours_it_is_left(gateway: Gateway
         gateway.until(lambda: "never written" in gateway.cli("hooks", "info", "recap").stdout)
         assert len(said(path)) == 2
         gateway.until(lambda: gateway.call("status")["turns"]["running"] == 0)
+        assert verdict_on_state(gateway) == verdict
         gateway.stop()
+        assert verdict_on_state(gateway) == verdict
         gateway.start()
+
+
+def test_a_program_that_writes_to_ours_does_not_stop_the_list_of_sessions(gateway: GatewayProcess) -> None:
+    gateway.script(*SCRIPT, settings="sessions: {state_db: on}\n")
+    furnish(gateway.home.root, "recap")
+    gateway.start()
+    gateway.say("hello")
+    gateway.until(lambda: len(said(state_of(gateway))) == 2)
+    with sqlite3.connect(state_of(gateway)) as db:
+        db.execute("UPDATE messages SET content = 'theirs'")
+    gateway.say("hello", session="second")
+    gateway.until(lambda: "to have it made anew" in gateway.cli("hooks", "info", "recap").stdout)
+    gateway.say("hello", session="third")
+    listed = gateway.home.hermes_sessions
+    gateway.until(lambda: listed.exists() and "third" in listed.read_text())
+
+
+def verdict_on_state(gateway: GatewayProcess) -> str:
+    rows = json.loads(gateway.cli("doctor", "--hermes", "--json").stdout)["hermes"]
+    (verdict,) = [row["verdict"] for row in rows if row["name"] == "state.db"]
+    return str(verdict)
 
 
 def test_one_that_was_thrown_away_or_is_of_another_journal_is_made_anew(gateway: GatewayProcess) -> None:
