@@ -102,6 +102,11 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of it, walked once for all rules."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
     def comments(self) -> dict[int, str]:
         """What each line says behind its code, less the words to the linter."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
@@ -109,13 +114,13 @@ class Source:
         return {line: re.sub(r"noqa(: [A-Z0-9, ]+)?( - )?", "", text).strip() for line, text in said.items()}
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return (node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
     def classes(self) -> Iterator[ast.ClassDef]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+        return (node for node in self.nodes if isinstance(node, ast.ClassDef))
 
     def calls(self) -> Iterator[ast.Call]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        return (node for node in self.nodes if isinstance(node, ast.Call))
 
 
 Rule = Callable[[Source], Iterator[str]]
@@ -207,7 +212,7 @@ def late_imports(source: Source) -> Iterator[str]:
 def strange_libraries(source: Source) -> Iterator[str]:
     """An import; and the name as a text, where modules are loaded by name, for that is how one goes around imports."""
     texts = "import_module" in source.text
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         for name in [*imported(node), *(text(node) if texts else ())]:
             if not is_under(source.path, LIBRARIES.get(name.split(".")[0], ("",))):
                 yield f"{source.path}: loads {name}, which is known elsewhere"
@@ -219,8 +224,8 @@ def text(node: ast.AST) -> list[str]:
 
 def platform_names(source: Source) -> Iterator[str]:
     """In code; what is explained in a comment or a docstring may name whom it likes."""
-    explained = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(source.tree) if not is_under(source.path, KNOW_PLATFORMS) else ():
+    explained = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
+    for node in source.nodes if not is_under(source.path, KNOW_PLATFORMS) else ():
         words = " ".join(value for _, value in ast.iter_fields(node) if isinstance(value, str))
         if PLATFORM_NAMES.search(words) and id(node) not in explained:
             yield f"{source.path}:{getattr(node, 'lineno', 0)}: the core knows a chat network: {words[:60]}"
@@ -230,7 +235,7 @@ def private_doors(source: Source) -> Iterator[str]:
     """A hook comes in by the visitors' door: of ours it may import the hook API alone."""
     if is_under(source.path, HOOK_FOLDERS):
         allowed = FOR_HANDLERS if source.path.endswith("handler.py") else FOR_HOOK_SERVERS
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             for name in imported(node):
                 if name.split(".")[0] in ("gateway", "hooks_builtin") and name not in allowed:
                     yield f"{source.path}: a hook may not import {name}"
@@ -238,7 +243,7 @@ def private_doors(source: Source) -> Iterator[str]:
 
 def unexplained_catches(source: Source) -> Iterator[str]:
     """Whoever catches everything says why, unless all that is caught goes on, as it is or as an error of ours."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = ast.unparse(node.type) if node.type else "BaseException"
             goes_on = isinstance(node.body[-1], ast.Raise)
@@ -256,7 +261,7 @@ def shared_state(source: Source) -> Iterator[str]:
             for target in targets:
                 if isinstance(target, ast.Name) and not target.id.strip("_").isupper() and target.id != "__all__":
                     yield f"{source.path}:{node.lineno}: {target.id} is mutable and everybody's"
-    for inner in ast.walk(source.tree):
+    for inner in source.nodes:
         if isinstance(inner, ast.Global):
             yield f"{source.path}:{inner.lineno}: global {', '.join(inner.names)}"
 

@@ -58,6 +58,12 @@ def structs_below(kind: Any) -> dict[str, type[msgspec.Struct]]:
     return found
 
 
+@cache
+def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All of it, walked once, since it is looked at again and again."""
+    return tuple(ast.walk(tree))
+
+
 @dataclass
 class Reader:
     """Follows settings through one module: which struct an expression is, by its name."""
@@ -108,11 +114,11 @@ class Reader:
 
     def learn(self, tree: ast.Module) -> None:
         """Names that stand for settings, whichever function they are in: twice, for one may come from another."""
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.ImportFrom):
                 self.aliases.update({each.asname: each.name for each in node.names if each.asname})
         for _ in range(2):
-            for node in ast.walk(tree):
+            for node in nodes_of(tree):
                 if isinstance(node, ast.arg) and (found := self.annotated(node.annotation)):
                     self.names[node.arg] |= found
                 elif isinstance(node, ast.Assign):
@@ -132,7 +138,7 @@ class Reader:
             self.names[target.id] |= found
 
     def reads(self, tree: ast.AST) -> Iterator[tuple[str, str]]:
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.Attribute):
                 for kind in self.kinds(node.value):
                     if node.attr == "__struct_fields__":
@@ -149,7 +155,7 @@ def attributes_in(trees: list[ast.Module], structs: Mapping[str, type[msgspec.St
     for tree in trees:
         reader = Reader(structs, {})
         reader.learn(tree)
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.AnnAssign):
                 found[ast.unparse(node.target).split(".")[-1]] |= reader.annotated(node.annotation)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

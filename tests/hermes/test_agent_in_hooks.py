@@ -1,7 +1,6 @@
 """`AIAgent` inside a hook or a plugin: what it causes comes to an end, and is told to those whom Hermes tells."""
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import pytest
 
 from gateway.hooks.cause import MAX_DEPTH
 from gateway.testing import GatewayProcess
-from tests.hermes.test_plugins_beside_hermes import hermes, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
 
@@ -74,7 +73,7 @@ def test_hooks_and_plugins_see_of_it_what_they_see_under_hermes(
     home = tmp_path / "theirs"
     furnish(home, ("second-opinion", "thread-diary"), ("turn-counter",))
     (home / "logs").mkdir()
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    environ = environ_of(home, GATEWAY_ALLOW_ALL_USERS="1")
     done = run([str(hermes), str(SIDE), "hello"], env=environ, cwd=home)
     theirs = lines(home / "second-opinion.jsonl")
     assert [what[0] for what in theirs] == ["event", "event", "opinion"], done.stderr[-3000:]

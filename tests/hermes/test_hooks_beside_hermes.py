@@ -1,7 +1,6 @@
 """The same hook folders in Hermes's own gateway and here: what their handlers see, call by call and key by key."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from tests.hermes.conftest import FOLDERS, Seen
-from tests.hermes.test_plugins_beside_hermes import hermes, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
 
@@ -66,7 +65,7 @@ def seen_in(home: Path) -> dict[str, list[Any]]:
 
 def hear_theirs(hermes: Path, home: Path, hooks: Sequence[str]) -> Side:
     furnish(home, hooks)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    environ = environ_of(home, GATEWAY_ALLOW_ALL_USERS="1")
     done = run([str(hermes), str(SIDE), *SAID], env=environ, cwd=home)
     answers = [line.removeprefix("answers ") for line in done.stdout.splitlines() if line.startswith("answers ")]
     assert answers, done.stderr[-3000:]

@@ -1,7 +1,6 @@
 """The same packages, helpers and variables in Hermes itself and here: what hooks and plugins see around them."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tests.hermes.test_hooks_beside_hermes import SIDE as GATEWAY_SIDE
 from tests.hermes.test_hooks_beside_hermes import seen_in
 from tests.hermes.test_newcomers import AROUND, NEWCOMERS, PLACE
 from tests.hermes.test_plugins_beside_hermes import SIDE as PLUGIN_SIDE
-from tests.hermes.test_plugins_beside_hermes import hermes, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
 
@@ -34,7 +33,7 @@ def furnish(home: Path) -> None:
 def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     home = tmp_path_factory.mktemp("hermes")
     furnish(home)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    environ = environ_of(home, GATEWAY_ALLOW_ALL_USERS="1")
     environ |= {"PYTHONPATH": str(NEWCOMERS / "packages"), **AROUND}
     done = run([str(hermes), str(PLUGIN_SIDE)], env=environ, cwd=home)
     assert done.stdout.endswith("grey\n"), done.stderr[-2000:]

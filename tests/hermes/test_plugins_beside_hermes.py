@@ -1,5 +1,7 @@
 """The same plugin folder in Hermes itself and here: what its callbacks see, call by call and key by key."""
 
+import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -17,7 +19,7 @@ from tests.hermes.test_plugins import PLUGINS, wants
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600)]
 
-VERSION = "0.19.0"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-gateway-tests"
 SIDE = Path(__file__).with_name("hermes_side.py")
 SEEN = "seen-plugin.jsonl"
 # What is not a matter of the conversation: ids, times, sizes, and how each side reaches its model.
@@ -35,25 +37,34 @@ Seen = list[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def hermes(request: pytest.FixtureRequest) -> Path:
+def hermes() -> Path:
     """An interpreter that has hermes-agent: HERMES_PYTHON, or one in an environment that is made once and kept."""
     named = os.environ.get("HERMES_PYTHON")
-    return Path(named) if named else install(request, "hermes-agent", VERSION)
+    return Path(named) if named else install("hermes-agent")
 
 
-def install(request: pytest.FixtureRequest, package: str, version: str) -> Path:
-    """The interpreter of an environment with this package, as its lock says."""
+def install(package: str) -> Path:
+    """The interpreter of an environment with this package, as its lock says; made once on a machine, for all clones."""
     lock = Path(__file__).with_name(f"{package}.lock")
-    place = Path(request.config.cache.mkdir(f"{package}-{version}"))
+    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    place = CACHE / f"{package}-{digest}"
+    place.mkdir(parents=True, exist_ok=True)
     python = place / "bin" / "python"
-    if not (place / "ready").exists():
-        made = run([sys.executable, "-m", "venv", "--clear", str(place)])
-        if made.returncode == 0:
-            made = run([str(python), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(lock)])
-        if made.returncode:
-            pytest.fail(f"{package} cannot be installed here: {made.stderr[-300:]}")
-        (place / "ready").touch()
+    with (CACHE / f"{package}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # another clone may be at it
+        if not (place / "ready").exists():
+            made = run([sys.executable, "-m", "venv", "--clear", str(place)])
+            if made.returncode == 0:
+                made = run([str(python), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(lock)])
+            if made.returncode:
+                pytest.fail(f"{package} cannot be installed here: {made.stderr[-300:]}")
+            (place / "ready").touch()
     return python
+
+
+def environ_of(home: Path, **more: str) -> dict[str, str]:
+    """What Hermes finds around it. It asks each Python of its PATH who it is, and shims in it answer after a second."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "HERMES_HOME": str(home), **more}
 
 
 def run(command: Sequence[str], **more: Any) -> "subprocess.CompletedProcess[str]":
@@ -75,8 +86,7 @@ def seen_in(home: Path) -> Seen:
 def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     home = tmp_path_factory.mktemp("hermes")
     furnish(home)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home)}
-    done = run([str(hermes), str(SIDE)], env=environ, cwd=home)
+    done = run([str(hermes), str(SIDE)], env=environ_of(home), cwd=home)
     assert done.stdout.endswith("grey\n"), done.stderr[-2000:]
     return seen_in(home)
 

