@@ -74,6 +74,7 @@ class OutboxSettings:
     ack_wait: float = 30.0
     shutdown: float = 5.0  # what a call that has begun may still take when the gateway stops
     edit_pause: float = 0.8
+    stream_after: float = 0.7  # an answer that is whole by then is sent once, and not streamed
 
 
 @dataclass(frozen=True, slots=True)

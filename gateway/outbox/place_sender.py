@@ -10,7 +10,7 @@ refused too many replies in a row counts as dead until `retry_at`, and a reply t
 
 How one part reaches the network, where the first line that fits decides:
 
-    part is shown by the stream      edit it; when a person deleted it meanwhile, go on below
+    part is shown by the stream      edit it, unless it shows just that; when a person deleted it meanwhile, go on below
     doubt policy   after a crash between call and record, or another try
     drop           after a crash: count it as sent, without ids; else as for resend
     lookup         ask the network for it first; what is not found is sent, behind an intent
@@ -34,7 +34,7 @@ from gateway.engine.keyed_workers import Wakeup
 from gateway.errors import AdapterError, Conflict, EngineError, describe_error
 from gateway.messages import Reply
 from gateway.outbox.interface import DeliveryReport, MessageIds, ReplyWithheld, nonce_of
-from gateway.outbox.platform_sender import PlatformSender
+from gateway.outbox.platform_sender import PlatformSender, StreamedParts
 from gateway.outbox.send_journal import SendJournal
 
 log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class ReplyDelivery:
         self._journal = journal
         self._platform = platform
         self._reply: Reply | None = None
-        self._shown: MessageIds | None = None
+        self._shown: StreamedParts | None = None
         self._refused_at = 0.0
 
     def is_refused_alone(self) -> bool:
@@ -197,12 +197,12 @@ class ReplyDelivery:
             report = await self._send_part(report, part, self._shown, is_last=part == count - 1)
         if self._journal.position.upto < self._journal.position.out:
             await self._journal.write_nothing_to_send(reply.id, self._platform.list_owed(report))
-        await self._tidy(reply, self._shown)
+        await self._tidy(reply, self._shown.ids)
         self._platform.arrived_at = self._platform.clock()
         self._platform.report(self._platform.callbacks.sent, report)
 
     async def _send_part(
-        self, report: DeliveryReport, part: int, shown: MessageIds, *, is_last: bool
+        self, report: DeliveryReport, part: int, shown: StreamedParts, *, is_last: bool
     ) -> DeliveryReport:
         """Send one part, from intent to success; once the call has begun, a shutdown lets it end.
 
@@ -223,11 +223,13 @@ class ReplyDelivery:
             raise EngineError(f"the call that sends reply {reply.id} was cut off")
         return report
 
-    async def _reach(self, reply: Reply, part: int, shown: MessageIds) -> tuple[str, ...]:
+    async def _reach(self, reply: Reply, part: int, shown: StreamedParts) -> tuple[str, ...]:
         """Get a part to the network, by the table at the top, and return its ids."""
         transport, at, nonce = self._platform.transport, self._journal.position, nonce_of(reply.id, part)
-        if part < min(len(shown), transport.texts(reply)) and await self._edit(reply, part, shown[part]):
-            return shown[part]
+        if part < min(len(shown.ids), transport.texts(reply)):
+            is_shown = shown.text == reply.text and not reply.buttons
+            if is_shown or await self._edit(reply, part, shown.ids[part]):
+                return shown.ids[part]
         if at.in_doubt and transport.doubt == "drop":
             log.warning("part %d of reply %s may have arrived before the restart; it is let be", part, reply.id)
             return ()

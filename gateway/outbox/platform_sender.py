@@ -4,6 +4,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import anyio
 import anyio.abc
@@ -29,6 +30,13 @@ log = logging.getLogger(__name__)
 
 MAX_INFLIGHT = 10_000  # places that hold a delivery of their consumer
 LONGEST_CHANCE = 0.1  # seconds by which those who were told to wait equally long come back apart
+
+
+class StreamedParts(NamedTuple):
+    """The messages that a stream has shown, and the text that stands in them whole; None: nobody knows."""
+
+    ids: MessageIds = ()
+    text: str | None = None
 
 
 class PlatformSender:
@@ -109,24 +117,26 @@ class PlatformSender:
         """Show this reply while it is written; None where the platform cannot, or is not served now."""
         if self._tasks is None or not self.transport.can_edit:
             return None
-        stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings.edit_pause)
+        stream = self._streams[reply.id] = Stream(reply, self.engine, self.transport, self.settings)
         self._tasks.start_soon(watch_steps, stream.run)
         return stream
 
-    async def end_stream(self, place: str, outbound: records.OwedReply) -> MessageIds:
+    async def end_stream(self, place: str, outbound: records.OwedReply) -> StreamedParts:
         """End the stream of this reply, and return what it has shown: from here on the delivery shows the rest."""
         reply = outbound.reply
-        if stream := self._streams.pop(reply.id, None):
+        stream = self._streams.pop(reply.id, None)
+        if stream is not None:
             await stream.close()
         if not (self.transport.can_edit and outbound.turn_id):
-            return ()
-        shown = await read_shown_part(self.engine, place, reply.id)
-        if shown is None:
-            return ()
-        if isinstance(shown, records.SendIntent) and self.transport.doubt == "lookup":
-            found = await self.transport.find(reply, shown.part, nonce_of(reply.id, shown.part))
-            return (*shown.message_ids, found) if found else shown.message_ids
-        return shown.message_ids
+            return StreamedParts()
+        last = await read_shown_part(self.engine, place, reply.id)
+        if last is None:
+            return StreamedParts()
+        ids = last.message_ids
+        if isinstance(last, records.SendIntent) and self.transport.doubt == "lookup":
+            found = await self.transport.find(reply, last.part, nonce_of(reply.id, last.part))
+            ids = (*ids, found) if found else ids
+        return StreamedParts(ids, stream.shown if stream is not None else None)
 
     def list_owed(self, delivery: DeliveryReport) -> Sequence[NewRecord]:
         """What is to stand in the journal with this end of a delivery."""

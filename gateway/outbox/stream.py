@@ -4,6 +4,8 @@ The ids of what is shown stand in a small send journal of the reply's own, keyed
 the reply itself is not in the journal yet. So whoever delivers the finished reply, after a crash too, makes the
 placeholder the reply instead of sending it a second time; and a turn that runs again goes on in the same placeholder.
 
+Nothing is shown of an answer that is whole soon after it began: it is sent once, as if nobody had streamed it.
+
 Showing is best effort: what fails here is left to the delivery, and after MAX_FAILURES in a row no more is shown.
 A placeholder is a message in its place like every other: it does not appear before those that were owed earlier.
 """
@@ -17,7 +19,7 @@ from gateway import records
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
 from gateway.messages import Reply
-from gateway.outbox.interface import MessageIds, Transport, nonce_of
+from gateway.outbox.interface import MessageIds, OutboxSettings, Transport, nonce_of
 from gateway.outbox.send_journal import position_from, read_shown_part
 
 log = logging.getLogger(__name__)
@@ -26,13 +28,18 @@ MAX_FAILURES = 3
 
 
 class Stream:
-    """Shows a reply as it grows. `add` is plain, so that no network can slow the writer down."""
+    """Shows a reply as it grows. `add` is plain, so that no network can slow the writer down.
 
-    def __init__(self, reply: Reply, engine: Engine, transport: Transport, pause: float) -> None:
+    `shown` is the text that the network shows whole; None: none, or nobody knows.
+    """
+
+    def __init__(self, reply: Reply, engine: Engine, transport: Transport, settings: OutboxSettings) -> None:
         self.reply = reply
+        self.shown: str | None = None
         self._engine = engine
         self._transport = transport
-        self._pause = pause
+        self._pause = settings.edit_pause
+        self._delay = settings.stream_after
         self._place = records.place_of(reply.address)
         self._subject = records.send_subject_of(self._place, reply.id)
         self._text = ""
@@ -55,6 +62,8 @@ class Stream:
 
     async def run(self) -> None:
         try:
+            await self._news.wait()
+            await self._wait_or_close(self._delay)
             while not self._closing.is_set() and self._failures < MAX_FAILURES:
                 await self._news.wait()
                 self._news = anyio.Event()
@@ -79,8 +88,10 @@ class Stream:
             return True
 
     async def _try_to_show(self, reply: Reply) -> None:
+        self.shown = None
         try:
             await self._show_parts(reply)
+            self.shown = reply.text
             self._failures = 0
         except AdapterError as error:
             self._failures = MAX_FAILURES if error.permanent else self._failures + 1

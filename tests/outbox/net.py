@@ -16,7 +16,9 @@ from gateway.outbox import DeliveryReport, DoubtPolicy, Outbox, OutboxSettings
 from gateway.outbox.interface import DeliveryCallbacks
 from tests.spine import until
 
-QUICK = OutboxSettings(first_pause=0.001, longest_pause=0.01, edit_pause=0.001, shutdown=0.1, ack_wait=0.1)
+QUICK = OutboxSettings(
+    first_pause=0.001, longest_pause=0.01, edit_pause=0.001, stream_after=0, shutdown=0.1, ack_wait=0.1
+)
 SIZE = 5
 
 

@@ -1,12 +1,14 @@
 """An answer that is shown while it is written: one message that grows, and becomes the reply."""
 
+from dataclasses import replace
+
 import anyio
 
 from gateway.engine import Engine
 from gateway.errors import AdapterError
 from gateway.messages import Address, Reply
 from gateway.outbox import Stream
-from tests.outbox.net import Net, Post, posted
+from tests.outbox.net import QUICK, Net, Post, posted
 from tests.spine import until
 
 TURN = "t1"
@@ -144,3 +146,25 @@ async def test_a_stream_that_must_wait_for_ever_does_not_hold_up_its_reply(engin
         await post.say("newer", name="r", turn_id=TURN)
         await post.ended(2)
         assert post.net.in_chat() == ["older", "newer"]
+
+
+async def test_what_is_shown_in_full_is_not_edited_once_more(engine: Engine) -> None:
+    async with posted(engine) as post:
+        stream(post).add("hello world")
+        await whole(post, "hello world")
+        await anyio.sleep(0.01)
+        before = list(post.net.calls)
+        await post.say("hello world", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert post.net.calls == before
+        assert post.sent[0].message_ids == (("1",), ("2",), ("3",))
+
+
+async def test_an_answer_that_is_whole_at_once_is_sent_once(engine: Engine) -> None:
+    async with posted(engine, settings=replace(QUICK, stream_after=30.0)) as post:
+        live = stream(post)
+        live.add("he")
+        live.add("llo")
+        await post.say("hello", name="r", turn_id=TURN)
+        await post.ended(1)
+        assert post.net.calls == ["send hello"]
