@@ -261,8 +261,10 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
     turn = call.session.turn
     rights = await find_rights(call.context, call.session, call.message, call.role)
     names = [name for name in rights.names if turn and mark in ("", question_token_of(turn.turn_id, name))]
+    # A button that is pressed once more has done what it could; whoever presses it need not be told.
+    gone = "" if call.message.kind == "button" else "That question is no longer open."
     if not names and mark:
-        return CommandResult("That question is no longer open.")
+        return CommandResult(gone)
     if turn is None or not names:
         raise SessionError("no question is open in this session")
     by, by_name = f"{call.message.address.platform}:{call.message.user_id}", call.message.user_name
@@ -270,7 +272,7 @@ async def _answer(call: CommandCall, mark: str, answer: str, done: str) -> Comma
     answered = [await call.lanes.answer(call.session.key, name, counts[name], by, by_name=by_name) for name in names]
     if any(one != answer for one in counts.values()):
         done = ONLY_ONCE
-    return CommandResult(done if any(answered) else "That question is no longer open.")
+    return CommandResult(done if any(answered) else gone)
 
 
 def question_token_of(turn_id: str, question: str) -> str:

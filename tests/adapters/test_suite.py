@@ -169,8 +169,11 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
         await until(lambda: not question.buttons, "the end of the buttons")
         await wire.write("do it")
         await until(lambda: any(one.buttons for one in wire.shown), "the next question")
+        before = len(wire.shown)
         await wire.press(left_standing, "Yes")
-        await house.shows("no longer open")
+        await wire.write("/whoami")
+        await until(lambda: len(wire.shown) > before, "what was asked afterwards")
+        assert not house.with_text("no longer open"), "a second press is silent"
         assert len(house.with_text("Did.")) == 1
 
 
