@@ -6,10 +6,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from aiohttp import web
 
 from gateway.adapters.telegram.format import render_messages
 from tests.adapters.house import House, housed
-from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, user
+from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
 from tests.adapters.wire import ANN, BEN, GROUP
 from tests.spine import until
 
@@ -222,3 +223,42 @@ async def test_a_server_that_holds_no_polls_is_asked_once_a_second(wire: Telegra
     assert len(wire.asked("getUpdates")) - before <= 3
     await wire.write("what is it?")
     await house.shows("It is 42.")
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"ok": true, "result": {"message_id": 7}}', '{"ok": true}', "<html>thank you</html>"]
+)
+async def test_what_telegram_took_is_not_sent_twice_whatever_it_answers(
+    answer: str, wire: TelegramWire, house: House
+) -> None:
+    wire.strange = [web.Response(text=answer)]
+    await wire.write("what is it?")
+    (sent,) = await house.hears("message:sent")
+    assert len(house.with_text("It is 42.")) == 1
+    assert sent["text"] == "It is 42."
+
+
+async def test_an_answer_into_a_deleted_topic_comes_into_the_chat_and_says_so(wire: TelegramWire, house: House) -> None:
+    wire.ills["sendMessage"] = [Refused(400, "Bad Request: message thread not found")]
+    await wire.write("/whoami", chat=GROUP, thread="77")
+    await until(lambda: len(wire.shown) == 2, "the note and the answer")
+    note, answer = wire.shown
+    assert "was deleted" in note.text
+    assert (note.thread, answer.thread, answer.chat) == ("", "", GROUP)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_an_anonymous_admin_is_heard_as_the_group_is(wire: TelegramWire, tmp_path: Path, allowed: bool) -> None:
+    environ = {"TELEGRAM_GROUP_ALLOWED_CHATS": GROUP} if allowed else {}
+    bot = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+    async with housed(wire, tmp_path / "home", environ=environ) as house:
+        about = wire.message("1087968824", GROUP, text="/whoami", sender_chat=chat_of(GROUP))
+        wire.told({**about, "from": bot})
+        channel = {"id": -9, "type": "channel", "title": "news"}
+        wire.told({**wire.message("777000", GROUP, text="/whoami"), "sender_chat": channel})
+        if allowed:
+            (received,) = await house.hears("message:received")
+            assert (received["user_id"], received["user_name"]) == (GROUP, "a group")
+        else:
+            (denied,) = await house.hears("access:denied")
+            assert denied["user_id"] == GROUP

@@ -22,6 +22,7 @@ from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from gateway.adapters.shared.network_errors import NetworkErrors
+from gateway.adapters.telegram.answers import AnsweredRequest
 from gateway.adapters.telegram.settings import TelegramSettings
 from gateway.errors import AdapterError
 
@@ -45,7 +46,7 @@ def make_bot(settings: TelegramSettings) -> Bot:
         settings.token.reveal(),
         base_url=f"{server}/bot",
         base_file_url=f"{files}/bot",
-        request=HTTPXRequest(CALLS, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
+        request=AnsweredRequest(CALLS, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
         get_updates_request=HTTPXRequest(1, read_timeout=WAIT, connect_timeout=CONNECT, pool_timeout=WAIT, proxy=proxy),
     )
 

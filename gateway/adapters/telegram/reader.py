@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from telegram import CallbackQuery, Message, MessageEntity, MessageOriginUser, Update, User
+from telegram import CallbackQuery, Chat, Message, MessageEntity, MessageOriginUser, Update, User
 
 from gateway import messages
 from gateway.adapters.shared.incoming import IncomingMessage, add_context, describe_reply, is_for_us
@@ -44,7 +44,7 @@ class TelegramReader:
     def _written(
         self, parts: list[Message], kind: messages.MessageKind, suffix: str, update_id: int
     ) -> TelegramIncoming | None:
-        if not parts or (sender := parts[0].from_user) is None or sender.is_bot or parts[0].sender_chat:
+        if not parts or (sender := sender_of(parts[0])) is None:
             return None
         first, address = parts[0], address_of(parts[0])
         said = [text for one in parts if (text := self._text_of(one))]
@@ -63,7 +63,7 @@ class TelegramReader:
             address,
             str(sender.id),
             text,
-            user_name=sender.full_name,
+            user_name=(sender.effective_name if isinstance(sender, Chat) else sender.full_name) or "",
             kind="command" if is_command and kind == "text" else kind,
             reply_to=reply_to,
             sent_at=(first.edit_date or first.date).timestamp(),
@@ -118,6 +118,14 @@ class TelegramReader:
         if not quoted and replied is not None and not self._is_reply_to_us(message):
             quoted = replied.text or replied.caption or ""
         return add_context(text, quoted=quoted)
+
+
+def sender_of(message: Message) -> User | Chat | None:
+    """Who speaks: a person, or the group, behind which an admin hides who wants to; None: somebody else."""
+    if message.sender_chat is not None:
+        return message.sender_chat if message.sender_chat.id == message.chat.id else None
+    sender = message.from_user
+    return sender if sender is not None and not sender.is_bot else None
 
 
 def address_of(message: Message) -> Address:

@@ -16,6 +16,7 @@ from gateway.adapters.shared.adapter import Presence
 from gateway.adapters.shared.files import OutboundFile, read_attachment
 from gateway.adapters.shared.send_rate import Rate, RateLimiter
 from gateway.adapters.shared.transport import NetworkTransport
+from gateway.adapters.telegram.answers import watch_answer
 from gateway.adapters.telegram.buttons import make_keyboard
 from gateway.adapters.telegram.connection import ERRORS, PLATFORM
 from gateway.adapters.telegram.format import LIMIT, TelegramText, render_messages, show_literals
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 LARGEST = 50_000_000  # what Telegram takes from bots
 LARGEST_PHOTO = 10_000_000
 UPLOAD = 120.0
+TOPIC_IS_GONE = "The topic that this is about was deleted, so the answer comes here:"
 
 # What Telegram's own answers to "how fast" say; edits count too.
 OVERALL_RATE = Rate(30, 1 / 30)
@@ -53,12 +55,29 @@ class TelegramTransport(NetworkTransport[TelegramText]):
         piece, buttons = self.part(reply, part)
         how = self._placing(reply, part) | {"reply_markup": make_keyboard(buttons)}
 
-        async def call(chat: int | str) -> Message:
-            if isinstance(piece, OutboundFile):
-                return await self._upload(chat, piece, how)
-            return await self._say(chat, piece, how)
+        async def call(chat: int | str) -> tuple[str, ...]:
+            try:
+                return await self._put(chat, piece, how)
+            except BadRequest as error:
+                if how["message_thread_id"] is None or "thread not found" not in str(error).lower():
+                    raise
+            if part == 0:
+                await self._bot.send_message(chat, TOPIC_IS_GONE, link_preview_options=NO_PREVIEW)
+            return await self._put(chat, piece, how | {"message_thread_id": None})
 
-        return (str((await self._call(call, reply.address)).message_id),)
+        return await self._call(call, reply.address)
+
+    async def _put(self, chat: int | str, piece: TelegramText | OutboundFile, how: dict[str, Any]) -> tuple[str, ...]:
+        """The ids of what was sent. What Telegram took has arrived, even if its answer cannot be read."""
+        sending = self._upload(chat, piece, how) if isinstance(piece, OutboundFile) else self._say(chat, piece, how)
+        with watch_answer() as answer:
+            try:
+                return (str((await sending).message_id),)
+            except Exception as error:  # whatever the library makes of an answer
+                if (found := answer.find_sent()) is None:
+                    raise
+                log.warning("Telegram took a message and answered what cannot be read: %s", type(error).__name__)
+                return found
 
     async def edit(self, reply: Reply, part: int, message_ids: tuple[str, ...]) -> None:
         """A file that was sent stays as it is."""

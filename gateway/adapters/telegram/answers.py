@@ -1,0 +1,60 @@
+"""What Telegram answered, beside what its library makes of it.
+
+The library raises where it cannot read an answer, and does not say whether the call was refused or done. A message that
+Telegram took and that is sent once more is there twice; so the answer itself is looked at.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from telegram.request import HTTPXRequest
+
+
+@dataclass(slots=True)
+class TelegramAnswer:
+    """The last answer to a call; 0: there was none."""
+
+    status: int = 0
+    body: bytes = b""
+
+    def find_sent(self) -> tuple[str, ...] | None:
+        """The id of the message that was taken; empty: it is not said. None: nothing was taken, as far as is known."""
+        if self.status != HTTPStatus.OK:
+            return None
+        try:
+            said = json.loads(self.body)
+        except ValueError:
+            return ()
+        if not isinstance(said, dict) or said.get("ok") is not True:
+            return None
+        number = said["result"].get("message_id") if isinstance(said.get("result"), dict) else None
+        return (str(number),) if type(number) is int else ()
+
+
+_ANSWER: ContextVar[TelegramAnswer | None] = ContextVar("telegram_answer", default=None)
+
+
+@contextmanager
+def watch_answer() -> Iterator[TelegramAnswer]:
+    """Around a call: what was answered to it."""
+    answer = TelegramAnswer()
+    before = _ANSWER.set(answer)
+    try:
+        yield answer
+    finally:
+        _ANSWER.reset(before)
+
+
+class AnsweredRequest(HTTPXRequest):
+    """The library's way to Telegram, on which answers are noted."""
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, body = await super().do_request(*args, **kwargs)
+        if (answer := _ANSWER.get()) is not None:
+            answer.status, answer.body = status, body
+        return status, body
