@@ -13,7 +13,7 @@ from gateway.adapters.discord.adapter import DiscordAdapter, DiscordTimings
 from gateway.adapters.shared.adapter import Presence
 from gateway.errors import AdapterError
 from gateway.messages import Address, Attachment, Button, Reply
-from tests.adapters.discord_facts import BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
+from tests.adapters.discord_facts import BOT, BOT_ROLE, CHANNEL, TEAM_ROLE, dm_of, known_as
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.house import House, housed
 from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
@@ -347,3 +347,23 @@ async def test_a_start_opens_nobodys_chat_and_reads_what_was_said_there(wire: Di
     async with housed(wire, tmp_path / "home") as home:
         await home.shows("It is 42.")
         assert known_as(ANN) not in str(wire.asked("POST", "users/@me/channels"))
+
+
+async def test_a_thread_in_which_we_were_called_is_ours(home: House, wire: DiscordWire) -> None:
+    post = "1190000000000000777"
+    await wire.write(f"<@{BOT['id']}> what is it?", chat=GROUP, thread=post)
+    await home.shows("It is 42.")
+    await wire.write("and you?", chat=GROUP, thread=post)
+    (shown,) = await home.shows("I heard you.")
+    assert shown.thread == post
+
+
+async def test_a_thread_is_called_by_what_was_said_and_not_by_what_it_answers(
+    wire: DiscordWire, tmp_path: Path
+) -> None:
+    wire.auto_thread = True
+    async with housed(wire, tmp_path / "home") as home:
+        first = await wire.write("a long story", by=BEN, chat=GROUP)
+        await wire.write(f"<@{BOT['id']}> what is it?", chat=GROUP, reply_to=first)
+        (shown,) = await home.shows("It is 42.")
+        assert wire.channels[shown.thread]["name"] == "what is it?"

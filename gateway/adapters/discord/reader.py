@@ -35,11 +35,12 @@ DiscordIncoming: TypeAlias = IncomingMessage[discord.Attachment]
 
 @dataclass(frozen=True, slots=True)
 class DiscordReader:
-    """Reads for one bot. `is_command`: whether a word is a command of ours."""
+    """Reads for one bot. `is_command`: whether a word is one of ours; `is_ours`: whether we take part in a thread."""
 
     me: discord.ClientUser
     settings: DiscordSettings
     is_command: Callable[[str], bool]
+    is_ours: Callable[[str], bool]
 
     def read(self, message: discord.Message, *, is_edit: bool = False) -> DiscordIncoming | None:
         """The message; None for what is not for us, or not something that a person said."""
@@ -105,7 +106,9 @@ class DiscordReader:
         return replied.author.id if isinstance(replied, discord.Message) else 0
 
     def _is_our_thread(self, message: discord.Message) -> bool:
-        return isinstance(message.channel, discord.Thread) and message.channel.owner_id == self.me.id
+        """One that grew out of an answer of ours, or a thread or a post of somebody else's in which we were called."""
+        where = message.channel
+        return isinstance(where, discord.Thread) and (where.owner_id == self.me.id or self.is_ours(str(where.id)))
 
 
 def files_of(message: discord.Message) -> tuple[discord.Attachment, ...]:

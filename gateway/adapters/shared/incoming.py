@@ -96,7 +96,7 @@ def refusal_of(receipt: Receipt) -> str:
 
 
 class RecentMessage(NamedTuple):
-    """Whose, and how it began."""
+    """Whose, and how it began: what they said themselves, without what they answer."""
 
     user_id: str
     beginning: str
@@ -110,7 +110,9 @@ class RecentMessages:
 
     def note(self, message: Message) -> None:
         """Remember it under the network's own id."""
-        found = RecentMessage(message.user_id, " ".join(message.text.split())[:80])
+        quoted = add_context("", quoted=str(message.extra.get("reply_to_text", "")))
+        said = message.text.removeprefix(quoted) or message.text
+        found = RecentMessage(message.user_id, " ".join(said.split())[:80])
         remember(self._messages, message.id.partition(":")[0], found, MOST)
 
     async def complete(self, message: Message) -> tuple[Message, tuple[()]]:
