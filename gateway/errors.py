@@ -11,6 +11,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     USAGE = 2
     NOT_RUNNING = 3
+    KEPT = 4  # `send`: what was given is kept, and not yet taken by its network
     RESTART = 75
     CONFIG = 78
     INTERRUPTED = 130

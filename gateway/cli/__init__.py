@@ -124,7 +124,8 @@ def render_overview() -> str:
         "  --home DIR     the home to work on (default: $HERMES_HOME, else ~/.hermes)\n"
         "  -V, --version  print the version\n"
         "  -h, --help     print this; `COMMAND --help` explains a command\n\n"
-        "exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 75 restart wanted, 78 wrong configuration"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 4 kept for later, 75 restart wanted, "
+        "78 wrong configuration"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from gateway.cli.output import print_note, show_json
 from gateway.config.home import Home
 from gateway.control_socket.client import call_gateway
+from gateway.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")
 
 
-def run(args: argparse.Namespace, home: Home) -> None:
-    """Have the text owed to the chat, and wait for its arrival.
+def run(args: argparse.Namespace, home: Home) -> int:
+    """Have the text owed to the chat, and wait for its arrival; whether it has arrived, the exit code says.
 
     The gateway is waited for longer than it waits itself, so that its answer decides.
     """
@@ -40,3 +41,4 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_json(sent)
     elif sent["state"] == "owed":
         print_note("not sent yet: it is kept, and goes out as soon as the network takes it")
+    return int(ExitCode.KEPT if sent["state"] == "owed" else ExitCode.OK)

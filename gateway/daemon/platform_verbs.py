@@ -80,8 +80,7 @@ def describe_guest(guest: records.PairingUser) -> dict[str, str]:
 
 async def _list_platforms(gateway: Gateway, _params: NoParams) -> Any:
     served = [
-        {"name": one.name, "state": one.part.facts.state, **msgspec.to_builtins(one.presence.facts)}
-        for one in gateway.platforms
+        {"name": one.name, "state": one.state, **msgspec.to_builtins(one.presence.facts)} for one in gateway.platforms
     ]
     return {"platforms": served, "off": list_unserved_platforms(gateway)}
 
@@ -99,7 +98,8 @@ async def _send(gateway: Gateway, asked: ChatSendParams) -> Any:
     reply = Reply(uuid.uuid4().hex, address, asked.text, attachments=attachments)
     tail = gateway.engine.tail(records.send_subject_of(records.place_of(address)))
     await gateway.outbox.post(reply)
-    with anyio.move_on_after(asked.wait):
+    is_paused = any(one.name == address.platform and one.part.is_paused for one in gateway.platforms)
+    with anyio.move_on_after(0 if is_paused else asked.wait):
         return {"state": "sent", "message_ids": await wait_until_sent(tail, reply.id)}
     return {"state": "owed", "message_ids": []}
 

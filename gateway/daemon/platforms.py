@@ -31,6 +31,12 @@ class PlatformPart:
         self._settings = settings
         self._context = context
 
+    @property
+    def state(self) -> str:
+        """As its part is, unless that runs and the network cannot be reached all the same: then it is down."""
+        state = self.part.facts.state
+        return "down" if state == "up" and not self.presence.facts.up else state
+
     async def _serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:  # noqa: ARG002 - it is up when connected
         module = await to_thread.run_sync(load_part, self.name, "adapter")
         adapter: Adapter = module.ADAPTER(self._settings, self._context)

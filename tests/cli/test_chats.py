@@ -117,8 +117,10 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     assert "@gate_bot" in listed.stdout
     assert "last probe" in (await cli(gateway, "status")).stdout
     assert "paused" in (await cli(gateway, "platform", "pause", "telegram")).stdout
-    owed = await cli(gateway, "send", "--to", "telegram", "--wait", "0.2", "later")
-    assert (owed.returncode, "not sent yet" in owed.stderr) == (0, True)
+    owed = await cli(gateway, "send", "--to", "telegram", "later")
+    assert (owed.returncode, "not sent yet" in owed.stderr) == (4, True)
+    (listed_now,) = json.loads((await cli(gateway, "platform", "list", "--json")).stdout)["platforms"]
+    assert (listed_now["state"], listed_now["up"]) == ("paused", False)
     assert "goes on" in (await cli(gateway, "platform", "resume", "telegram")).stdout
     await until(lambda: wire.shown[-1].text == "later", "what was owed")
     await cli(gateway, "pairing", "revoke", "telegram", STRANGER)
