@@ -333,8 +333,7 @@ async def test_behind_a_window_that_is_spent_its_own_chat_waits_and_no_other(wir
         await until(lambda: any(one.chat == BEN for one in wire.shown), "Ben's answer")
         assert len([one for one in wire.shown if one.chat == ANN]) == 1
         sender = home.gateway.outbox.platforms["discord"]
-        await until(lambda: sender.pausing == 1, "the wait of one place")
-        assert sender.calls.value == 8
+        await until(lambda: sender.pausing == 1 and sender.calls.value == 8, "the wait of one place that holds no call")
         assert not home.told("platform:down")
 
 
