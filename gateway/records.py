@@ -264,7 +264,11 @@ class CursorRecord(JournalRecord, tag="cursor", frozen=True, kw_only=True):
 
 
 class PairingUser(msgspec.Struct, frozen=True):
-    """A person who asked to be let in, or was, with their role; `mark` tells the code that they were given."""
+    """A person who asked to be let in, or was, with their role; `mark` tells the code that they were given.
+
+    Who asks has a number, which nobody had before or gets after them (0: asked before there were any), and is `told`
+    their code, unless that could not be sent.
+    """
 
     platform: str
     user_id: str
@@ -273,18 +277,22 @@ class PairingUser(msgspec.Struct, frozen=True):
     at: float = 0.0
     mark: str = ""
     role: Role = "user"
+    number: int = 0
+    told: bool = True
 
 
 class PairingState(JournalRecord, tag="paired", frozen=True, kw_only=True):
     """Who was let in by a code, and who has asked; the last one counts.
 
-    owners: who is the owner where no rule says it. wrong: when somebody tried codes that nobody has.
+    owners: who is the owner where no rule says it. wrong: when somebody tried codes that nobody has. numbered: the last
+    number that was given to anybody who asked.
     """
 
     people: tuple[PairingUser, ...] = ()
     asking: tuple[PairingUser, ...] = ()
     owners: tuple[PairingUser, ...] = ()
     wrong: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    numbered: int = 0
 
 
 class StoredValue(JournalRecord, tag="stored", frozen=True, kw_only=True):

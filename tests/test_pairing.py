@@ -181,3 +181,31 @@ async def test_two_gateways_on_one_journal_do_not_undo_each_others_decisions(
     assert await other.invite(asked("4"))
     assert (await pairings.approve(code, BY)).user_id == "3"
     assert [one.user_id for one in pairings.asking] == ["4"]
+
+
+async def test_who_asks_has_a_number_that_nobody_gets_after_them(pairings: Pairings, clock: SetClock) -> None:
+    for user in ("3", "4"):
+        await pairings.invite(asked(user))
+    clock.now += CODE_LIFETIME + 1
+    await pairings.invite(asked("5"))
+    assert [(one.user_id, one.number) for one in pairings.asking] == [("5", 3)]
+    for number in (0, 1, 2, 4):
+        with pytest.raises(AccessError, match="nobody asks under the number"):
+            await pairings.approve_number(number)
+    guest = await pairings.approve_number(3, "operator")
+    assert (guest.user_id, guest.role) == ("5", "operator")
+    assert pairings.find_role("net", "5") == "operator"
+    assert not pairings.asking
+
+
+async def test_a_code_that_could_not_be_sent_is_told_again(pairings: Pairings) -> None:
+    await pairings.invite(asked())
+    assert await pairings.invite(asked()) == ""
+    await pairings.note_untold("net", "chat3")
+    (asking,) = pairings.asking
+    assert (asking.number, asking.told) == (1, False)
+    code = await pairings.invite(asked())
+    (asking,) = pairings.asking
+    assert (asking.number, asking.told) == (1, True)
+    assert await pairings.invite(asked()) == ""
+    await pairings.approve(code, BY)

@@ -11,6 +11,7 @@ All of it is one record, changed by compare-and-set: the last one counts.
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from gateway import records
 from gateway.engine import Engine, NewRecord
-from gateway.errors import AccessError, Conflict
+from gateway.errors import AccessError, Conflict, EngineError
 from gateway.messages import Message
 from gateway.records import PairingUser
 from gateway.roles import Role
@@ -74,16 +75,45 @@ class Pairings:
             platform, now = message.address.platform, self._clock()
             there = [one for one in self.asking if one.platform == platform]
             before = next((one for one in there if one.user_id == message.user_id), None)
-            if (before and now - before.at < CODE_PAUSE) or (before is None and len(there) >= MOST_ASKING):
+            if (before and before.told and now - before.at < CODE_PAUSE) or (
+                before is None and len(there) >= MOST_ASKING
+            ):
                 return ""
             code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
             name = message.user_name[:LONGEST_NAME]
-            guest = PairingUser(platform, message.user_id, name, message.address.chat_id, now, mark_of(code))
+            number = (before and before.number) or self._kept.numbered + 1
+            chat, numbered = message.address.chat_id, max(number, self._kept.numbered)
+            guest = PairingUser(platform, message.user_id, name, chat, now, mark_of(code), number=number)
             try:
-                await self._write(asking=(*(one for one in self.asking if one is not before), guest))
+                asking = (*(one for one in self.asking if one is not before), guest)
+                await self._write(asking=asking, numbered=numbered)
             except AccessError:
                 return ""  # their next message asks again
             return code
+
+    async def note_untold(self, platform: str, chat_id: str) -> None:
+        """The code could not be sent: whoever asks there is told another one as soon as they write again."""
+        async with self._lock:
+            with suppress(AccessError, EngineError):  # then they are told another one a while later
+                await self.load()
+                there = (platform, chat_id)
+                now = [replace(one, told=one.told and (one.platform, one.chat_id) != there) for one in self.asking]
+                await self._write(asking=tuple(now))
+
+    async def approve_number(self, number: int, role: Role = "user") -> PairingUser:
+        """Let in whoever asks under this number: for whoever sees the list, and the ids in it.
+
+        Raises:
+            AccessError: nobody does.
+        """
+        async with self._lock:
+            await self.load()
+            guest = next((one for one in self.asking if number and one.number == number), None)
+            if guest is None:
+                raise AccessError(
+                    f"nobody asks under the number {number}: see `hermes-gateway pairing list` for who does"
+                )
+            return await self._let_in(guest, role, self._kept.wrong)
 
     async def approve(self, code: str, by: str, role: Role = "user") -> PairingUser:
         """Let in whoever was given this code, with this role. `by` is who tries it: each has so many tries.
@@ -106,11 +136,14 @@ class Pairings:
                     "nobody has this code, or it is more than an hour old: let them write to the bot again"
                 )
             wrong.pop(by, None)
-            known = replace(guest, at=now, mark="", role=role)
-            others = (one for one in self.people if (one.platform, one.user_id) != (guest.platform, guest.user_id))
-            asking = tuple(one for one in self.asking if one is not guest)
-            await self._write(people=(*others, known), asking=asking, wrong=wrong)
-            return known
+            return await self._let_in(guest, role, wrong)
+
+    async def _let_in(self, guest: PairingUser, role: Role, wrong: Mapping[str, tuple[float, ...]]) -> PairingUser:
+        known = replace(guest, at=self._clock(), mark="", role=role, number=0, told=True)
+        others = (one for one in self.people if (one.platform, one.user_id) != (guest.platform, guest.user_id))
+        asking = tuple(one for one in self.asking if one is not guest)
+        await self._write(people=(*others, known), asking=asking, wrong=dict(wrong))
+        return known
 
     async def revoke(self, platform: str, user_id: str) -> PairingUser:
         """Let somebody in no more.

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who asks, and who was let in")
     approve = verbs.add_parser("approve", help="let in whoever has this code: as a user, for direct messages")
-    approve.add_argument("code", help="as the person was told it")
+    approve.add_argument("code", help="as the person was told it; or the number of who asks, as `list` shows it: '#3'")
     says = "with this role; a higher one than user counts wherever they write"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     revoke = verbs.add_parser("revoke", help="let somebody in no more")
@@ -42,13 +42,18 @@ def show_people(found: dict[str, Any], *, as_json: bool) -> None:
         show_json(found)
         return
     rows = [
-        (one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
+        (_number_of(one), one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
         for what, people in (("asks", found["asking"]), ("was let in as {role}", found["people"]))
         for one in people
     ]
-    show_table(("platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
+    show_table(("", "platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
     if found["asking"]:
         print("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
+        print("or, if you know who it is, with the number in this list: hermes-gateway pairing approve '#3'")
+
+
+def _number_of(one: dict[str, Any]) -> str:
+    return f"#{one['number']}" if one.get("number") else ""
 
 
 def show_person(guest: dict[str, Any], what: str, *, as_json: bool) -> None:

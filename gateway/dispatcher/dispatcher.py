@@ -33,6 +33,7 @@ from gateway.dispatcher.chat_commands import (
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.ingress import Ingress
 from gateway.dispatcher.live_answer import AFTER_WRITING, BEFORE_SENDING, LiveAnswer, can_change
+from gateway.dispatcher.pairing_commands import CODE_REPLY
 from gateway.dispatcher.question_places import make_answer_buttons
 from gateway.dispatcher.question_rights import list_refusals
 from gateway.dispatcher.question_text import show_question, to_markdown
@@ -92,8 +93,12 @@ class Dispatcher:
                     view.note("message:received", **message_events.build_received_fields(one))
 
     def refuse_unshown(self, owed: records.OwedReply) -> None:
-        """A chat did not take this question, or not all of it: the answer is no."""
-        self._tasks.start_soon(self._refuse_unshown, owed)
+        """A chat did not take this. Of a question, or a part of one, the answer is no; a pairing code was not told."""
+        at = owed.reply.address
+        if owed.reply.literals:
+            self._tasks.start_soon(self._refuse_unshown, owed)
+        elif owed.reply.id.startswith(CODE_REPLY):
+            self._tasks.start_soon(self._context.access.pairings.note_untold, at.platform, at.chat_id)
 
     async def _refuse_unshown(self, owed: records.OwedReply) -> None:
         turn = (await self._context.sessions.open(owed.session_key)).turn

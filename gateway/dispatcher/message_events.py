@@ -163,7 +163,7 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` tell them.
 
-    `refuse_unshown` is told of a question that was given up: who has not seen it cannot say yes to it.
+    `refuse_unshown` is told of what was given up: who has not seen a question cannot say yes to it.
     """
 
     def __init__(
@@ -214,8 +214,7 @@ class ReplyHooks(DeliveryCallbacks):
         self._tell(delivery)
 
     def failed(self, delivery: DeliveryReport) -> None:
-        if delivery.outbound.reply.literals:
-            self._refuse_unshown(delivery.outbound)
+        self._refuse_unshown(delivery.outbound)
         self._tell(delivery)
 
     def _tell(self, delivery: DeliveryReport) -> None:

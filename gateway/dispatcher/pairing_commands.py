@@ -17,7 +17,9 @@ I do not know you yet. Your pairing code is {code}, good for one hour.
 Whoever runs this gateway lets you in with `hermes-gateway pairing approve {code}`; an admin can write me \
 `/pairing approve {code}`.\
 """
+CODE_REPLY = "pairing-code:"  # begins the id of a reply that tells a code
 HOST_OPERATOR = "whoever runs this gateway"
+NUMBER = re.compile(r"#(\d{1,9})")
 GIVEN_ROLES = tuple(role for role in ROLES if role != "guest")
 APPROVED_AS = re.compile(r"(?P<code>\S+)(\s+[-\u2013\u2014]*as\s+(?P<role>\S+))?")  # a phone may join the two hyphens
 WELCOME = "You are let in. Write what you want to know or have done; /help lists the commands."
@@ -28,13 +30,15 @@ async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
     code = await context.access.invite(message)
     if not code:
         return "no rule names this person"
-    reply = Reply(uuid.uuid4().hex, message.address, UNKNOWN.format(code=code), reply_to=message.id)
+    reply = Reply(f"{CODE_REPLY}{uuid.uuid4().hex}", message.address, UNKNOWN.format(code=code), reply_to=message.id)
     await context.outbox.post(reply)
     return "no rule names this person, who was given a pairing code"
 
 
 async def approve_pairing(context: DispatcherContext, code: str, role: Role, by: str, giver: Role) -> PairingUser:
     """Let in whoever has this code with this role, and tell them. `giver` is the role of whoever says so.
+
+    Where the gateway runs, `#3` is as good as the code of the third who asks: the list there shows who that is.
 
     Raises:
         AccessError: nobody has it, or the role is not theirs to give.
@@ -43,7 +47,10 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
         raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
     if rank_of(role) > rank_of(giver):
         raise AccessError(f"you are {giver} here, and nobody gives more than they have")
-    guest = await context.access.pairings.approve(code, by, role)
+    if (numbered := NUMBER.fullmatch(code)) and by == HOST_OPERATOR:
+        guest = await context.access.pairings.approve_number(int(numbered[1]), role)
+    else:
+        guest = await context.access.pairings.approve(code, by, role)
     context.registry.emit(
         "access:paired",
         platform=guest.platform,
@@ -59,11 +66,15 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
 
 def list_pairings(context: DispatcherContext) -> dict[str, Any]:
     """Returns everybody who was let in and everybody who has asked, without the marks of their codes."""
-    both = {"people": context.access.pairings.people, "asking": context.access.pairings.asking}
+    pairings, of_askers = context.access.pairings, {"number", "told"}
     return {
-        name: [{key: value for key, value in msgspec.to_builtins(one).items() if key != "mark"} for one in guests]
-        for name, guests in both.items()
+        "people": [list_fields(one, {"mark", *of_askers}) for one in pairings.people],
+        "asking": [list_fields(one, {"mark"}) for one in pairings.asking],
     }
+
+
+def list_fields(guest: PairingUser, without: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(guest).items() if name not in without}
 
 
 async def run_pairing_command(context: DispatcherContext, args: str, by: str, giver: Role, platform: str) -> str:

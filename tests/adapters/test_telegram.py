@@ -11,7 +11,7 @@ from aiohttp import web
 from gateway.adapters.telegram.format import render_messages
 from tests.adapters.house import House, housed
 from tests.adapters.telegram_wire import BOT, Refused, TelegramWire, chat_of, user
-from tests.adapters.wire import ANN, BEN, GROUP
+from tests.adapters.wire import ANN, BEN, GROUP, STRANGER
 from tests.spine import until
 
 
@@ -262,3 +262,13 @@ async def test_an_anonymous_admin_is_heard_as_the_group_is(wire: TelegramWire, t
         else:
             (denied,) = await house.hears("access:denied")
             assert denied["user_id"] == GROUP
+
+
+async def test_a_pairing_code_that_could_not_be_sent_is_told_again(wire: TelegramWire, house: House) -> None:
+    wire.ills["sendMessage"] = [Refused(400, "Bad Request: not now")]
+    await wire.write("hello", by=STRANGER)
+    await house.hears("message:failed")
+    pairings = house.gateway.access.pairings
+    await until(lambda: [one.told for one in pairings.asking] == [False], "the note of it")
+    await wire.write("hello?", by=STRANGER)
+    await house.shows("Your pairing code is")

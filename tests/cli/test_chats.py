@@ -97,6 +97,9 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     assert [(one["platform"], one["user_id"]) for one in asks] == [("telegram", STRANGER)]
     wrong = await cli(gateway, "pairing", "approve", "WRONG")
     assert (wrong.returncode, "nobody has this code" in wrong.stderr) == (1, True)
+    assert "#1" in (await cli(gateway, "pairing", "list")).stdout
+    by_number = await cli(gateway, "pairing", "approve", "#7")
+    assert (by_number.returncode, "nobody asks under the number 7" in by_number.stderr) == (1, True)
     code = wire.shown[0].text.split("code is ")[1][:8]
     assert "may speak now" in (await cli(gateway, "pairing", "approve", code)).stdout
     await wire.write("what is it?", by=STRANGER)
@@ -126,3 +129,4 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     await cli(gateway, "pairing", "revoke", "telegram", STRANGER)
     await wire.write("what is it?", by=STRANGER)
     await until(lambda: "pairing code" in wire.shown[-1].text, "the door")
+    assert "may speak now" in (await cli(gateway, "pairing", "approve", "#2")).stdout
