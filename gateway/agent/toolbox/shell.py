@@ -22,7 +22,10 @@ RunCommand: TypeAlias = Callable[[CommandSpec, Callable[[bytes], None]], Awaitab
 
 WatchCommand: TypeAlias = Callable[[], AbstractAsyncContextManager[RunningCommand]]
 
-ASK_OUTSIDE = "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights?"
+ASK_OUTSIDE = (
+    "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights? What it runs of "
+    "this folder (hooks of git, a Makefile, a script) has them too, and earlier commands may have changed that."
+)
 MAY_BE_SANDBOX = "[it may be the sandbox: `tools.sandbox` of the configuration says what commands reach]"
 NOT_OUTSIDE = (
     "It failed, maybe because of the sandbox (`tools.sandbox` of the configuration says what commands reach), "

@@ -100,7 +100,7 @@ class Workspace:
         if "\0" in path:
             raise AgentError("a path cannot contain a null character")
         if not self.roots:
-            raise AgentError("no directory is open to the agent (tools.roots in the configuration)")
+            raise AgentError("no directory is open to the agent here: docs/people.md says which files it has for whom")
         with _translate_errors(path):  # what changes while it is being resolved is not there
             real = Path(os.path.realpath(self._find_moved(self.roots[0] / Path(path).expanduser())))
         is_opened = _is_below(real, self.opened)

@@ -77,8 +77,8 @@ class PluginTools:
             raise HookError(f"the plugin {name} is gone")
         try:
             wire = await hook.process.get_wire(timeout)
-            with hook.process.using(wire):
-                meta = CallMeta(decides=True, target=target, session=describe_session(fields))
+            with hook.process.using(wire), hook.rights.serving(fields) as doing:
+                meta = CallMeta(event=doing, decides=True, target=target, session=describe_session(fields))
                 answer = await wire.call(target, fields, meta, timeout)
         except HookFailed as failed:
             hook.calls.record.failed(target, time.perf_counter() - begun, failed)

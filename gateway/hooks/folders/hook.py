@@ -151,8 +151,8 @@ class FolderHook:
         self.name = name
         self.process = HookProcess(name, services, self.restart)
         self._services = services
-        self._rights = HookRights(name, services)
-        self.calls = HookCalls(name, services, self.process, self._rights)
+        self.rights = HookRights(name, services)
+        self.calls = HookCalls(name, services, self.process, self.rights)
         self.subscription = FolderSubscription(services.registry, name, self.calls.decide, self.calls.observe)
         self.queue = DurableQueue(name, durable, self.calls.breaker, self.calls.deliver)
         self.current: HookVersion | None = None  # what is subscribed, and runs when something does
@@ -280,7 +280,7 @@ class FolderHook:
             self._use(version.expected)
             self.process.enter("starting")
         try:
-            wire = await self.process.start(version, self._rights.make_capability(version.manifest))
+            wire = await self.process.start(version, self.rights.make_capability(version.manifest))
         except HookError as error:
             why = f"it does not start: {self.explain(str(error), version)}"
             if self.is_up:

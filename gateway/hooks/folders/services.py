@@ -4,6 +4,7 @@ What one hook may ask of the gateway is what its manifest `uses`, and it asks wi
 """
 
 import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.hooks.wires.wire import Capability
 from gateway.logs.redaction import Redactor
-from gateway.roles import Role, pick_low_role
+from gateway.roles import ROLES, Role, pick_low_role
 from gateway.worker.sandbox import SandboxSupport, find_support
 
 # Which hook asks, for what ("send", "store.get"), its parameters, and the id of the event during which it asks.
@@ -185,8 +186,18 @@ class HookRights:
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
         """It has this event inside; what it does because of that, then or later, has the same cause."""
-        name = str(event.get("id", ""))
-        role = role_of_event(event.name, event)
+        with self._having(str(event.get("id", "")), role_of_event(event.name, event)):
+            yield
+
+    @contextmanager
+    def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
+        """It does what a person wants of it, by its own command or tool, with their rights; the name of this doing."""
+        name = uuid.uuid4().hex
+        with self._having(name, next((role for role in ROLES if role == fields.get("role")), "guest")):
+            yield name
+
+    @contextmanager
+    def _having(self, name: str, role: Role) -> Iterator[None]:
         self._lowest = pick_low_role(self._lowest, role)
         self._causes[name] = (self._services.registry.current_cause, role)
         while len(self._causes) > MAX_CAUSES:
