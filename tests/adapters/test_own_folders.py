@@ -15,7 +15,7 @@ import pytest
 
 from gateway.worker.sandbox import find_support
 from tests.adapters.house import House, housed
-from tests.adapters.wire import ANN, BEN, Wire
+from tests.adapters.wire import ANN, BEN, STRANGER, Wire
 from tests.adapters.wires import WIRES
 from tests.daemon.obedient import serving_obedient_model
 from tests.spine import until
@@ -24,7 +24,7 @@ NETWORKS = ("telegram", "discord", "slack")
 WORD = "kingfisher"
 SETTINGS = """
 model: {{provider: openai, name: m, base_url: "http://127.0.0.1:{port}/v1"}}
-access: {{owners: {{{network}: ["{owner}"]}}, rate: 100, tools: {{user: all}}}}
+access: {{owners: {{{network}: ["{owner}"]}}, everybody: [{network}], rate: 100, tools: {{user: all, guest: all}}}}
 tools: {{shell: allow, roots: [hermes-gateway/workspace, ../projects]}}
 agents: {{main: {{agents: [helper]}}, helper: {{description: helps}}}}
 """
@@ -220,3 +220,21 @@ async def test_a_hook_attaches_what_the_conversation_has_that_the_reply_goes_to(
             sent = party.house.told("message:sent")[-1]
             assert [one["path"] for one in sent["attachments"]] == ([str(path)] if goes else [])
             assert ("is not sent" in sent["text"]) is not goes
+
+
+@pytest.mark.row("T19")
+@pytest.mark.parametrize("party", ["discord"], indirect=True)
+async def test_a_guest_with_every_tool_has_a_folder_and_no_more(party: Party) -> None:
+    (party.workspace / "plan.txt").write_text(WORD)
+    anns = await party.upload(ANN)
+    await party.order(BEN, "write_file", group=True, path="list.txt", content="of Ben")
+    for group in (False, True):
+        for path in (anns, party.workspace / "plan.txt", party.files, party.files.parent / ".unclaimed"):
+            assert is_refusal(await party.order(STRANGER, "read_file", group=group, path=str(path)))
+        if find_support().landlock:
+            command = f"cat {anns} {party.workspace}/plan.txt; true"
+            assert "denied" in await party.order(STRANGER, "shell", group=group, command=command)
+    assert await party.order(STRANGER, "read_file", group=True, path="list.txt") == "of Ben"
+    assert "there is no" in await party.order(STRANGER, "read_file", path="list.txt")
+    assert "Created" in await party.order(STRANGER, "write_file", path="mine.txt", content="x")
+    assert (party.folder_of(STRANGER) / "mine.txt").exists()
