@@ -39,6 +39,7 @@ class LlmStep(OpenTurnRecord, tag="llm", frozen=True, kw_only=True):
     hop: int
     entry: Entry
     usage: Usage = Usage()
+    stop: str = ""  # the model's own reason, in our words
 
 
 class ToolStarted(OpenTurnRecord, tag="tool_started", frozen=True, kw_only=True):

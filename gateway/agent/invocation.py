@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 LIMIT_NAMES = ("hops", "tokens", "seconds")  # of `TurnLimits`; in the field `config` each begins with `max_`
 HERMES_TEXT_LIMIT = 500  # so much of a text stands in `message` and `response`, as handlers written for Hermes expect
 INTERRUPTED = "[The person stopped this answer here.]"
+BROKE_OFF = " [...]\n\nThe answer broke off here. "
 TOO_SLOW = "I stopped because this took longer than {:g} seconds."
 
 
@@ -174,7 +175,9 @@ async def _answer(state: TurnState, message: Entry | None) -> None:
     except Exception as error:
         is_known = isinstance(error, GatewayError)  # it says what happened; of any other the way there is needed
         log.warning("the turn of agent %s failed: %s", state.agent.name, error, exc_info=not is_known)
-        state.finish = TurnEnding(apologise(error), "failed", "failed")
+        # What the person has read the beginning of stays, and is marked as what it is.
+        begun = f"{state.partial}{BROKE_OFF}" if state.partial.strip() else ""
+        state.finish = TurnEnding(f"{begun}{apologise(error)}", "failed", "failed")
         await _add_last_word(state)
         raise
     except (Pause, StepNotRecorded):

@@ -28,6 +28,9 @@ NOT_GIVEN = (
     "Not every tool of this gateway is given to the person you speak with. When they ask for something that none of "
     "yours can do, say so, and that whoever runs this gateway can give them more: `access.tools` in its config.yaml."
 )
+EMPTY_STOPS = frozenset({"stop", "length", "tool_calls"})  # a model's own; what a hook left empty is meant so
+NOTHING_SAID = "My language model gave an empty answer, twice. Please say it in other words, or try again."
+CUT_OFF = "[The answer was cut off here: it reached the length that the model may write. Tell me to go on.]"
 TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
 
 
@@ -40,12 +43,12 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     first = state.hop
     while state.finish is None:
         last = _last_answer_reason(state, state.hop - first + 1)
-        entry = await _next_answer(state, () if last else tools)
-        if entry is None:
+        answer = await _next_answer(state, () if last else tools)
+        if answer is None:
             break
+        entry, stop = answer
         if not entry.tool_calls:
-            stop = last if state.hop > first and last else "end_turn"
-            state.finish = TurnEnding(entry.content, is_in_transcript=True, stop=stop)
+            state.finish = _end_with(state, entry, stop, last if state.hop > first else "")
             break
         await _use_tools(state, entry.tool_calls, tools)
         if state.finish is None:
@@ -80,22 +83,45 @@ def _check_limits(state: TurnState, last: str) -> TurnEnding | None:
     return None
 
 
-async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> Entry | None:
-    """The assistant's next entry: from the steps of an earlier try, or from the model; None when a hook ended it."""
+def _end_with(state: TurnState, entry: Entry, stop: str, last: str) -> TurnEnding:
+    """The turn's end with this answer, and with a word on what is wrong with it where something is."""
+    said = entry.content
+    if not said.strip() and stop in EMPTY_STOPS:
+        said, stop = NOTHING_SAID, "empty"
+    elif stop == "length":
+        said = f"{said}\n\n{CUT_OFF}"
+    else:
+        stop = last or "end_turn"
+    if said != entry.content:
+        state.entries[-1] = replace(entry, content=said)
+    return TurnEnding(said, is_in_transcript=True, stop=stop)
+
+
+async def _next_answer(state: TurnState, tools: Sequence[Tool]) -> tuple[Entry, str] | None:
+    """The assistant's next entry, and why it ended: from the steps of an earlier try, or from the model, which is asked
+    once more when it said nothing at all. None when a hook ended the turn.
+    """
     if known := state.replay.answers.get(state.hop):
         state.usage += known.usage
         state.entries.append(known.entry)
-        return known.entry
+        return known.entry, known.stop
     before = state.usage
     answer = await run_operation(ModelCall(state, _build_request(state, tools)))
+    if state.finish is None and _is_empty(answer):
+        answer = await run_operation(ModelCall(state, _build_request(state, tools)))
     if state.finish is not None:
         return None
     entry = await state.add(Entry("assistant", answer.text, _make_call_ids_unique(state, answer)))
     used = state.usage - before
-    await state.record(LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used))
+    step = LlmStep(turn_id=state.ports.turn_id, hop=state.hop, entry=entry, usage=used, stop=answer.stop)
+    await state.record(step)
     state.partial = ""
     state.resumed = False
-    return entry
+    return entry, answer.stop
+
+
+def _is_empty(answer: Chunk) -> bool:
+    return answer.stop in EMPTY_STOPS and not (answer.text.strip() or answer.tool_calls)
 
 
 async def _use_tools(state: TurnState, calls: tuple[ToolCall, ...], tools: tuple[Tool, ...]) -> None:

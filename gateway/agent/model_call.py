@@ -79,6 +79,8 @@ class ModelCall(Operation[Chunk]):
             self.denied(response.text)
         self.state.end(result.after_outcome, self.after, fallback=response.text)
         self.response = response
+        if result.error is not None:
+            self.state.partial = response.text  # in the words that the hooks left
 
     async def prepare_retry(self, retry: Retry) -> None:
         self.state.ports.discard()
@@ -126,7 +128,9 @@ def _apply_rewrite(response: Chunk, after: Fields) -> Chunk:
     except ValueError as error:
         log.warning("llm:after left tool calls that are none (%s); the model's own are kept", error)
         calls = response.tool_calls
-    return replace(response, text=str(after.get("content") or ""), tool_calls=calls)
+    text = str(after.get("content") or "")
+    stop = "result" if response.text and not text else response.stop  # what a hook took away is not the model's silence
+    return replace(response, text=text, tool_calls=calls, stop=stop)
 
 
 async def _stream(state: TurnState, request: ModelRequest) -> Chunk:

@@ -60,7 +60,8 @@ APOLOGIES: Mapping[str, str] = {
     "network": "I could not reach my language model. Please try again in a moment.",
     "timeout": "My language model took too long to answer. Please try again.",
     "filter": "My language model's provider refused to answer this.",
-    "missing": "The language model that I am set to use does not exist. The person who runs me has to check its name.",
+    "missing": "The language model that I am set to use is not where I look for it. "
+    "The person who runs me has to check its name and its address (`hermes-gateway doctor`).",
     "request": "My language model did not understand my request. The person who runs me finds it in the log.",
     "response": "My language model sent an answer that I could not read. Please try again.",
     "script": "My script has no answer to this.",

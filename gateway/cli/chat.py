@@ -3,8 +3,9 @@
 import argparse
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from gateway.control_socket.client import ControlClient, result_from
 from gateway.errors import ExitCode, GatewayError, NotRunning
 
 HELLO = "You are talking to the gateway of {home}. /help lists the commands; Ctrl-D leaves.\n"
+STILL_WORKING = "(no answer yet; it is worked on)"
+SILENCE = 10.0  # seconds after which a person wants to see that something goes on
 GATEWAY_LEFT = "The gateway went away; what you said is kept, and answered when it is back."
 
 
@@ -37,7 +40,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
 
 def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int:
     """One message; its reply on stdout, and the exit code says whether it was answered."""
-    with ControlClient(socket, timeout=None) as client:
+    with ControlClient(socket, timeout=None) as client, show_progress():
         try:
             answer = client.call("chat.say", {"text": text, "session": session})
         except NotRunning:
@@ -49,6 +52,23 @@ def send_message(socket: Path, text: str, session: str, *, as_json: bool) -> int
     else:
         print_note(f"({answer['status']}, without a reply)")
     return int(ExitCode.FAILED if answer["status"] == "failed" else ExitCode.OK)
+
+
+@contextmanager
+def show_progress() -> Iterator[None]:
+    """A line on a terminal when there is nothing else to see for long; it goes when the answer comes."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(SILENCE, lambda: print(STILL_WORKING, end="", file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def send_lines(socket: Path, lines: Iterable[str], session: str) -> int:
@@ -67,9 +87,21 @@ class ChatScreen:
 
     def __init__(self) -> None:
         self._shown = ""
+        self._said_at: float | None = None
         self.line = ""
 
+    @property
+    def present(self) -> str:
+        """What stands above the prompt: the line that grows, or a sign of life where nothing has come for long."""
+        if self.line or self._said_at is None or time.monotonic() - self._said_at < SILENCE:
+            return self.line
+        return STILL_WORKING
+
+    def wait_for_answer(self) -> None:
+        self._said_at = time.monotonic()
+
     def show_notification(self, method: str, params: Any) -> None:
+        self._said_at = None if method == "reply" else time.monotonic()
         if method == "delta":
             self._shown += params["text"]
             *whole, self.line = (self.line + params["text"]).split("\n")
@@ -79,6 +111,7 @@ class ChatScreen:
             self._finish(params["text"])
 
     def result(self, answer: dict[str, Any]) -> None:
+        self._said_at = None
         if answer["status"] == "command":
             self._finish(answer["reply"])
         elif self._shown:
@@ -102,6 +135,7 @@ class ChatConnection:
         self.gone = threading.Event()
 
     def say(self, text: str) -> None:
+        self._screen.wait_for_answer()
         self._client.start("chat.say", {"text": text, "session": self._session})
 
     def listen(self) -> None:
@@ -132,7 +166,7 @@ def run_interactive(home: Home, session: str) -> int:
     screen = ChatScreen()
 
     def question() -> str:
-        return f"{escape_text(screen.line)}\n> " if screen.line else "> "
+        return f"{escape_text(above)}\n> " if (above := screen.present) else "> "
 
     def redraw() -> None:
         """Nobody has to press a key to see what came, or to learn that the gateway has gone."""
@@ -141,7 +175,8 @@ def run_interactive(home: Home, session: str) -> int:
         else:
             prompt.app.invalidate()
 
-    prompt: PromptSession[str] = PromptSession(question, history=FileHistory(str(home.own_folder / "chat_history")))
+    history = FileHistory(str(home.own_folder / "chat_history"))
+    prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1)
     with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True):
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()

@@ -31,7 +31,7 @@ from gateway.cli.output import (
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration, read_configuration
 from gateway.config.permissions import check_home, make_finding
-from gateway.config.providers import PROVIDERS
+from gateway.config.providers import PROVIDERS, list_other_urls
 from gateway.config.settings import HooksSettings, ModelSettings
 from gateway.control_socket.client import call_gateway
 from gateway.daemon.hooks import list_sources
@@ -75,6 +75,8 @@ def probe_model(model: ModelSettings) -> tuple[str, str] | None:
         with urllib.request.urlopen(_build_request(model, address), timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
             found = _parse_model_names(answer.read(MAX_ANSWER_BYTES))
     except urllib.error.HTTPError as error:
+        if error.code in (404, 405) and (right := _find_right_address(model, address)):
+            return (f"{address} is not where a model answers (HTTP {error.code})", f"write base_url: {right}")
         return _fault_from_status(error.code, address)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
@@ -83,6 +85,16 @@ def probe_model(model: ModelSettings) -> tuple[str, str] | None:
         there = ", ".join(sorted(found)[:MAX_NAMES_SHOWN]) + (", ..." if len(found) > MAX_NAMES_SHOWN else "")
         return (f"{address} has no model {model.name!r}", f"there is: {there}")
     return None
+
+
+def _find_right_address(model: ModelSettings, address: str) -> str:
+    """The first address near the configured one that lists models; empty where there is none."""
+    for near in list_other_urls(address, "/v1/models" if model.provider == "anthropic" else "/models"):
+        request = _build_request(model, near)
+        with suppress(OSError, ValueError), urllib.request.urlopen(request, timeout=PROBE_TIMEOUT) as answer:  # noqa: S310 - checked: http
+            if _parse_model_names(answer.read(MAX_ANSWER_BYTES)):
+                return near
+    return ""
 
 
 def _build_request(model: ModelSettings, address: str) -> urllib.request.Request:
@@ -101,7 +113,7 @@ def _fault_from_status(code: int, address: str) -> tuple[str, str] | None:
             f"{address} refuses the key (HTTP {code})",
             "put the right one into .env; which is used: hermes-gateway config show --origin",
         )
-    if code >= 500:
+    if code >= 500 and code != 501:
         return (f"{address} is ill (HTTP {code})", "try again later")
     return None
 

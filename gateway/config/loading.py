@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from gateway.config.checks import check_settings
 from gateway.config.environment import Environment, read_environment
+from gateway.config.hermes_model import point_to_hermes_model
 from gateway.config.home import Home
 from gateway.config.merge import merge_sources
 from gateway.config.node_paths import find_node, list_origins, remove_node
@@ -78,6 +79,8 @@ def read_configuration(
     )
     if settings is not None:
         findings += check_settings(settings, tree, schema)
+        if settings.model.provider == "demo" and not settings.model.script:
+            findings += point_to_hermes_model(home.hermes_config, home.config)
     if settings is None or has_errors(findings):
         return None, findings
     secrets = frozenset(list_secrets(settings, outside, schema))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 
 class ProviderInfo(NamedTuple):
@@ -29,3 +30,17 @@ def find_provider(environ: Mapping[str, str]) -> tuple[str, str]:
             if variable and environ.get(variable):
                 return provider, variable
     return "", ""
+
+
+def list_other_urls(base_url: str, models_path: str) -> tuple[str, ...]:
+    """Where an endpoint is probably meant to be, when nothing answers at this address; the nearest first.
+
+    `models_path` is that of the list of models: an endpoint whose own begins with /v1 has no /v1 in its address.
+    """
+    parts = urlsplit(base_url)
+    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    for ending in ("/chat/completions", "/completions", "/messages", "/responses", "/models"):
+        path = path.removesuffix(ending)
+    paths = (path.removesuffix("/v1"), "") if models_path.startswith("/v1") else (path, f"{path}/v1", "/v1", "/api/v1")
+    urls = (f"{origin}{one}" for one in paths)
+    return tuple(dict.fromkeys(url for url in urls if url != base_url.rstrip("/")))

@@ -85,7 +85,8 @@ TURN_EVENTS = (
             EventField(
                 "stop",
                 "string",
-                "why: end_turn, result, ended, denied, interrupted, failed; at a limit hops, loop, tokens, seconds",
+                "why: end_turn, result, ended, denied, interrupted, failed, empty; "
+                "at a limit length, hops, loop, tokens, seconds",
             ),
             EventField("hook_ended", "string", "the reason of the hook that ended it, or empty"),
             EventField("model", "string", "the model that answered last, by its provider's name for it"),

@@ -102,7 +102,10 @@ def check_length(wanted: Any, length: int, of: str) -> None:
 def _check_text(text: str, wanted: inspect.StrType) -> str:
     check_length(wanted, len(text), "characters")
     if wanted.pattern is not None and not re.search(wanted.pattern, text):
-        raise ValueError("does not have the form that is wanted here", f"it must match `{wanted.pattern}`")
+        remedy = "write it from its beginning: http://HOST:PORT/... or https://..."
+        if "https?://" not in wanted.pattern:
+            remedy = f"it must match `{wanted.pattern}`"
+        raise ValueError("does not have the form that is wanted here", remedy)
     return text
 
 

@@ -9,6 +9,8 @@ import anyio
 import anyio.abc
 from anyio.abc import SocketStream
 
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
+
 
 class Endpoint:
     """A server that answers each request with the bytes that it was told, and keeps the requests."""
@@ -18,6 +20,7 @@ class Endpoint:
         self.answers: list[bytes] = []
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.connections = 0
+        self.pages: dict[str, bytes] = {}  # what is answered to GET
 
     def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
         lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", f"content-length: {len(body)}"]
@@ -43,6 +46,9 @@ class Endpoint:
                     except (anyio.EndOfStream, anyio.BrokenResourceError):
                         return
                 head, buffer = buffer.split(b"\r\n\r\n", 1)
+                if head.startswith(b"GET "):
+                    await stream.send(self.pages.get(head.split()[1].decode(), NOT_FOUND))
+                    continue
                 length = next(
                     int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
                 )

@@ -13,6 +13,7 @@ from typing import Self
 
 import pytest
 
+from gateway.cli.chat import SILENCE, STILL_WORKING, ChatScreen
 from gateway.testing import GatewayProcess
 
 pytestmark = pytest.mark.process
@@ -75,6 +76,18 @@ class Typist:
         for _ in range(written.count("\x1b[6n")):
             self.type("\x1b[1;1R")
         return written
+
+
+def test_a_long_silence_shows_that_something_goes_on() -> None:
+    screen = ChatScreen()
+    screen.wait_for_answer()
+    assert screen.present == ""
+    screen._said_at = time.monotonic() - SILENCE
+    assert screen.present == STILL_WORKING
+    screen.show_notification("delta", {"text": "half"})
+    assert screen.present == "half"
+    screen.result({"status": "ok", "reply": "half"})
+    assert screen.present == ""
 
 
 @pytest.fixture

@@ -82,6 +82,7 @@ class MessageAccumulator(StreamedAnswer):
         if event.error is not None:
             kind = ERROR_KINDS.get(event.error.type, "request")
             raise ModelError(f"the model's endpoint broke off: {event.error.message or event.error.type}", kind=kind)
+        self.has_begun = True
         match event.type:
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)
@@ -144,6 +145,7 @@ class AnthropicModel(HttpModel):
     client_name = "AsyncAnthropic"
     default_url = "https://api.anthropic.com"
     path = "/v1/messages"
+    models_path = "/v1/models"
     filter_stop = "refusal"
     options = frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop_sequences", "tool_choice", "thinking"})
     stop_names = MappingProxyType(

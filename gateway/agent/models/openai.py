@@ -79,6 +79,7 @@ class CompletionAccumulator(StreamedAnswer):
             self.usage = self.price.usage_of(piece.usage.prompt_tokens or 0, piece.usage.completion_tokens or 0)
         text = ""
         for choice in (piece.choices or ())[:1]:
+            self.has_begun = True
             self.stop = choice.finish_reason or self.stop
             if delta := choice.delta or choice.message:
                 text = delta.content if isinstance(delta.content, str) else ""
@@ -135,6 +136,7 @@ class OpenAIModel(HttpModel):
     client_name = "AsyncOpenAI"
     default_url = "https://api.openai.com/v1"
     path = "/chat/completions"
+    models_path = "/models"
     filter_stop = "content_filter"
     options = OPTIONS
 

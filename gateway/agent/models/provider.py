@@ -23,8 +23,10 @@ import msgspec
 from gateway.agent.libraries import load_library
 from gateway.agent.model import Chunk, ModelRequest
 from gateway.agent.tools import RAW_ARGS
+from gateway.config.providers import list_other_urls
 from gateway.config.settings import ModelSettings
 from gateway.errors import ModelError
+from gateway.logs.redaction import REPLACEMENT
 from gateway.transcript import ToolCall, Usage
 from gateway.worker.json_decoder import JsonDecoder
 
@@ -44,6 +46,8 @@ NO_CREDIT = re.compile(r"insufficient[_ ](quota|credit|balance|funds)|exceeded y
 FILTERED = re.compile(r"content[_ ](filter|policy)|safety system")
 LONGEST_ERROR = 500
 LONGEST_LINE = 16_000_000
+PROBE_SECONDS = 5.0
+SHORTEST_SECRET = 6
 DRAIN_SECONDS = 0.5  # for what may still come after the last word
 
 Decoded = TypeVar("Decoded")
@@ -87,6 +91,7 @@ class HttpModel(ABC):
     client_name: ClassVar[str]  # of the class in the library
     default_url: ClassVar[str]
     path: ClassVar[str]
+    models_path: ClassVar[str]  # of the list of models
     options: ClassVar[Collection[str]]  # the names of those that the endpoint understands
     filter_stop: ClassVar[str]  # the provider's word for an answer that it withheld
     stop_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # where the provider's words differ from ours
@@ -104,7 +109,10 @@ class HttpModel(ABC):
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         """The answer, as it comes. Whatever goes wrong is a ModelError."""
         answer = self.answer_type(self.price)
-        response = await self._post(self.encode_request(request))
+        try:
+            response = await self._post(self.encode_request(request))
+        except Exception as error:
+            raise await self._explain(error) from error
         events = _read_events(response)
         try:
             async for data in events:
@@ -113,11 +121,11 @@ class HttpModel(ABC):
                 if answer.is_over:
                     break
         except Exception as error:
-            raise as_model_error(error) from error
+            raise self._clean(as_model_error(error)) from error
         finally:
             await _close_response(response, events if answer.is_over else None)
         if not answer.stop:
-            raise ModelError("the model's answer was cut off before its end", kind="network")
+            raise _describe_missing_end(answer)
         if answer.stop == self.filter_stop:
             raise ModelError("the model's provider withheld the answer", kind="filter")
         stop = self.stop_names.get(answer.stop, answer.stop)
@@ -131,21 +139,44 @@ class HttpModel(ABC):
             await client.close()
 
     async def _post(self, body: bytes) -> Any:
-        try:
-            if self._client is None:
-                # A second for the first model of a process: not on the loop, where others wait.
-                modules = await anyio.to_thread.run_sync(load_library, self.library)
-                self._client = self._client or self._connect(*modules)
-            return await self._client.post(
-                self.path,
-                cast_to=self._response,  # the bare response: the library then leaves the body to us
-                content=body,
-                options={"headers": {"Content-Type": "application/json", "Accept": "text/event-stream"}},
-                stream=True,
-                stream_cls=None,
-            )
-        except Exception as error:
-            raise as_model_error(error) from error
+        if self._client is None:
+            # A second for the first model of a process: not on the loop, where others wait.
+            modules = await anyio.to_thread.run_sync(load_library, self.library)
+            self._client = self._client or self._connect(*modules)
+        return await self._client.post(
+            self.path,
+            cast_to=self._response,  # the bare response: the library then leaves the body to us
+            content=body,
+            options={"headers": {"Content-Type": "application/json", "Accept": "text/event-stream"}},
+            stream=True,
+            stream_cls=None,
+        )
+
+    async def _explain(self, error: Exception) -> ModelError:
+        """What went wrong with a request, and which address would have been right where this one is not."""
+        found = as_model_error(error)
+        if self.base_url and getattr(error, "status_code", None) in (404, 405) and "model" not in str(found).lower():
+            right = await self._find_right_url()
+            remedy = f"write base_url: {right}" if right else "see that base_url is right"
+            found = ModelError(f"{self.base_url} is not where a model answers ({found}); {remedy}", kind="missing")
+        return self._clean(found)
+
+    async def _find_right_url(self) -> str:
+        """The first address near the configured one that lists models; empty where there is none."""
+        for url in list_other_urls(self.base_url, self.models_path):
+            with suppress(Exception), anyio.fail_after(PROBE_SECONDS):
+                response = await self._client.get(f"{url}{self.models_path}", cast_to=self._response)
+                if "data" in msgspec.json.decode(await response.aread(), type=dict):
+                    return url
+        return ""
+
+    def _clean(self, error: ModelError) -> ModelError:
+        """The error without the keys of this model: some endpoints say what they were sent."""
+        text = str(error)
+        for secret in (self.api_key, *self.headers.values()):
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, REPLACEMENT)
+        return ModelError(text, kind=error.kind, retry_after=error.retry_after)
 
     def _connect(self, sdk: Any, http: Any) -> Any:
         self._response = http.Response
@@ -156,6 +187,12 @@ class HttpModel(ABC):
             timeout=http.Timeout(self.stall, connect=self.connect),
             max_retries=0,
         )
+
+
+def _describe_missing_end(answer: "StreamedAnswer") -> ModelError:
+    if answer.has_begun:
+        return ModelError("the model's answer was cut off before its end", kind="network")
+    return ModelError("the model's endpoint sent what is no answer: there is nothing in it", kind="response")
 
 
 async def _close_response(response: Any, events: AsyncIterator[bytes] | None) -> None:
@@ -225,6 +262,7 @@ class StreamedAnswer(ABC):
     usage: Usage | None = None
     stop: str = ""
     is_over: bool = False
+    has_begun: bool = False  # something of an answer has come
     _calls: dict[int, PartialToolCall] = field(default_factory=dict)
 
     @abstractmethod

@@ -26,6 +26,7 @@ from gateway.cli.output import apply_style, print_note
 from gateway.cli.setup.env_file import add_variables, check_value
 from gateway.commands import CommandTable
 from gateway.config.environment import read_environment
+from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.schema import SettingsSchema
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     values = collect_answers(setup, args, known)
     values |= ask_owner(args, load_configuration(schema, home, {**get_process_environment(), **values}), schema)
     values |= ask_shell(args, load_configuration(schema, home, get_process_environment()), schema)
+    values |= ask_model(load_configuration(schema, home, get_process_environment()), home)
     configuration = load_configuration(schema, home, {**get_process_environment(), **values})
     settings = getattr(configuration.settings.platforms, args.network)
     check: PlatformCheck = load_part(args.network, "check")
@@ -121,6 +123,15 @@ def ask_owner(args: argparse.Namespace, configuration: Configuration, schema: Se
         )
     variable = next(name.variable for name in schema.own_variables if name.path == ("access", "owners", network))
     return {variable: owner} if owner else {}
+
+
+def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
+    """The model of Hermes's own configuration, where none is chosen here and the person wants it."""
+    found = find_hermes_model(home.hermes_config) if configuration.settings.model.provider == "demo" else None
+    if found is None or not sys.stdin.isatty():
+        return {}
+    answer = input(f"Hermes's configuration names the model {found.name} ({found.provider}). Use it here? [Y/n] ")
+    return {} if answer.strip().lower() in ("n", "no") else dict(found.variables)
 
 
 def choose_user(users: Sequence[str]) -> str:

@@ -201,5 +201,82 @@ async def test_another_name_for_the_model_is_sent(stage, endpoint, model):
     assert endpoint.requests[0][1]["model"] == "larger"
 
 
+@pytest.mark.parametrize("path", ["", "/", "/v1/chat/completions", "/v2"])
+async def test_a_wrong_address_is_named_with_the_right_one(stage, endpoint, path):
+    base = endpoint.url.removesuffix("/v1")
+    body = b'{"object": "list", "data": [{"id": "gpt"}]}'
+    endpoint.pages["/v1/models"] = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    endpoint.answer(404, b"<html>Not Found</html>", "text/html")
+    model = OpenAIModel("gpt", base_url=f"{base}{path}")
+    result = await stage.play(stage.agent(model=model))
+    await model.aclose()
+    assert f"{base}{path} is not where a model answers (HTTP 404" in result.error
+    assert result.error.endswith(f"write base_url: {endpoint.url}")
+    assert stage.fields("llm:after")["error"]["kind"] == "missing"
+    assert "its name and its address" in result.reply
+
+
+async def test_a_model_that_is_not_there_is_no_wrong_address(stage, endpoint, model):
+    endpoint.answer(404, b'{"error": {"message": "The model `gpt` does not exist"}}')
+    result = await stage.play(stage.agent(model=model))
+    assert "does not exist" in result.error
+    assert "base_url" not in result.error
+
+
+@pytest.mark.parametrize("where", ["refused", "streamed"])
+async def test_an_endpoint_that_says_the_key_back_tells_it_to_nobody(stage, endpoint, where):
+    model = OpenAIModel("gpt", api_key="sk-of-mine-12345", base_url=endpoint.url, headers={"X-Other": "another-secret"})
+    said_back = {"error": {"message": "no sk-of-mine-12345 and no another-secret here"}}
+    if where == "refused":
+        endpoint.answer(401, json.dumps(said_back).encode())
+    else:
+        endpoint.stream(said("a "), json.dumps(said_back))
+    result = await stage.play(stage.agent(model=model))
+    await model.aclose()
+    assert "no [secret] and no [secret] here" in result.error
+    assert "12345" not in str(stage.fired) + result.reply + result.error
+
+
+@pytest.mark.parametrize("body", ["{}", '{"choices": []}', '{"object": "error"}'])
+async def test_a_good_status_with_nothing_in_it_is_no_answer(stage, endpoint, model, body):
+    endpoint.answer(200, body.encode())
+    await stage.play(stage.agent(model=model))
+    assert stage.fields("llm:after")["error"]["kind"] == "response"
+
+
+async def test_half_an_answer_is_kept_and_marked(stage, endpoint, model):
+    stage.on("llm:after")(lambda event: {"content": event["content"].replace("number 7", "number *")})
+    endpoint.stream(said("the number 7"), end=False)
+    result = await stage.play(stage.agent(model=model))
+    assert result.reply.startswith("the number * [...]\n\nThe answer broke off here. I could not reach")
+    assert result.entries[-1].content == result.reply
+
+
+async def test_an_answer_that_reached_the_models_length_says_so(stage, endpoint, model):
+    endpoint.stream(said("and then", "length"), "[DONE]")
+    result = await stage.play(stage.agent(model=model))
+    assert result.reply.startswith("and then\n\n[The answer was cut off here")
+    assert (result.stop, stage.fields("agent:end")["stop"]) == ("length", "length")
+    assert result.entries[-1].content == result.reply
+
+
+async def test_an_empty_answer_is_asked_for_once_more(stage, endpoint, model):
+    endpoint.stream(said("", "stop"), "[DONE]")
+    endpoint.stream(said("here", "stop"), "[DONE]")
+    assert (await stage.play(stage.agent(model=model))).reply == "here"
+    for _ in range(2):
+        endpoint.stream(said(" \n", "stop"), "[DONE]")
+    result = await stage.play(stage.agent(model=model))
+    assert "gave an empty answer, twice" in result.reply
+    assert (result.stop, len(endpoint.requests)) == ("empty", 4)
+
+
+async def test_what_a_hook_took_away_is_not_asked_for_again(stage, endpoint, model):
+    stage.on("llm:after")(lambda event: {"content": ""})
+    endpoint.stream(said("secret", "stop"), "[DONE]")
+    result = await stage.play(stage.agent(model=model))
+    assert (result.reply, len(endpoint.requests)) == ("", 1)
+
+
 def test_a_key_is_never_in_a_repr():
     assert "hidden" not in repr(OpenAIModel("gpt", api_key="hidden", headers={"X-Key": "hidden"}))

@@ -1,0 +1,87 @@
+"""The model in Hermes's own config.yaml: not used by itself, since it may cost money, and pointed to instead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from gateway.config.providers import PROVIDERS
+from gateway.yaml_source import Finding, SourceLocation, YamlMapping, YamlScalar, read_yaml, to_plain
+from gateway.yaml_source.tree import to_printable
+
+FILE_LIMIT = 1_000_000
+OTHER_PROVIDER = "openai"  # any endpoint that speaks its language, with a `base_url`
+
+
+@dataclass(frozen=True, slots=True)
+class HermesModel:
+    """A model as our configuration would name it, and where Hermes's does."""
+
+    provider: str
+    name: str
+    base_url: str
+    place: SourceLocation
+
+    @property
+    def line(self) -> str:
+        """What stands in our config.yaml where it is used."""
+        address = f", base_url: {self.base_url}" if self.base_url else ""
+        return f"model: {{provider: {self.provider}, name: {self.name}{address}}}"
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What stands in `.env` where it is used."""
+        named = {
+            "GATEWAY_MODEL_PROVIDER": self.provider,
+            "GATEWAY_MODEL_NAME": self.name,
+            "GATEWAY_MODEL_BASE_URL": self.base_url,
+        }
+        return {name: value for name, value in named.items() if value}
+
+
+def find_hermes_model(path: Path) -> HermesModel | None:
+    """The model that Hermes's configuration names; None where there is no such file, or nothing that we could use."""
+    if not path.is_file():
+        return None
+    root = read_yaml(path, FILE_LIMIT).root
+    node = root.get("model") if isinstance(root, YamlMapping) else None
+    if isinstance(node, YamlScalar):
+        said: Mapping[str, Any] = {"default": node.text}
+    elif isinstance(node, YamlMapping):
+        said = to_plain(node)
+    else:
+        return None
+    name, base_url = _text_at(said, "default") or _text_at(said, "name"), _text_at(said, "base_url")
+    if not name:
+        return None
+    provider = _choose_provider(_text_at(said, "provider"), name, base_url)
+    if not provider:
+        return None
+    is_usual = base_url.rstrip("/") == PROVIDERS[provider].base_url
+    return HermesModel(provider, to_printable(name, 200), "" if is_usual else to_printable(base_url, 300), node.place)
+
+
+def point_to_hermes_model(path: Path, config: Path) -> list[Finding]:
+    """What to write where Hermes's model is to answer here too."""
+    found = find_hermes_model(path)
+    if found is None:
+        return []
+    what = f"Hermes's configuration names the model {found.name}, and the built-in demo model answers"
+    return [Finding(found.place, what, f"to use it here, write into {config}: {found.line}", "warning")]
+
+
+def _choose_provider(named: str, name: str, base_url: str) -> str:
+    """Ours for Hermes's word; where that leaves it open, the address says it, or the shape of the name."""
+    if named in PROVIDERS:
+        return named
+    host = urlsplit(base_url).hostname or ""
+    by_host = {urlsplit(offer.base_url).hostname: provider for provider, offer in PROVIDERS.items()}
+    if host:
+        return by_host.get(host) or OTHER_PROVIDER if not host.startswith("127.") else OTHER_PROVIDER
+    return "openrouter" if named in ("", "auto") and "/" in name else ""
+
+
+def _text_at(said: Mapping[str, Any], key: str) -> str:
+    value = said.get(key)
+    return value.strip() if isinstance(value, str) else ""
