@@ -63,7 +63,6 @@ SHORT = {
     "gateway/agent/libraries.py": "the only one that may load what models and tools need",
     "gateway/cli/hooks/control.py": "a file is a verb that one types",
     "gateway/cli/stop.py": "a file is a verb that one types",
-    "gateway/config/providers.py": "a table that the agent and the command line read too",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }
 # All imports inside functions: where, what, and why it is worth the surprise.

@@ -177,7 +177,8 @@ def run_interactive(home: Home, session: str) -> int:
 
     history = FileHistory(str(home.own_folder / "chat_history"))
     prompt: PromptSession[str] = PromptSession(question, history=history, refresh_interval=1)
-    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True):
+    # Raw also between two lines: a Ctrl-D that is typed just then would be the terminal's, and lost.
+    with ControlClient(home.socket, timeout=None) as client, patch_stdout(raw=True), prompt.input.raw_mode():
         talk = ChatConnection(client, session, screen, redraw)
         threading.Thread(target=talk.listen, daemon=True).start()
         print(HELLO.format(home=home.root))
