@@ -89,7 +89,7 @@ ParamsT = TypeVar("ParamsT")
 BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
 NODE_NAME = "gateway"  # one process serves a home, so after a crash the next one goes on with the same turns
 REACH = 30.0  # seconds in which somebody must have been asked for an approval
-LANES_DRAIN_SHARE, OUTBOX_DRAIN_SHARE = 0.5, 0.2  # of the time that there is for the stop
+OUTBOX_DRAIN_SECONDS = 3.0  # for what is owed, after the turns have had their time
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +234,8 @@ class Gateway:
         for part in self.parts:
             part.stop_restarting()
         self.hook_requests.waiting.give_up()
-        await self.lanes.drain(limit * LANES_DRAIN_SHARE)
-        await self.outbox.drain(limit * OUTBOX_DRAIN_SHARE)
+        await self.lanes.drain(limit)
+        await self.outbox.drain(min(limit, OUTBOX_DRAIN_SECONDS))
 
     def _build_folder_hooks(self, registry: HookRegistry, fork_server: ForkServerClient) -> FolderHooks:
         settings, files = self.settings, (self.state_follower, self.session_list)

@@ -132,7 +132,6 @@ def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
 log = logging.getLogger(__name__)
 
 STATUS_PAUSE = 5.0
-CLEANUP_SECONDS = 5.0  # after the drain: processes to end, files to close
 SLOW_LOOP = 1.0  # a loop that is this late is ill: the supervisor's watchdog is not told that all is well
 
 Announce: TypeAlias = Callable[[Gateway], Awaitable[None]]
@@ -163,7 +162,7 @@ async def run_daemon(
             gc.collect()
             gc.freeze()  # the collector's walks through what is there from the start would hold the loop up
             await shutdown.wait()
-            notifier.stopping(limit + CLEANUP_SECONDS, shutdown.reason)
+            notifier.stopping(shutdown.hard_limit, shutdown.reason)
         log.info("stopped: %s", shutdown.reason)
         tasks.cancel_scope.cancel()
     return shutdown.exit

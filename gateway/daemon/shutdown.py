@@ -17,11 +17,18 @@ from gateway.errors import ExitCode
 log = logging.getLogger(__name__)
 
 
+CLEANUP_SECONDS = 5.0  # after the turns: what is owed, processes to end, files to close
+
+
 class Shutdown:
-    """The request to stop, made once: its reason, and the exit code that the supervisor is to see."""
+    """The request to stop, made once: its reason, and the exit code that the supervisor is to see.
+
+    What has begun may go on for `limit` seconds; when `hard_limit` is over, nothing does.
+    """
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
+        self.hard_limit = limit + CLEANUP_SECONDS
         self._event = anyio.Event()
         self.reason = ""
         self.exit = ExitCode.OK
@@ -35,7 +42,8 @@ class Shutdown:
         if self.is_requested:
             return
         self.reason, self.exit = reason, exit_code
-        last_resort = threading.Timer(self.limit, exit_now, [exit_code, f"did not end within {self.limit:.0f} s"])
+        why = f"did not end within {self.hard_limit:.0f} s"
+        last_resort = threading.Timer(self.hard_limit, exit_now, [exit_code, why])
         last_resort.daemon = True
         last_resort.start()
         self._event.set()

@@ -80,7 +80,7 @@ async def housed(
     )
     prepare_home(started.home)
     events: list[tuple[str, dict[str, Any]]] = []
-    async with open_gateway(started.home, configuration, Shutdown(5.0), build_verbs) as gateway:
+    async with open_gateway(started.home, configuration, Shutdown(2.5), build_verbs) as gateway:
         remove = gateway.registry.watch("*", lambda name, fields: events.append((name, dict(fields))))
         house = House(wire, gateway, events)
         await house.is_up()
