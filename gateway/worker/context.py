@@ -1,6 +1,7 @@
 """What a handler gets as its event, and what of it counts when the handler is done."""
 
 import inspect
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
@@ -198,6 +199,8 @@ class HandlerCall:
         answer: dict[str, Any] = {"result": None}
         if meta.decides:
             value = outcome_to_dict(result) if isinstance(result, OUTCOMES) else result
+            if isinstance(value, Mapping) and "decision" in value:
+                value = _without_odd_values(value)
             if value is not None and value is not context:
                 answer["result"] = encode_value("the result", value)
             self._add_changes(answer, added)
@@ -241,6 +244,20 @@ def encode_value(what: str, value: Any) -> msgspec.Raw:
         return msgspec.Raw(encode(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise TypeError(f"{what} is no JSON: {error}") from None
+
+
+def _without_odd_values(decision: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Beside a decision nobody reads what has no form in JSON; the decision must not be lost with it."""
+    kept = {}
+    for key, value in decision.items():
+        try:
+            encode({key: value})
+        except (TypeError, ValueError, RecursionError, OverflowError) as error:
+            if key != "decision":
+                print(f"warning: {key!r} of the answer is left out: {error}", file=sys.stderr)  # noqa: T201 - its log
+                continue
+        kept[key] = value
+    return kept
 
 
 def _add_delta(answer: dict[str, Any], name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

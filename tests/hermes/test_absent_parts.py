@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 
+from gateway.hermes.shim.session_shapes import SessionStore
 from gateway.testing import GatewayProcess
+from tests.hermes.test_plugins import last_result, wants
 
 pytestmark = pytest.mark.process
 
@@ -43,6 +46,18 @@ def register(ctx):
     ctx.register_hook("agent_loop_stopped", stopped)
 """,
 }
+PLUGINS["asks-elsewhere"] = """
+def guard(tool_name, args, **_):
+    return {"action": "block", "message": "no"} if ctx_of["it"].call_mcp("policy", "judge", args) else None
+
+ctx_of = {}
+
+def register(ctx):
+    ctx_of["it"] = ctx
+    ctx.platform_actions.send("telegram", "hello")
+    ctx.register_system_prompt_section("tone", "kind")
+    ctx.register_hook("pre_tool_call", guard)
+"""
 BORROWER = """
 import sys
 for place in ["PLACE"]:
@@ -57,7 +72,8 @@ def handle(event_type, context):
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("h") / "home") as gateway:
-        gateway.script({"user": "talk", "answers": [{"chunks": ["on "] * 400, "delay": "50ms"}]})
+        talk = {"user": "talk", "answers": [{"chunks": ["on "] * 400, "delay": "50ms"}]}
+        gateway.script(wants("keep plain", "remember", text="plain"), talk)
         for name, source in PLUGINS.items():
             folder = gateway.home.plugins / name
             folder.mkdir(parents=True)
@@ -117,3 +133,28 @@ def test_what_has_been_tried_is_no_question_any_more(gateway: GatewayProcess) ->
     assert any("whether lent is there cannot be seen" in why for why in look()["why"])
     tried = look("--load")
     assert (tried["verdict"], tried["why"]) == ("works", [])
+
+
+def test_what_is_not_offered_does_nothing_in_register_and_stops_a_guard_that_asks_it(gateway: GatewayProcess) -> None:
+    one = found(gateway)["asks-elsewhere"]
+    assert one["state"] == "loaded"
+    assert any("ctx.platform_actions is not offered here" in finding for finding in one["findings"])
+    gateway.say("keep plain", "asked")
+    assert "ctx.call_mcp is not offered here" in last_result(gateway, "asked")
+
+
+def test_the_store_of_sessions_says_who_changes_what_it_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    store = SessionStore()
+    assert (store.update_session("key", last_prompt_tokens=1), store.prune_old_entries(30)) == (None, 0)
+    assert not store.mark_resume_pending("key")
+    with pytest.raises(AttributeError, match="a person says /new"):
+        store.reset_session("key")
+    with pytest.raises(AttributeError, match=r"ctx\.inject_message"):
+        store.append_to_transcript("session", {})
+    store.update_session("key")
+    said = capsys.readouterr().err
+    assert said.count("session_store.update_session does nothing here") == 1
+    assert said.count("session_store has no reset_session here") == 1

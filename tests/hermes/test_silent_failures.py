@@ -116,6 +116,16 @@ def test_deciders_together_have_five_seconds(gateway: GatewayProcess) -> None:
     assert any("dawdles" in one for one in gateway.call("status")["attention"])
 
 
+def test_a_decision_is_not_lost_with_what_stands_beside_it(tmp_path: Path) -> None:
+    answer = "{'decision': 'deny', 'message': 'not now', 'why': object(), 'odd': {1, 2}}"
+    handler = f"def handle(event_type, context):\n    return {answer}\n"
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.add_hook("odd", {"HOOK.yaml": "events: [command:title]\n", "handler.py": handler})
+        gateway.start()
+        assert gateway.say("/title day")["reply"] == "not now"
+        assert "warning: 'why' of the answer is left out" in gateway.cli("hooks", "logs", "odd").stdout
+
+
 def test_a_slow_decider_takes_no_time_from_the_others(tmp_path: Path) -> None:
     """Each of them alone is in time; one after the other they were not."""
     with GatewayProcess(tmp_path / "home") as gateway:

@@ -195,3 +195,18 @@ def test_in_the_gateways_own_process_it_finds_hermess_keys_too(tmp_path: Path) -
         assert gateway.call("hooks.info", {"name": "near"})["pid"] == 0
         keys = sorted(HERMES_KEYS["agent:start"])
         assert json.loads(kept.read_text()) == ["agent:start", keys, len(keys)]
+
+
+@pytest.mark.parametrize(
+    ("source", "starts"),
+    [
+        ("import webbrowser", True),
+        ("from gi.repository import Notify", True),
+        ("import dbus", True),
+        ("import anyio\nRUN = anyio.run_process", True),
+        ("import dbusless", False),
+        ("from shlex import split", False),
+    ],
+)
+def test_who_speaks_to_the_desktop_is_seen_in_its_source(tmp_path: Path, source: str, starts: bool) -> None:
+    assert look_at(tmp_path, "events: [agent:end]\n", f"{source}\n{PLAIN}").starts_programs == starts

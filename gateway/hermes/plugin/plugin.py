@@ -110,6 +110,7 @@ def load_plugin(
         raise TypeError(
             "register(ctx) is a coroutine function; Hermes calls it without awaiting it, so make it a `def`"
         )
+    ctx.is_registered = True
     return Plugin(ctx, report, remark).handlers()
 
 

@@ -73,17 +73,25 @@ class PluginState:
 
 
 class MissingPart:
-    """Stands for what `ctx` does not have here: a call of it does nothing, and nothing is found on it."""
+    """Stands for what `ctx` does not have here: while the plugin registers, calls of it and of its parts do nothing.
 
-    def __init__(self, called: str) -> None:
+    Later they raise: a guard must not take nothing for an answer. What is private to Hermes is never there.
+    """
+
+    def __init__(self, called: str, is_over: Callable[[], bool]) -> None:
         self._called = called
+        self._is_over = is_over
 
-    def __call__(self, *_args: Any, **_more: Any) -> None: ...
+    def __call__(self, *_args: Any, **_more: Any) -> None:
+        if self._is_over():
+            raise RuntimeError(f"{self._called} is not offered here: it is a part of Hermes's own process")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"{self._called} has no {name!r} here: it is a part of Hermes's own process")
+        if name.startswith("_") or "._" in self._called:
+            raise AttributeError(f"{self._called} has no {name!r} here: it is a part of Hermes's own process")
+        return MissingPart(f"{self._called}.{name}", self._is_over)
 
 
 def _make_refusal(why: str) -> Callable[..., str]:
@@ -104,6 +112,7 @@ class PluginContext:
         self.llm = PluginLlm(lambda params: requests.ask("llm", params))
         self.registered = Registrations()
         self.on_hook: Callable[[str], object] = lambda _: None  # is told of what is registered when all is set up
+        self.is_registered = False  # `register` has come to its end
         self.session_key: ContextVar[str] = ContextVar("session_key", default="")
         self._config = PluginState(requests, CONFIG_PREFIX)
         self._options = options
@@ -220,7 +229,7 @@ class PluginContext:
         if name.startswith("__"):
             raise AttributeError(name)
         self.registered.remarks.append(f"ctx.{name} is not offered here")
-        return MissingPart(f"ctx.{name}")
+        return MissingPart(f"ctx.{name}", lambda: self.is_registered)
 
 
 def _find_option(options: Mapping[str, Any], key: str, default: Any) -> Any:

@@ -11,6 +11,27 @@ from gateway.hermes.shim.home import get_hermes_home
 from gateway.hermes.shim.session_env import get_session_env
 from gateway.hermes.shim.whatsapp_ids import canonical_whatsapp_identifier
 
+GATEWAY_CHANGES = "conversations are changed by the gateway alone"
+# What changes a conversation in Hermes's store, and who does it here.
+CHANGES = {
+    "append_to_transcript": "what was said stands in the journal; ctx.inject_message says something in a conversation",
+    "reset_session": f"{GATEWAY_CHANGES}; a person says /new",
+    "rewind_session": f"{GATEWAY_CHANGES}; a person says /undo",
+    "rewrite_transcript": "what was said stands in the journal, and is not rewritten",
+    "set_model_override": f"{GATEWAY_CHANGES}; a person says /model",
+    "suspend_session": f"{GATEWAY_CHANGES}; a person says /new",
+    "switch_session": f"{GATEWAY_CHANGES}; a person says /resume",
+}
+# What it notes of its own restarts and limits, and what it answers; here the journal has that.
+BOOKKEEPING = {
+    "clear_resume_pending": False,
+    "is_session_finalizable": False,
+    "mark_resume_pending": False,
+    "prune_old_entries": 0,
+    "set_expiry_finalized": None,
+    "suspend_recently_active": 0,
+    "update_session": None,
+}
 ALWAYS_WRITTEN = ("platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic")
 
 
@@ -145,7 +166,10 @@ class SessionStore:
         return key if key and here == asked else build_session_key(source)
 
     def __getattr__(self, name: str) -> Any:
-        refuse_attribute("session_store", name, "conversations are changed by the gateway alone")
+        if name not in BOOKKEEPING:
+            refuse_attribute("session_store", name, CHANGES.get(name, GATEWAY_CHANGES))
+        warn_once(f"session_store.{name} does nothing here: the gateway itself keeps what it would note")
+        return lambda *_, **__: BOOKKEEPING[name]
 
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
         """The newest first."""

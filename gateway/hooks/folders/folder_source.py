@@ -56,7 +56,10 @@ START_TIMEOUT = 30.0  # seconds that an import may take
 OTHER_OWNER = "it belongs to another user"
 GROUP_WRITABLE, WORLD_WRITABLE = "its group may write to it", "everybody may write to it"
 _PROGRAM_STARTS = re.compile(
-    rb"\b(subprocess|os\.(system|popen|posix_spawn|spawn[lv]|exec[lv])|create_subprocess_|pexpect)"
+    rb"\b(subprocess|os\.(system|popen|posix_spawn|spawn[lv]|exec[lv])|create_subprocess_|run_process|open_process|pexpect"
+    # libraries that start them, or speak to the desktop as they do
+    rb"|webbrowser|plumbum|plyer|notify2|pyperclip|pyautogui|pynput|tkinter|gi\.repository"
+    rb"|(import|from)\s+(sh|dbus|dbus_next|dbus_fast|jeepney|pulsectl)\b)"
 )
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
