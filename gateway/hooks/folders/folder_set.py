@@ -246,7 +246,8 @@ class FolderSet:
             await self._woken.wait()
             self._woken = anyio.Event()
             dirty, self._dirty = self._dirty, {}
-            for name in dirty:
+            # First those that are gone: a folder under a new name is not told of what it saw under the old one.
+            for name in sorted(dirty, key=lambda name: self.sources.find(name) is not None):
                 self._services.tasks.start_soon(self.refresh, name)
                 await anyio.lowlevel.checkpoint()
 

@@ -35,9 +35,9 @@ log = logging.getLogger("gateway.hooks")
 class WireHandover:
     """How one wire takes over from another: who is busy on which, and which have something left to hand over.
 
-    The new one stands ready before the old one is left. The old one finishes what it has begun; observers wait for
-    that, so that the new one's first event comes after the old one's last. Interceptors do not wait: a turn waits for
-    them.
+    The new one stands ready before the old one is left. The old one finishes what it has begun, and ends; observers
+    wait for that, so that nothing of the old one comes behind the new one's first event. Interceptors do not wait: a
+    turn waits for them.
     """
 
     def __init__(self) -> None:
@@ -46,16 +46,24 @@ class WireHandover:
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:
-        """A call is under way on it, or somebody waits for its last one."""
-        self._users[wire] = self._users.get(wire, 0) + 1
+        """A call is under way on it."""
+        self.enter(wire)
         try:
             yield
         finally:
-            self._users[wire] -= 1
-            if not self._users[wire]:
-                del self._users[wire]
-            self._eased.set()
-            self._eased = anyio.Event()
+            self.leave(wire)
+
+    def enter(self, wire: Wire) -> None:
+        """From now on something is under way on it, if only its end."""
+        self._users[wire] = self._users.get(wire, 0) + 1
+
+    def leave(self, wire: Wire) -> None:
+        """What began with `enter` is over."""
+        self._users[wire] -= 1
+        if not self._users[wire]:
+            del self._users[wire]
+        self._eased.set()
+        self._eased = anyio.Event()
 
     def is_alone(self, wire: Wire) -> bool:
         """Whether nothing is under way on any other wire."""
@@ -81,6 +89,7 @@ class HookProcess:
         self.loaded_at = 0.0
         self.wire: Wire | None = None  # by which it is reached now
         self.targets: HandlerTargets | None = None
+        self._told: Wire | None = None  # the one that has been told of an event
         self._handover = WireHandover()
         self._name = name
         self._services = services
@@ -124,6 +133,8 @@ class HookProcess:
         if self._scope.cancelled_caught:
             return None
         old, self.wire = self.wire, wire
+        if old:
+            self._handover.enter(old)
         self.targets = HandlerTargets(wire)
         self.loaded_at = time.time()
         self.enter("loaded")
@@ -136,7 +147,8 @@ class HookProcess:
         """It is not reached any more; what has begun has a moment to end."""
         wire, self.wire = self.wire, None
         if wire:
-            await wire.stop(STOP_TIMEOUT)
+            with self._services.endings.ending(wire):
+                await wire.stop(STOP_TIMEOUT)
 
     async def end(self) -> None:
         self._is_over = True
@@ -165,12 +177,19 @@ class HookProcess:
         return wire
 
     async def get_wire_alone(self) -> Wire:
-        """The wire, once nothing is under way on the one before it."""
+        """The wire, once the one before it has ended; for its first event, once those of hooks that went have, too.
+
+        What went may have been this very hook, under another name.
+        """
         while True:
             wire = await self.get_wire(None)
-            if self._handover.is_alone(wire):
+            if not self._handover.is_alone(wire):
+                await self._handover.wait_for_change()
+            elif self._told is not wire:
+                await self._services.endings.wait()
+                self._told = wire
+            else:
                 return wire
-            await self._handover.wait_for_change()
 
     def replace_if_worn(self) -> None:
         """A worker that ran out of memory once is replaced by a fresh one."""
@@ -180,12 +199,14 @@ class HookProcess:
             self._services.tasks.start_soon(self._revive, True)
 
     async def _leave(self, old: Wire, new: Wire) -> None:
-        """What was begun on the old one is finished; what it keeps for turns that go on is handed over."""
-        with self._handover.using(old):
+        """What was begun on the old one is finished, what it keeps for turns that go on is handed over, and it ends."""
+        try:
             await self._handover.wait_finished(old)
             if isinstance(old, WorkerHandle) and isinstance(new, WorkerHandle) and not old.gone and not new.gone:
                 await old.hand_over(new)
-        await old.stop(STOP_TIMEOUT)
+            await old.stop(STOP_TIMEOUT)
+        finally:
+            self._handover.leave(old)
 
     async def _attend(self, wire: Wire) -> None:
         await wire.gone.wait()

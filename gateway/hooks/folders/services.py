@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+import anyio
 from anyio.abc import TaskGroup
 
 from gateway.config.secrets import is_public_value
@@ -26,7 +27,7 @@ from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import CERTIFICATE_VARIABLES, DESKTOP_VARIABLES
 from gateway.hooks.registry import HookRegistry
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.hooks.wires.wire import Capability
+from gateway.hooks.wires.wire import Capability, Wire
 from gateway.logs.redaction import Redactor
 from gateway.roles import ROLES, Role, pick_low_role
 from gateway.worker.sandbox import SandboxSupport, find_support
@@ -154,12 +155,14 @@ class HookServices:
     serve_request: RequestServer
     tasks: TaskGroup
     support: SandboxSupport = field(default_factory=find_support)
+    endings: "WireEndings" = field(init=False)
     lock: HooksLock = field(init=False)
     decisions: Decisions = field(init=False)
 
     def __post_init__(self) -> None:
         self.decisions = Decisions(self.registry, self.tasks)
         self.lock = HooksLock(self.environment.state.parent / LOCK_FILE)
+        self.endings = WireEndings()
 
     def redact(self, said: str) -> str:
         """What a hook says of itself, as others may see it."""
@@ -167,6 +170,27 @@ class HookServices:
 
     def settings_of(self, name: str, short: str = "") -> HookOverrides:
         return self.settings.find_overrides(name, short)
+
+
+class WireEndings:
+    """The wires of hooks that are gone, as long as something of them may still act."""
+
+    def __init__(self) -> None:
+        self._ending: dict[Wire, anyio.Event] = {}
+
+    @contextmanager
+    def ending(self, wire: Wire) -> Iterator[None]:
+        """It is being ended inside this block."""
+        self._ending[wire] = anyio.Event()
+        try:
+            yield
+        finally:
+            self._ending.pop(wire).set()
+
+    async def wait(self) -> None:
+        """Until those that are ending now have ended."""
+        for ended in tuple(self._ending.values()):
+            await ended.wait()
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up: there is no secret in it

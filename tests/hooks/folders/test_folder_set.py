@@ -286,3 +286,75 @@ async def test_a_broken_edit_that_is_taken_back_is_over(yard: Yard) -> None:
         (folder / file).write_text(good)
         await until(lambda: not yard.hook("edited").process.reason)
         assert yard.hook("edited").process.state == "loaded"
+
+
+SLOW_AT_FIRST = """
+import time
+from pathlib import Path
+
+def handle(event_type, context):
+    if context["n"] == 1:
+        Path("{began}").touch()
+        time.sleep(0.7)
+    with Path("{seen}").open("a") as file:
+        file.write(f"{{context['n']}}\\n")
+"""
+
+
+@pytest.mark.parametrize("how", ["renamed", "removed and dropped"])
+async def test_what_comes_in_a_hooks_place_is_told_once_the_one_before_has_ended(yard: Yard, how: str) -> None:
+    began, seen = yard.root / "began", yard.root / "seen"
+    manifest, source = "events: ['my:*']\n", SLOW_AT_FIRST.format(began=began, seen=seen)
+    folder = yard.plant("one", manifest, source)
+    await yard.state("one", "loaded")
+    yard.registry.emit("my:event", n=1)
+    await until(began.exists)
+    if how == "renamed":
+        folder.rename(folder.with_name("two"))
+        await yard.state("two", "loaded")
+    else:
+        folder.rename(yard.root / "away")
+        await until(lambda: not yard.registry.wants("my:event"))
+        yard.plant("one", manifest, source)
+        await yard.state("one", "loaded")
+    yard.registry.emit("my:event", n=2)
+    await until(lambda: seen.exists() and "2" in seen.read_text())
+    assert seen.read_text() == "1\n2\n"
+
+
+DETACHED = """
+import asyncio, time
+from pathlib import Path
+
+async def write_later(n):
+    try:
+        await asyncio.sleep(60)
+    finally:
+        time.sleep(0.5)
+        with Path("{seen}").open("a") as file:
+            file.write(f"left {{n}}\\n")
+
+tasks = []
+
+async def handle(event_type, context):
+    with Path("{seen}").open("a") as file:
+        file.write(f"{version} {{context['n']}}\\n")
+    tasks.append(asyncio.create_task(write_later(context["n"])))
+    await asyncio.sleep(0)
+"""
+
+
+async def test_the_first_event_of_a_new_version_comes_behind_all_that_the_old_one_does(yard: Yard) -> None:
+    """Its background tasks too: the process has ended, and not just its calls."""
+    seen = yard.root / "seen"
+    manifest = "events: ['my:*']\n"
+    folder = yard.plant("one", manifest, DETACHED.format(seen=seen, version="old"))
+    await yard.state("one", "loaded")
+    yard.registry.emit("my:event", n=1)
+    await until(seen.exists)
+    before = hook_of(yard.service, "one").process.loaded_at
+    (folder / "handler.py").write_text(DETACHED.format(seen=seen, version="new"))
+    await until(lambda: hook_of(yard.service, "one").process.loaded_at != before)
+    yard.registry.emit("my:event", n=2)
+    await until(lambda: "new" in seen.read_text())
+    assert seen.read_text() == "old 1\nleft 1\nnew 2\n"
