@@ -42,6 +42,7 @@ WAKEUP_SUBJECTS = "gw.bell.*"
 OUT_SUBJECTS = "gw.out.>"
 EVENT_SUBJECTS = "gw.ev.>"
 OWED_EVENT_SUBJECTS = "gw.owed.>"
+RETRY_SUBJECTS = "gw.redo.*"
 DEAD_SUBJECTS = "gw.dead.>"
 DEAD_TURN_SUBJECTS = "gw.dead.turns.*"
 HOOK_STORE_SUBJECTS = "gw.keep.*.*"
@@ -431,7 +432,7 @@ def make_reply_put(
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:
     """The append that owes durable hooks an event."""
-    return NewRecord(event_subject_of(event.name), encode(event), msg_id=msg_id, ttl=EVENT_TTL)
+    return NewRecord(event_subject_of(event.name), encode(event), msg_id=msg_id)
 
 
 def owed_event_subject_of(name: str, session_key: str) -> str:

@@ -188,6 +188,12 @@ class Engine(Protocol):
     async def depth(self, name: str) -> int:
         """Counts what a consumer has before it: pending and in flight. 0 where there is no such consumer."""
 
+    async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
+        """What a consumer has before it, of what was appended before `until` and lies behind `after`, in order.
+
+        Pending and in flight: it is not handed out by this. Nothing where there is no such consumer.
+        """
+
     async def lease(self, key: str, holder: str, ttl: float = 10.0) -> Lease | None:
         """Takes the lease on a key; None while another holds it. Its holder gets it anew, and the older one ends."""
 

@@ -110,6 +110,15 @@ class MemoryEngine(LiveMessages):
         self._expire()
         return list(self._consumers)
 
+    async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
+        self._expire()
+        if (consumer := self._consumers.get(name)) is None:
+            return []
+        out = [self._log[seq] for seq in consumer.owed]
+        found = [*out, *self.waiting(consumer.reached, consumer.matches)]
+        old = [record for record in found if record.seq > after and record.ts < until]
+        return sorted(old, key=lambda record: record.seq)[:limit]
+
     async def forget_consumer(self, name: str) -> None:
         self._expire()
         consumer = self._consumers.pop(name, None)

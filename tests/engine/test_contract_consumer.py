@@ -1,6 +1,7 @@
 """What every engine promises, shown on each: durable consumers."""
 
 import asyncio
+import math
 
 import anyio
 import pytest
@@ -277,3 +278,30 @@ class TestConsumer:
     async def test_must_make_sense(self, engine: Engine, spec: ConsumerSpec) -> None:
         with pytest.raises(ValueError, match="consumer"):
             await engine.consumer(spec)
+
+
+class TestListOwed:
+    async def test_names_what_is_pending_and_what_waits_and_hands_nothing_out(self, engine: Engine) -> None:
+        seqs = await filled(engine, "a.x", "b.x", "a.y", "a.z")
+        consumer = await engine.consumer(ConsumerSpec("c", ("a.*",)))
+        first, _ = await consumer.fetch(2, 0)
+        await first.ack()
+        owed = await engine.list_owed("c", math.inf)
+        assert [record.seq for record in owed] == [seqs[2], seqs[3]]
+        assert [record.seq for record in await engine.list_owed("c", math.inf, limit=1)] == [seqs[2]]
+        assert [record.seq for record in await engine.list_owed("c", math.inf, after=seqs[2])] == [seqs[3]]
+        (last,) = await consumer.fetch(10, 0)
+        assert (last.record.seq, last.attempt) == (seqs[3], 1)
+        await last.ack()
+
+    async def test_stops_where_it_is_younger(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.consumer(ConsumerSpec("c", ("a.*",)))
+        (old,) = await filled(engine, "a.x")
+        time_of_day.pass_by(60)
+        (young,) = await filled(engine, "a.y")
+        (last,) = await engine.read("a.y")
+        assert [record.seq for record in await engine.list_owed("c", last.ts)] == [old]
+        assert [record.seq for record in await engine.list_owed("c", last.ts + 1)] == [old, young]
+
+    async def test_is_nothing_for_a_consumer_that_is_not_there(self, engine: Engine) -> None:
+        assert await engine.list_owed("c", math.inf) == []

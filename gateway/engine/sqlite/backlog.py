@@ -27,8 +27,10 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, takewhile
 
 from gateway.engine.interface import ConsumerSpec, Record
 from gateway.engine.sqlite import log_table
@@ -252,6 +254,28 @@ class Backlog:
         if name in tx.positions:
             return tx.positions[name]
         return self.positions[name].reached, self.positions[name].is_at_end
+
+
+def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit: int) -> list[Record]:
+    """What a consumer has before it, from the disk alone, so that it need not be the writer who asks.
+
+    Also what is over and was not removed yet: it was owed.
+    """
+    row = db.execute("SELECT patterns, floor FROM consumer WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return []
+    matches, floor = compile_patterns(json.loads(row[0])), row[1]
+    query = "SELECT seq FROM pending WHERE consumer = ? AND seq > ? ORDER BY seq LIMIT ?"
+    seqs = {seq for (seq,) in db.execute(query, (name, after, limit))}
+    rows = db.execute("SELECT seq, subject, ts FROM log WHERE seq > ? ORDER BY seq", (max(after, floor),))
+    old = takewhile(lambda found: found[2] < until, rows)
+    seqs.update(islice((seq for seq, subject, _ in old if matches(subject)), limit))
+    found = []
+    for seq in sorted(seqs)[:limit]:
+        with suppress(RecordDamage):
+            record = log_table.read_record(db, seq, -math.inf)
+            found += [record] if record and record.ts < until else []
+    return found
 
 
 def _find_first_waiting(db: sqlite3.Connection, matches: SubjectMatcher, reached: int) -> int:

@@ -10,7 +10,7 @@ import anyio
 
 from gateway.engine.interface import Clock, ConsumerSpec, EngineHealth, NewRecord, Record
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
-from gateway.engine.sqlite import log_table
+from gateway.engine.sqlite import backlog, log_table
 from gateway.engine.sqlite.consumer import SqliteConsumer
 from gateway.engine.sqlite.faults import FaultState
 from gateway.engine.sqlite.job_thread import JobThread
@@ -120,10 +120,15 @@ class SqliteEngine(LiveMessages):
             await self._writing.submit(lambda tx: tx.depths_wanted.add(name))
         return 0
 
+    async def list_owed(self, name: str, until: float, after: int = 0, limit: int = 100) -> list[Record]:
+        self._check_open()
+        # How far a consumer came is written down with whatever it takes: what it passed since, it does not want.
+        return await self._reading.submit(lambda db: backlog.list_owed(db, name, until, after, limit))
+
     async def health(self) -> EngineHealth:
         self._check_open()
         size = await self._measure()
-        slow = self._get_delay()
+        slow = self._delay
         words = [self._condition.fault, self._writer.note]
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
@@ -135,7 +140,7 @@ class SqliteEngine(LiveMessages):
         return EngineHealth(is_ok, detail, self._writer.records, size, warnings, progress)
 
     def failure(self) -> str:
-        condition, delay = self._condition, self._get_delay()
+        condition, delay = self._condition, self._delay
         if delay > SLOW_DISK_SECONDS:
             return f"the disk has not answered for {delay:.0f} s"
         is_lasting = time.monotonic() - condition.since > LASTING_SECONDS and not condition.wants_room
@@ -143,14 +148,15 @@ class SqliteEngine(LiveMessages):
 
     async def _measure(self) -> int:
         """Look at the files, and say how many bytes are in use; 0 where the disk does not say at once."""
-        if self._get_delay() > LOOK_SECONDS:
+        if self._delay > LOOK_SECONDS:
             return 0
         with suppress(EngineError), anyio.move_on_after(LOOK_SECONDS):
             await self._writing.submit(lambda _tx: None)
             return await self._reading.submit(get_used_bytes)
         return 0
 
-    def _get_delay(self) -> float:
+    @property
+    def _delay(self) -> float:
         """For how long the disk has been writing now."""
         since = self._writer.busy_since
         return 0.0 if since is None else self._clock.steady() - since

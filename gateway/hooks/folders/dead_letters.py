@@ -54,6 +54,20 @@ def build_filters(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
     return (*dict.fromkeys(subjects), retry_subject_of(folder))
 
 
+def make_dead_letter_put(token: str, hook: str, record: Record, reason: str, attempts: int) -> NewRecord:
+    """The append that makes a dead letter of this record; the same one is refused the second time."""
+    dead = records.DeadLetterRecord(
+        what=f"{HOOK_PREFIX}{hook}",
+        reason=reason,
+        attempts=attempts,
+        subject=record.subject,
+        seq=record.seq,
+        data=record.data,
+    )
+    subject = records.dead_letter_subject_of(token, record.seq)
+    return NewRecord(subject, records.encode(dead), msg_id=f"dead:{token}:{record.seq}")
+
+
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """`number` is its own, by which it is shown, retried and pruned; `key` is the delivery's."""
 
@@ -89,7 +103,7 @@ class DeadLetters:
         key = emitted.fields.get("delivery", {}).get("key", dead.seq)
         again = msgspec.structs.replace(emitted, fields={**emitted.fields, "delivery": {"key": key}})
         hook = dead.what.removeprefix(HOOK_PREFIX)
-        put = NewRecord(retry_subject_of(hook), records.encode(again), f"redo:{number}", ttl=records.EVENT_TTL)
+        put = NewRecord(retry_subject_of(hook), records.encode(again), f"redo:{number}")
         with suppress(Duplicate):  # it was on its way already
             await self._engine.append(put)
         await self._engine.purge(record.subject)

@@ -26,19 +26,19 @@ import msgspec
 
 from gateway import records
 from gateway.backoff import Attempts
-from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine, NewRecord
+from gateway.engine.interface import ILL_JOURNAL_BACKOFF, Consumer, ConsumerSpec, Delivery, Engine
 from gateway.errors import Duplicate, EngineError, EngineTooNew
 from gateway.events import Event
 from gateway.hooks.cause import stamp_event, use_cause
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.folders.dead_letters import (
-    HOOK_PREFIX,
     TOKEN_PREFIX,
     build_filters,
     can_be_durable,
-    dead_letter_subject_of,
+    make_dead_letter_put,
     subject_token_of,
 )
+from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.event_intake import EventIntake
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.services import HookServices
@@ -74,15 +74,18 @@ class DurableDelivery:
         self.services = services
         self._gone_file = services.environment.state / GONE_FILE
         self._gone: dict[str, float] = {}  # since when, in seconds since 1970
+        self.expiry = EventExpiry(engine, lambda token: self._hooks.get(token, token.removeprefix(TOKEN_PREFIX)))
         self._intake = EventIntake(engine)
+        self._hooks: dict[str, str] = {}  # the names of hooks, by those of their consumers
         self._owed: dict[str, DurableConsumer] = {}
         self._starting: set[DurableConsumer] = set()
         self._names: tuple[str, ...] = ()
         self._subscription = Subscription()
 
     def begin(self) -> None:
-        """Write what is owed, until the hooks end."""
+        """Write what is owed, and bury what nobody takes, until the hooks end."""
         self.services.tasks.start_soon(self._intake.run)
+        self.services.tasks.start_soon(self.expiry.run)
 
     async def wait_until_standing(self) -> None:
         """Until the journal keeps what the hooks want that were found; not for ever, as an ill journal may not."""
@@ -99,6 +102,7 @@ class DurableDelivery:
 
     def expect(self, consumer: "DurableConsumer") -> None:
         """This hook will be owed events, once its consumer stands."""
+        self._hooks[subject_token_of(consumer.hook)] = consumer.hook
         self._starting = {each for each in self._starting if each.hook != consumer.hook} | {consumer}
 
     def add(self, consumer: "DurableConsumer") -> None:
@@ -287,19 +291,11 @@ class DurableConsumer:
 
     async def _bury(self, delivery: Delivery, reason: str) -> None:
         """Make a dead letter of it."""
-        record = delivery.record
-        dead = records.DeadLetterRecord(
-            what=f"{HOOK_PREFIX}{self.hook}",
-            reason=self._shared.services.redact(reason)[:2000],
-            attempts=delivery.attempt,
-            subject=record.subject,
-            seq=record.seq,
-            data=record.data,
-        )
-        subject = dead_letter_subject_of(self.hook, record.seq)
-        ident = f"dead:{subject_token_of(self.hook)}:{record.seq}"
+        token, said = subject_token_of(self.hook), self._shared.services.redact(reason)[:2000]
         try:
-            await self._shared.engine.append(NewRecord(subject, records.encode(dead), msg_id=ident))
+            await self._shared.engine.append(
+                make_dead_letter_put(token, self.hook, delivery.record, said, delivery.attempt)
+            )
         except Duplicate:
             pass  # written before a crash that came before the acknowledgement
         except EngineError:

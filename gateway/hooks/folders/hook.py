@@ -318,6 +318,8 @@ class FolderHook:
         if state in _KEEPS_NOTHING:
             self.queue.end()
         else:
+            if version.manifest:  # broken from the start on, it is owed what happens all the same
+                self.queue.follow(version.manifest)
             self.queue.rest()
         if state != "disabled":
             log.warning("%s is %s: %s", self.name, state, reason, extra={"hook": self.name})

@@ -1,6 +1,7 @@
 """What a durable hook is owed reaches it at least once, whatever happens meanwhile, or ends where people find it."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 
 from gateway import records
 from gateway.engine import Engine, NewRecord, matches
-from gateway.engine.sqlite.engine import open_sqlite
+from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.dead_letters import build_filters, can_be_durable, subject_token_of
+from gateway.hooks.folders.event_expiry import EventExpiry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.patterns import Patterns
 from gateway.records import event_subject_of
@@ -176,6 +178,16 @@ async def test_the_backlog_waits_while_the_hook_is_broken_or_its_folder_away(hom
 
 
 @pytest.mark.process
+async def test_a_hook_that_is_broken_from_the_start_on_is_owed_what_happens(home: Home) -> None:
+    folder = home.plant("keeps", DURABLE, "broken(\n")
+    async with served(home, MemoryEngine()) as (registry, service):
+        await until(lambda: hook_of(service, "keeps").process.state == "broken")
+        registry.emit("my:event", n=1)
+        (folder / "handler.py").write_text(home.noting("keeps", "1"))
+        await until(lambda: numbers(home) == [1])
+
+
+@pytest.mark.process
 async def test_what_was_owed_before_a_restart_is_delivered_after_it(home: Home) -> None:
     home.plant("keeps", DURABLE, "def handle(e, c): raise ValueError\n")
     home.retries = (60.0,)
@@ -257,6 +269,43 @@ async def test_a_hook_that_comes_back_is_gone_from_then_on_anew(home: Home) -> N
     async with started(home):
         assert json.loads(gone.read_text()) == since
     assert journal_of(home) == before
+
+
+async def put_at_age(engine: SqliteEngine, days: float, name: str, journal: Path) -> int:
+    """An event that was written so many days ago."""
+    event = records.EmittedEvent(name=name, fields={"id": name, "n": 1})
+    put = NewRecord(records.owed_event_subject_of(name, "someone"), records.encode(event))
+    (seq,) = await engine.append(put)
+    with closing(sqlite3.connect(journal)) as file, file:
+        file.execute("UPDATE log SET ts = ts - ? WHERE seq = ?", (days * records.DAY, seq))
+    return seq
+
+
+@pytest.mark.process
+async def test_what_a_hook_does_not_take_for_seven_days_is_a_dead_letter_and_never_nothing(home: Home) -> None:
+    journal = home.root / "journal.db"
+    folder = home.plant("keeps", DURABLE, home.noting("keeps", "1"))
+    home.plant("takes", DURABLE, home.noting("takes", "1"))
+    async with started(home):  # both have their place in the journal
+        pass
+    (folder / "handler.py").write_text("broken(\n")
+    async with await open_sqlite(journal) as engine:
+        old, young = await put_at_age(engine, 8, "my:old", journal), await put_at_age(engine, 6, "my:young", journal)
+    async with await open_sqlite(journal) as engine, served(home, engine) as (_, service):
+        await until(lambda: numbers(home, "takes") == [1, 1])
+        assert [record.seq for record in await engine.list_owed("hook-keeps", math.inf)] == [old, young]
+        expiry = EventExpiry(engine, lambda token: token.removeprefix("hook-"))
+        for _ in range(2):  # the second time there is nothing left to do
+            await expiry.expire()
+            (letter,) = await service.dead_letters.list()
+            assert (letter.hook, letter.event, letter.fields["n"]) == ("keeps", "my:old", 1)
+            assert "seven days" in letter.reason
+            kept = [record.seq for record in await engine.read(records.OWED_EVENT_SUBJECTS)]
+            assert kept == [young], "what nobody is owed any more goes, and what is young stays"
+        (folder / "handler.py").write_text(home.noting("keeps", "2"))
+        await until(lambda: home.seen("keeps") == [["2", "my:young", 1]])
+        await service.dead_letters.retry(letter.number)
+        await until(lambda: home.seen("keeps")[1:] == [["2", "my:old", 1]])
 
 
 KILLED = """
