@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from gateway.engine.interface import Engine, NewRecord, Record
+from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords
 from gateway.errors import EngineTooNew, RecordDamage
 from gateway.events import AskedCall
 from gateway.messages import Address, Message, Reply
@@ -51,7 +51,8 @@ CONTROL_SUBJECTS = "rt.ctl.*"
 APPROVAL_SUBJECTS = "gw.ask.*.*"
 
 DAY = 86400.0
-TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent
+TRAFFIC_TTL = 14 * DAY  # messages in, replies out and how they were sent, from when they are settled
+NEWEST = (1 << 63) - 1  # no sequence is higher
 EVENT_TTL = 7 * DAY
 PAGE = 500  # records that are read at once
 
@@ -425,9 +426,15 @@ def reply_subject_of(address: Address, session_key: str) -> str:
 def make_reply_put(
     reply: Reply, session_key: str, turn_id: str, at: float, cause: tuple[str, int] | None = None
 ) -> NewRecord:
-    """The append that owes somebody a reply."""
+    """The append that owes somebody a reply, without a limit: it has one when it is sent or given up."""
     outbound = OwedReply(reply=reply, session_key=session_key, turn_id=turn_id, cause=cause, at=at)
-    return NewRecord(reply_subject_of(reply.address, session_key), encode(outbound), ttl=TRAFFIC_TTL)
+    return NewRecord(reply_subject_of(reply.address, session_key), encode(outbound))
+
+
+def settle_turn(session_key: str, upto: int) -> tuple[SettledRecords, ...]:
+    """What the end of a turn settles: the messages up to there, and what woke its lane."""
+    messages = SettledRecords(session_subject_of("in", session_key), upto, TRAFFIC_TTL)
+    return messages, SettledRecords(session_subject_of("bell", session_key), NEWEST, TRAFFIC_TTL)
 
 
 def make_event_put(event: EmittedEvent, msg_id: str | None = None) -> NewRecord:

@@ -55,7 +55,7 @@ class TurnMarks:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             left = os.pread(self._file, WIDTH * (HELD_PLACES.stop), 0)
             boot, *marks = [left[at : at + WIDTH].strip() for at in range(0, len(left), WIDTH)] or [b""]
-            if boot == (now := _read_boot_id()):
+            if boot == (now := read_boot_id()):
                 self.cut_off.update(mark.decode("ascii", "replace") for mark in marks if mark)
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, now.ljust(WIDTH) + BLANK * (HELD_PLACES.stop - 1), 0)
@@ -172,7 +172,8 @@ def _encode(turn_id: str) -> bytes:
     return turn_id.encode("ascii", "replace")[:WIDTH].ljust(WIDTH)
 
 
-def _read_boot_id() -> bytes:
+def read_boot_id() -> bytes:
+    """What the kernel calls this start of the machine."""
     try:
         return BOOT_ID.read_bytes().strip()[:WIDTH]
     except OSError:

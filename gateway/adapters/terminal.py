@@ -4,7 +4,6 @@ A reply counts as delivered once it is journalled: whoever is connected sees it 
 in the session. So a terminal is never out of reach, and closing one loses nothing.
 """
 
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeAlias
@@ -60,7 +59,7 @@ class Terminal:
 
     async def say(self, typed: SayRequest, notify: Notify) -> SayResult:
         """The control verb: one message in; its stream and replies as notifications; how it ended as the result."""
-        message = message_of(typed)
+        message = message_of(typed, self._engine.clock.latest())
         heard = self._engine.tail(*subjects_of(message))  # before it is sent, so that nothing is missed
         receipt = await self._receive(message)
         if receipt.settled is not None:
@@ -192,9 +191,9 @@ class TerminalWatcher:
             await self._notify("reply", {"turn_id": out.turn_id, "text": show_reply(out.reply)})
 
 
-def message_of(typed: SayRequest) -> Message:
+def message_of(typed: SayRequest, now: float) -> Message:
     address = Address(PLATFORM, typed.session)
-    return Message(typed.id or uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=time.time())
+    return Message(typed.id or uuid.uuid4().hex, address, OWNER, typed.text, session=typed.session, sent_at=now)
 
 
 def subjects_of(message: Message) -> tuple[str, ...]:

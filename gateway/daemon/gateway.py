@@ -127,7 +127,7 @@ class Gateway:
         self._run_command = fork_server.run
         settings = configuration.settings
 
-        self.sessions = SessionRepository(engine)
+        self.sessions = SessionRepository(engine, clock=engine.clock.stamp)
         self.search = SessionSearch(engine, home.search)
         came_in = (home.files, home.unreadable)
         self.retention = Retention(engine, self.sessions, self.search, lambda: self.settings.journal, came_in)

@@ -4,6 +4,7 @@ Whoever reaches the socket is the owner, so their yes counts for everybody's cal
 """
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeAlias
@@ -104,7 +105,8 @@ async def _statistics(gateway: Gateway, params: StatisticsParams) -> Any:
 
 async def _list_approvals(gateway: Gateway, _params: NoParams) -> Any:
     found = await gateway.dispatcher.approvals.list_open()
-    return {"approvals": [describe_request(request, turn) for request, turn in found]}
+    ahead = time.time() - gateway.engine.clock.latest()
+    return {"approvals": [describe_request(request, turn, turn.until + ahead) for request, turn in found]}
 
 
 async def _answer_approval(gateway: Gateway, params: ApprovalAnswerParams) -> Any:

@@ -6,7 +6,7 @@ has passed, then come the hooks, then a command or a turn of the agent.
 """
 
 import dataclasses
-import time
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
@@ -48,6 +48,8 @@ from gateway.messages import Message, Reply, cause_of
 from gateway.roles import Role
 from gateway.sessions import OpenTurn, Session, apply_record
 from gateway.transcript import Entry
+
+log = logging.getLogger(__name__)
 
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # what stands for an answer where there is none: to hooks it is a no
 TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
@@ -117,6 +119,7 @@ class Dispatcher:
             return LaneResult(status="denied", error="the sender may no longer speak here")
         match self._find_refusal(message, resumed=turn.resumed):
             case "too old":
+                log.warning("a message of %s came too long ago; it is not answered, and they are told", message.user_id)
                 return make_text_result(turn, message, TOO_OLD, status="expired")
             case "not awaited":
                 return LaneResult(
@@ -125,7 +128,8 @@ class Dispatcher:
         agent = self._context.choose(message, turn.session)
         bag = dict(turn.session.bag)
         fields = message_events.build_turn_fields(turn, message, role, agent.name)
-        answers = {name: False if answer in NOBODY else answer for name, answer in answers_of_turn(turn.open).items()}
+        answers = self._find_answers(turn.open)
+        answers = {name: False if answer in NOBODY else answer for name, answer in answers.items()}
         view = self._context.registry.scope(fields, session_bag=bag, answers=answers, owed=turn.owed)
         if turn.begins_session:
             fire_session_switch(turn.session, view.emit)
@@ -185,7 +189,7 @@ class Dispatcher:
                 discard=live.discard,
                 turn_id=turn.turn_id,
                 steps=turn.open.steps,
-                answers=answers_of_turn(turn.open),
+                answers=self._find_answers(turn.open),
                 asked=turn.open.asked,
                 calls=dict(turn.open.calls),
                 changed_by=view.changed_by,
@@ -212,6 +216,9 @@ class Dispatcher:
         replies = (make_reply(turn, message, text),) if text else ()
         return LaneResult(result.entries, replies, result.status, usage=result.usage, error=result.error)
 
+    def _find_answers(self, turn: OpenTurn) -> dict[str, Any]:
+        return answers_of_turn(turn, self._context.engine.clock.latest_possible())
+
     def _announce(self, agent: Agent, kind: str, role: Role) -> None:
         """Fire `agent:init` for an agent and its sub-agents: once for each in this process, before its first turn.
 
@@ -225,7 +232,8 @@ class Dispatcher:
 
     def _find_refusal(self, message: Message, *, resumed: bool) -> Literal["", "too old", "not awaited"]:
         """Why this message is not answered any more, if there is a reason."""
-        if message.sent_at and time.time() - message.sent_at > self._context.too_old and not resumed:
+        age = self._context.engine.clock.latest() - message.sent_at if message.sent_at else 0.0
+        if age > self._context.too_old and not resumed:
             return "too old"
         return "" if message.extra.get(AWAITED, self._context.run_id) == self._context.run_id else "not awaited"
 
@@ -248,9 +256,9 @@ def make_text_result(turn: LaneTurn, message: Message, text: str, **how: Any) ->
     return LaneResult(replies=(make_reply(turn, message, text),) if text else (), **how)
 
 
-def answers_of_turn(turn: OpenTurn) -> dict[str, Any]:
+def answers_of_turn(turn: OpenTurn, now: float) -> dict[str, Any]:
     """What people answered. An approval ends with its question: a turn that was away for longer does without it."""
-    is_over = time.time() > turn.until
+    is_over = now > turn.until
     return {name: None if is_over and name in turn.calls else answer for name, answer in turn.answers.items()}
 
 

@@ -1,6 +1,5 @@
 """The requests that a hook may make of the gateway, if its manifest says so: send, submit, emit, facts, store."""
 
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
@@ -110,7 +109,7 @@ class HookRequests:
             asked.text,
             kind="internal",
             session=key,
-            sent_at=time.time(),
+            sent_at=self._context.engine.clock.latest(),
             extra={AWAITED: self._context.run_id} if asked.wait else {},
             cause=self._context.registry.current_cause,
             role=RIGHTS.get(),

@@ -10,13 +10,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from gateway.access import INTERNAL
 from gateway.commands import Command, parse_command
 from gateway.dispatcher import pairing_commands
 from gateway.dispatcher.approval_requests import ApprovalRequests
 from gateway.dispatcher.chat_commands import CommandCall, find_command, run_command
 from gateway.dispatcher.context import DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields, build_received_fields, outcome_text_of
-from gateway.dispatcher.question_places import QUESTION_SIGN
+from gateway.dispatcher.question_places import QUESTION_SIGN, TERMINAL
 from gateway.dispatcher.question_rights import as_answer, find_rights, is_approval
 from gateway.engine import NewRecord
 from gateway.errors import RecordDamage
@@ -67,6 +68,8 @@ class Ingress:
             Conflict: a record of `extra` came too late; nothing was written.
             EngineError: the journal takes nothing now; the network must keep the message.
         """
+        if message.address.platform not in (INTERNAL, TERMINAL) and message.kind != "internal":
+            self._context.engine.clock.learn(message.sent_at)  # what a network says with a message is its own time
         role = self._context.access.find_role(message)
         if role is None:
             return await self._turn_away(message)

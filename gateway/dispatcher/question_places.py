@@ -66,8 +66,8 @@ def make_answer_buttons(mark: str, *, can_last: bool) -> tuple[Button, ...]:
     return tuple(Button(label, f"{command} {QUESTION_SIGN}{mark}") for label, command in answers)
 
 
-def describe_request(request: ApprovalRequest, turn: OpenTurn) -> dict[str, Any]:
-    """All that an approver may want to know of it."""
+def describe_request(request: ApprovalRequest, turn: OpenTurn, until: float) -> dict[str, Any]:
+    """All that an approver may want to know of it; it stays open `until` then, by the wall clock."""
     at = request.address
     return {
         "id": request.mark,
@@ -80,7 +80,7 @@ def describe_request(request: ApprovalRequest, turn: OpenTurn) -> dict[str, Any]
         "user_id": request.user_id,
         "user_name": request.user_name,
         "session_key": request.session_key,
-        "until": turn.until,
+        "until": until,
     }
 
 

@@ -9,8 +9,7 @@ Every call raises EngineError once the journal is closed.
 """
 
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ import anyio
 import msgspec
 
 from gateway.backoff import Attempts, Backoff
+from gateway.engine.journal_clock import JournalClock
 from gateway.errors import Conflict, Duplicate, EngineError
 
 ILL_JOURNAL_BACKOFF = Backoff(0.25, 15.0)
@@ -31,7 +31,7 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     """One record to append.
 
     `expect` is the sequence that must be the subject's last before this append (0: there is none). `msg_id` names
-    the record: while one of that name is in the journal, another is refused. After `ttl` seconds by the wall clock
+    the record: while one of that name is in the journal, another is refused. After `ttl` seconds by the journal's clock
     the record is gone as if purged, its name with it.
     """
 
@@ -42,8 +42,20 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     ttl: float | None = None
 
 
+class SettledRecords(msgspec.Struct, frozen=True, gc=False):
+    """Records of a subject, up to and with `upto`, that are done: those without a limit have one from now on.
+
+    What is written without `ttl` because somebody still waits for it is limited so, when nobody does any more. It is
+    done in the order in which it was written: those before the first one that has a limit are left as they are.
+    """
+
+    subject: str
+    upto: int
+    ttl: float
+
+
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One record as it stands in the journal. `ts` is the wall clock at its append."""
+    """One record as it stands in the journal. `ts` is the time of its append, by the journal's clock."""
 
     seq: int
     subject: str
@@ -145,8 +157,14 @@ StopServing: TypeAlias = Callable[[], None]
 
 
 class Engine(Protocol):
-    async def append(self, *puts: NewRecord) -> list[int]:
+    @property
+    def clock(self) -> JournalClock:
+        """By which records grow old."""
+
+    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         """Append all or nothing, and return a sequence for each. A caller that is cancelled does not know which.
+
+        With them those records get their limit that are `settled` by this.
 
         Raises:
             Duplicate: a message id is in the journal already. Looked for before a conflict: who tries again after a
@@ -248,11 +266,3 @@ async def append_until_written(append: Callable[[], Awaitable[T]], what: str) ->
         except EngineError as error:
             log.warning("%s waits for the journal: %s", what, error)
             await anyio.sleep(attempts.pause())
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """`wall` stamps records and ends their time to live; everything that waits goes by `steady`."""
-
-    wall: Callable[[], float] = time.time
-    steady: Callable[[], float] = time.monotonic

@@ -17,7 +17,8 @@ from weakref import WeakSet
 
 import anyio
 
-from gateway.engine.interface import Clock, ConsumerSpec, Delivery, Record, RequestHandler, StopServing
+from gateway.engine.interface import ConsumerSpec, Delivery, Record, RequestHandler, StopServing
+from gateway.engine.journal_clock import Clock
 from gateway.engine.subjects import check_pattern, check_subject, compile_patterns
 from gateway.errors import EngineError
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import anyio
 
+from gateway import records
 from gateway.config.settings import SessionSettings
 from gateway.engine.interface import Engine
 from gateway.lanes.slots import Slots
@@ -45,15 +46,17 @@ class LaneSettings:
 
     One turn answers at most `folded` waiting messages together: those that are one text in pieces. A message that
     `interrupts` ends the running turn; both are in the transcript afterwards. A turn is given up after so many tries
-    that failed (`attempts`), or in whose code the process died (`deaths`). Who waits longer than `patience` for a slot
-    is told once how many are before them. While `backlog` sessions have something to do, no further message is taken:
-    the networks keep it. `note` says what durable hooks are owed of a claim, for the claim's own append.
+    that failed (`attempts`) or in whose code the process died (`deaths`), or when it is to begin anew after `longest`.
+    Who waits longer than `patience` for a slot is told once how many are before them. While `backlog` sessions have
+    something to do, no further message is taken: the networks keep it. `note` says what durable hooks are owed of a
+    claim, for the claim's own append.
     """
 
     sessions: SessionSettings
     folded: int = 10
     attempts: int = 3
     deaths: int = 4
+    longest: float = records.TRAFFIC_TTL
     pauses: tuple[float, ...] = (1.0, 5.0)  # after a failed try, before the next
     patience: float = 5.0
     backlog: int = 10_000

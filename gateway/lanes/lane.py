@@ -105,7 +105,9 @@ async def _find_open(context: LaneContext, session: Session, turn: OpenTurn) -> 
     if found:
         deaths = turn.deaths + (turn.turn_id in context.marks.cut_off)
         job = _make_job(turn.turn_id, turn.attempt + 1, found, on=turn.on, resumed=True)
-        return session, replace(job, failures=turn.failures, deaths=deaths)
+        (first,) = await context.engine.read(records.session_subject_of("in", session.key), session.upto, 1)
+        waited = context.clock() - first.ts
+        return session, replace(job, failures=turn.failures, deaths=deaths, waited=waited)
     log.warning("the messages of turn %s of %s are gone from the journal; it is closed", turn.turn_id, session.key)
     gone = records.TurnEnded(upto=turn.on, turn_id=turn.turn_id, status="expired")
     session = await context.sessions.append(session, gone)
@@ -217,6 +219,9 @@ class Lane:
         if job.deaths >= self._context.settings.deaths:
             await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
             return
+        if job.waited > self._context.settings.longest:
+            await self._give_up(session, job, f"nobody answered it for {job.waited:.0f} s", job.attempt - 1)
+            return
         self.claim = claim = await self._claim(session, job)
         try:
             self._stop_if_overtaken()
@@ -228,7 +233,7 @@ class Lane:
             self.claim = None
 
     async def _claim(self, session: Session, job: TurnJob) -> TurnClaim:
-        now, reason = self._context.clock(), None
+        now, reason = self._context.sessions.now(), None
         written: list[records.TurnRecord] = []
         if not session.session_id:
             reason = "first"
@@ -287,7 +292,7 @@ class Lane:
 
     async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
         """Enough tries: an apology, a dead letter for each message, and the conversation goes on."""
-        last, now = job.messages[-1], self._context.clock()
+        last, now = job.messages[-1], self._context.sessions.now()
         log.error("turn %s of %s is given up after %d tries: %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(upto=job.on, turn_id=job.turn_id, status="failed", error=reason)
         text = self._context.settings.apology

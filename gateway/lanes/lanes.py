@@ -5,7 +5,6 @@ with that turn. The lease only saves work: what a node may write is decided by t
 """
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,12 +52,12 @@ class Lanes:
         settings: LaneSettings,
         *,
         node: str = "",
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         marks: TurnMarks | None = None,
     ) -> None:
         slots = Slots(settings.sessions.turns, settings.sessions.turns_per_person)
         node = node or uuid.uuid4().hex
-        marks = marks or TurnMarks()
+        marks, clock = marks or TurnMarks(), clock or engine.clock.latest
         self._context = LaneContext(engine, sessions, work, settings, slots, node, clock, marks, anyio.Lock())
         self._workers = self._make_workers()
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -249,20 +248,19 @@ async def take_lease(context: LaneContext) -> Lease | None:
 
 
 def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
-    """The record of a message, under the network's own id for it."""
+    """The record of a message, under the network's own id for it; it has no limit until it is answered."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
     return NewRecord(
         records.session_subject_of("in", key),
         records.encode(inbound),
         message_id_of(message, bot),
-        ttl=records.TRAFFIC_TTL,
     )
 
 
 def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
     """The record that has a session's lane look again."""
     wakeup = records.encode(records.LaneWakeup(session_key=key))
-    return NewRecord(records.session_subject_of("bell", key), wakeup, msg_id, ttl=records.DAY)
+    return NewRecord(records.session_subject_of("bell", key), wakeup, msg_id)
 
 
 def message_id_of(message: Message, bot: str = "") -> str:

@@ -44,7 +44,8 @@ log = logging.getLogger(__name__)
 class TurnJob:
     """What a lane is about to run: these messages, up to the inbound sequence `on`, as try number `attempt`.
 
-    `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died.
+    `failures`: tries before that ended with an error. `deaths`: tries in whose very code the process died. `waited`:
+    the seconds since the first of the messages came, of a turn that runs again.
     """
 
     turn_id: str
@@ -55,6 +56,7 @@ class TurnJob:
     resumed: bool = False
     failures: int = 0
     deaths: int = 0
+    waited: float = 0.0
 
     @property
     def person(self) -> str:

@@ -11,7 +11,6 @@ happens to the process. Four parts do that:
 - `Stream` shows an answer while it is written; the delivery of the finished reply takes over what it has shown.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -40,12 +39,12 @@ class Outbox:
         settings: OutboxSettings | None = None,
         *,
         callbacks: DeliveryCallbacks | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
         self._settings = settings or OutboxSettings()
         self._callbacks = callbacks or DeliveryCallbacks()
-        self._clock = clock
+        self._clock = clock or engine.clock.read
         self.platforms: dict[str, PlatformSender] = {}
 
     async def serve_platform(

@@ -87,6 +87,7 @@ class PlaceSender:
         outbound = records.decode(record.data)
         assert isinstance(outbound, records.OwedReply)
         at, now, settings = self._journal.position, self._platform.clock(), self._platform.settings
+        self._journal.owed_on = record.subject
         if at.out == record.seq:
             await self._rest(min(max(at.retry_at - now, 0), settings.longest_pause))
         else:

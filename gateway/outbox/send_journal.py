@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gateway import records
-from gateway.engine.interface import Engine, NewRecord, Record, append_until_written
+from gateway.engine.interface import Engine, NewRecord, Record, SettledRecords, append_until_written
 from gateway.outbox.interface import MessageIds
 
 
@@ -63,6 +63,14 @@ def _position_after(seq: int, kept: records.JournalRecord) -> SendPosition:
     return SendPosition(seq)
 
 
+def is_end(kept: records.SendRecord) -> bool:
+    """Asks whether nothing is owed of the reply any more."""
+    match kept:
+        case records.SendSucceeded(last=True) | records.SendFailed(permanent=True):
+            return True
+    return False
+
+
 async def read_shown_part(
     engine: Engine, place: str, reply_id: str
 ) -> records.SendIntent | records.SendSucceeded | None:
@@ -73,11 +81,15 @@ async def read_shown_part(
 
 
 class SendJournal:
-    """Where a place stands (`position`), and how it moves on."""
+    """Where a place stands (`position`), on which subject what is under way is owed (`owed_on`), and how it moves on.
+
+    The end of a reply settles it, and all that was written of it: from then on these have a limit, and not before.
+    """
 
     def __init__(self, engine: Engine, place: str, clock: Callable[[], float]) -> None:
         self.position = SendPosition()
         self.is_loaded = False
+        self.owed_on = ""
         self._engine = engine
         self._clock = clock
         self._subject = records.send_subject_of(place)
@@ -136,6 +148,11 @@ class SendJournal:
             Conflict: somebody else sends to this place.
         """
         kept = msgspec.structs.replace(kept, at=self._clock())
-        put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=records.TRAFFIC_TTL)
-        sequences = await append_until_written(lambda: self._engine.append(put, *owed), self._subject)
+        settled: list[SettledRecords] = []
+        if is_end(kept):
+            upto = ((self.owed_on, kept.out), (self._subject, self.position.seq))
+            settled = [SettledRecords(subject, seq, records.TRAFFIC_TTL) for subject, seq in upto]
+        limit = records.TRAFFIC_TTL if settled else None
+        put = NewRecord(self._subject, records.encode(kept), expect=self.position.seq, ttl=limit)
+        sequences = await append_until_written(lambda: self._engine.append(put, *owed, settled=settled), self._subject)
         return sequences[0]

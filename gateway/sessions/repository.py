@@ -77,6 +77,8 @@ class SessionRepository:
     async def append(self, session: Session, *kept: records.TurnRecord, extra: Sequence[NewRecord] = ()) -> Session:
         """Write records behind the state that one has seen, with other puts in the same atomic append.
 
+        What the end of a turn settles has from then on the time that such things are kept.
+
         Raises:
             Conflict: the chain has gone on meanwhile, and nothing was written.
         """
@@ -85,7 +87,9 @@ class SessionRepository:
         subject = records.session_subject_of("turn", session.key)
         fences = [session.seq, *[None] * len(kept)]  # the first record's stands for the whole append
         puts = [NewRecord(subject, records.encode(one), expect=fence) for one, fence in zip(kept, fences, strict=False)]
-        sequences = await self._engine.append(*puts, *extra)
+        ends = [one for one in kept if isinstance(one, records.TurnEnded)]
+        settled = [part for end in ends for part in records.settle_turn(session.key, end.upto)]
+        sequences = await self._engine.append(*puts, *extra, settled=settled)
         for one, seq in zip(kept, sequences, strict=False):
             session = apply_record(session, one, seq, now)
         held = self._held.get(session.key)

@@ -1,12 +1,13 @@
 """The journal in memory: the whole contract, nothing kept. For tests, and the plainest reading of what is promised."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import islice, takewhile
 
-from gateway.engine.interface import Clock, ConsumerSpec, Delivery, EngineHealth, NewRecord, Record
+from gateway.engine.interface import ConsumerSpec, Delivery, EngineHealth, NewRecord, Record, SettledRecords
+from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery, LiveMessages
 from gateway.engine.subjects import (
     SubjectMatcher,
@@ -21,14 +22,17 @@ from gateway.errors import Conflict, Duplicate, EngineError
 
 class MemoryEngine(LiveMessages):
     def __init__(self, clock: Clock | None = None) -> None:
-        super().__init__(clock or Clock())
+        clock = clock or Clock()
+        self.clock = JournalClock(clock)
+        super().__init__(Clock(self.clock.read, clock.steady))
         self._log: dict[int, Record] = {}
         self._end = 0
         self._ids: dict[str, int] = {}
         self._expiring: list[tuple[float, int]] = []
+        self._limited: set[int] = set()
         self._consumers: dict[str, MemoryConsumer] = {}
 
-    async def append(self, *puts: NewRecord) -> list[int]:
+    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self._expire()
         for put in puts:
             check_new_record(put)
@@ -38,6 +42,8 @@ class MemoryEngine(LiveMessages):
         for put in puts:
             if put.expect is not None and put.expect != (last := self._last(put.subject)):
                 raise Conflict(f"{put.subject}: the last sequence is {last}, not {put.expect}")
+        for done in settled:
+            self._settle(done)
         records = [self._keep(put) for put in puts]
         self._spread(records)
         for consumer in self._consumers.values():
@@ -50,13 +56,25 @@ class MemoryEngine(LiveMessages):
         if put.msg_id is not None:
             self._ids[put.msg_id] = record.seq
         if put.ttl is not None:
-            heappush(self._expiring, (record.ts + put.ttl, record.seq))
+            self._limit(record.seq, put.ttl)
         return record
+
+    def _settle(self, done: SettledRecords) -> None:
+        found = [seq for seq, one in self._log.items() if one.subject == done.subject and seq <= done.upto]
+        for seq in takewhile(lambda seq: seq not in self._limited, reversed(found)):
+            self._limit(seq, done.ttl)
+
+    def _limit(self, seq: int, ttl: float) -> None:
+        self._limited.add(seq)
+        heappush(self._expiring, (self._clock.wall() + ttl, seq))
 
     def _expire(self) -> None:
         """Before each operation: removes the records whose time is over."""
         self._check_open()
-        over = []
+        self.clock.look()
+        over: list[int] = []
+        if self.clock.is_held:
+            return
         while self._expiring and self._expiring[0][0] <= self._clock.wall():
             over.append(heappop(self._expiring)[1])
         if over:

@@ -163,4 +163,4 @@ async def test_an_approval_ends_with_its_question() -> None:
     answers = {"may": "yes", "which": "large"}
     for ends, may in ((math.inf, "yes"), (1.0, None)):
         turn = OpenTurn("t", 1, 1, 1, answers=answers, calls={"may": (call,)}, until=ends)
-        assert answers_of_turn(turn) == {"may": may, "which": "large"}
+        assert answers_of_turn(turn, 2.0) == {"may": may, "which": "large"}

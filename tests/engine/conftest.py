@@ -9,7 +9,11 @@ import pytest
 
 from gateway.engine import Clock, Engine, NewRecord, Record, open_sqlite
 from gateway.engine.interface import Delivery
+from gateway.engine.journal_clock import read_machine_time
 from gateway.testing.memory_engine import MemoryEngine
+
+HOUR, DAY = 3600.0, 86400.0
+JUMPS = [3 * HOUR, -3 * HOUR, 2 * DAY, 400 * DAY, 3650 * DAY, 7300 * DAY, -3650 * DAY]  # of the wall clock
 
 
 class SetClock:
@@ -18,7 +22,11 @@ class SetClock:
     def __init__(self) -> None:
         self.wall_ahead = 0.0
         self.steady_ahead = 0.0
-        self.clock = Clock(lambda: time.time() + self.wall_ahead, lambda: time.monotonic() + self.steady_ahead)
+        self.clock = Clock(
+            lambda: time.time() + self.wall_ahead,
+            lambda: time.monotonic() + self.steady_ahead,
+            lambda: read_machine_time() + self.steady_ahead,
+        )
 
     def jump(self, seconds: float) -> None:
         """Somebody sets the wall clock."""

@@ -5,9 +5,9 @@ import asyncio
 import anyio
 import pytest
 
-from gateway.engine import ConsumerSpec, Engine, NewRecord
+from gateway.engine import ConsumerSpec, Engine, NewRecord, SettledRecords
 from gateway.errors import Conflict, Duplicate
-from tests.engine.conftest import SetClock, filled, subjects_of
+from tests.engine.conftest import DAY, JUMPS, SetClock, filled, subjects_of
 
 
 class TestAppend:
@@ -127,6 +127,38 @@ class TestTimeToLive:
         assert len(await consumer.fetch(10, 0)) == 1
         time_of_day.pass_by(61)
         assert await consumer.fetch(10, 0) == []
+
+    async def test_begins_when_what_was_awaited_is_settled(self, engine: Engine, time_of_day: SetClock) -> None:
+        await engine.append(NewRecord("a.x", b"limited", ttl=1000))
+        first = await engine.append(NewRecord("a.x", b"1", msg_id="m"), NewRecord("a.x", b"2"), NewRecord("b.x", b""))
+        time_of_day.pass_by(900)
+        await engine.append(NewRecord("a.x", b"3"), settled=[SettledRecords("a.x", first[1], 60)])
+        await engine.append(settled=[SettledRecords("a.x", first[1], 6000)])  # the first word counts
+        assert [record.data for record in await engine.read(">")] == [b"limited", b"1", b"2", b"", b"3"]
+        time_of_day.pass_by(61)
+        assert [record.data for record in await engine.read(">")] == [b"limited", b"", b"3"]
+        await engine.append(NewRecord("a.x", b"4", msg_id="m"))
+        time_of_day.pass_by(1e7)
+        assert [record.data for record in await engine.read(">")] == [b"", b"3", b"4"]
+
+    async def test_a_refused_append_settles_nothing(self, engine: Engine, time_of_day: SetClock) -> None:
+        (seq,) = await engine.append(NewRecord("a.x", b"1"))
+        with pytest.raises(Conflict):
+            await engine.append(NewRecord("a.x", b"2", expect=7), settled=[SettledRecords("a.x", seq, 60)])
+        time_of_day.pass_by(61)
+        assert [record.data for record in await engine.read(">")] == [b"1"]
+
+    @pytest.mark.parametrize("jump", JUMPS)
+    async def test_does_not_go_by_the_wall_clock(self, engine: Engine, time_of_day: SetClock, jump: float) -> None:
+        await engine.append(NewRecord("a.x", b"1", ttl=14 * DAY))
+        time_of_day.jump(jump)
+        await engine.append(NewRecord("a.x", b"2", ttl=14 * DAY))
+        assert [record.data for record in await engine.read(">")] == [b"1", b"2"]
+        time_of_day.pass_by(13 * DAY)
+        time_of_day.jump(-2 * jump)
+        assert [record.data for record in await engine.read(">")] == [b"1", b"2"]
+        time_of_day.pass_by(2 * DAY)
+        assert await engine.read(">") == []
 
     async def test_must_be_above_zero(self, engine: Engine) -> None:
         with pytest.raises(ValueError, match="time to live"):

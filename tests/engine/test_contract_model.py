@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, open_sqlite
+from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, SettledRecords, open_sqlite
 from gateway.errors import EngineError
 from gateway.testing.memory_engine import MemoryEngine
 
@@ -31,7 +31,7 @@ class Journals(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="journal-"))
         self.now = 1000.0
-        self.clock = Clock(lambda: self.now, lambda: self.now)
+        self.clock = Clock(lambda: self.now, lambda: self.now, lambda: self.now)
         self.runner = asyncio.Runner()
         self.model = MemoryEngine(self.clock)
         self.deliveries: list[tuple[Any, Any]] = []
@@ -71,6 +71,13 @@ class Journals(RuleBasedStateMachine):
             return [item if isinstance(item, list) else type(item) for item in found]
 
         assert self.run(all_of(self.engine)) == self.run(all_of(self.model))
+
+    @rule(puts=st.lists(PUTS, max_size=2), subject=SUBJECTS, upto=st.integers(0, 12), ttl=st.just(10.0))
+    def settle(self, puts: list[NewRecord], subject: str, upto: int, ttl: float) -> None:
+        async def settled(engine: Engine) -> list[int]:
+            return await engine.append(*puts, settled=[SettledRecords(subject, upto, ttl)])
+
+        assert self.outcome(settled(self.engine)) == self.outcome(settled(self.model))
 
     @rule(subject=SUBJECTS, data=st.binary(max_size=3))
     def follow(self, subject: str, data: bytes) -> None:

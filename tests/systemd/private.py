@@ -17,7 +17,7 @@ INIT = Path("/lib/systemd/systemd")
 HOST_RUNS_SYSTEMD = Path("/run/systemd/system").is_dir()
 NAMESPACES = ("--pid", "--mount", "--uts", "--ipc", "--cgroup")
 # What the manager asks for at its start and its end, all empty.
-TARGETS = ("basic", "default", "exit", "final", "network-online", "shutdown", "sysinit", "umount")
+TARGETS = ("basic", "default", "exit", "final", "network-online", "shutdown", "sysinit", "time-sync", "umount")
 # The host's state and sockets are out of sight: what the unit writes there is gone with the namespace. Within it mounts
 # are shared again, since that is how systemd hands a unit its credentials.
 BOOT = """

@@ -41,6 +41,11 @@ def test_the_system_service_is_exposed_to_little(analyze: str, tmp_path: Path) -
     assert done.returncode == 0, done.stdout
 
 
+def test_the_system_service_waits_for_the_time_and_the_user_service_for_what_is_not_there_does_not() -> None:
+    assert all("time-sync.target" in settings("system")[key].split() for key in ("Wants", "After"))
+    assert "target" not in settings("user").get("Wants", "") + settings("user").get("After", "")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_knows_our_exit_codes(kind: str) -> None:
     unit = settings(kind)

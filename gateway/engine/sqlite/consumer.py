@@ -15,7 +15,8 @@ import math
 from contextlib import suppress
 from functools import partial
 
-from gateway.engine.interface import Clock, ConsumerSpec, Delivery
+from gateway.engine.interface import ConsumerSpec, Delivery
+from gateway.engine.journal_clock import Clock
 from gateway.engine.live_messages import LiveConsumer, LiveDelivery
 from gateway.engine.sqlite.backlog import Backlog, FetchedBatch
 from gateway.engine.sqlite.faults import FaultState

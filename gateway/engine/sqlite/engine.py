@@ -2,13 +2,15 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import anyio
 
-from gateway.engine.interface import Clock, ConsumerSpec, EngineHealth, NewRecord, Record
+from gateway.engine.interface import ConsumerSpec, EngineHealth, NewRecord, Record, SettledRecords
+from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.live_messages import TOKENS_PER_EPOCH, LiveMessages
 from gateway.engine.sqlite import backlog, log_table
 from gateway.engine.sqlite.consumer import SqliteConsumer
@@ -24,7 +26,6 @@ from gateway.errors import EngineError
 SLOW_DISK_SECONDS = 5.0
 LASTING_SECONDS = 3.0  # so long a fault may be one that passes
 LOOK_SECONDS = 1.0
-MAX_SEQ = (1 << 63) - 1
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +53,11 @@ class SqliteEngine(LiveMessages):
     """Made by `open_sqlite`."""
 
     def __init__(self, path: Path, max_bytes: int | None, clock: Clock) -> None:
-        super().__init__(clock)
+        self.clock = JournalClock(clock)
+        super().__init__(Clock(self.clock.read, clock.steady))
         self._path = path
         self._condition = FaultState(path)
-        self._writer = JournalWriter(path, clock, self._condition, max_bytes, self._announce)
+        self._writer = JournalWriter(path, self.clock, clock.steady, self._condition, max_bytes, self._announce)
         self._writing = JobThread("journal-writer", self._writer)
         self._reading = JobThread("journal-reader", JournalReader(path, self._condition))
         self._recent = RecordCache()
@@ -66,8 +68,8 @@ class SqliteEngine(LiveMessages):
         await self._reading.start()
         self._token = self._writer.epoch * TOKENS_PER_EPOCH
 
-    async def append(self, *puts: NewRecord) -> list[int]:
-        return await self._writing.submit(partial(log_table.append, puts=puts))
+    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
+        return await self._writing.submit(partial(log_table.append, puts=puts, settled=settled))
 
     async def last(self, subject: str) -> Record | None:
         check_subject(subject)
@@ -88,7 +90,7 @@ class SqliteEngine(LiveMessages):
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        end = MAX_SEQ if upto is None else upto
+        end = log_table.MAX_SEQ if upto is None else upto
         purged = 0
         seen: int | None = after
         while seen is not None:

@@ -13,7 +13,7 @@ from heapq import merge
 from itertools import islice, takewhile
 from zlib import crc32
 
-from gateway.engine.interface import NewRecord, Record
+from gateway.engine.interface import NewRecord, Record, SettledRecords
 from gateway.engine.sqlite import subject_index
 from gateway.engine.subjects import SubjectMatcher, check_new_record, compile_patterns, get_literal_prefix
 from gateway.errors import Conflict, Duplicate, RecordDamage
@@ -48,6 +48,7 @@ class Transaction:
 # Below this many index entries under a pattern's prefix it is cheaper to sort them than to walk the log in order; and
 # where they stand on no more subjects than this, to follow each.
 RARE_LIMIT = 5000
+MAX_SEQ = (1 << 63) - 1
 MAX_FOLLOWED = 64
 # What nobody waits for is done in slices of so long, in seconds, each in a transaction of its own with whatever else
 # there is to write: a message between two of them waits no longer than that.
@@ -56,13 +57,24 @@ SLICE_RECORDS = 500
 SLICE_ROWS = 5000  # that are looked through without a match
 
 
-def append(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
+def append(tx: Transaction, puts: Sequence[NewRecord], settled: Sequence[SettledRecords] = ()) -> list[int]:
     """Every check comes before the first write: so a refusal leaves nothing behind for the neighbours in the batch."""
     over = _check_new_records(tx, puts)
     while over:
         _, reached = remove(tx, over)  # all of them, however long that takes: their ids are needed now
         over = [] if reached is None else over[over.index(reached) + 1 :]
+    for done in settled:
+        _settle(tx, done)
     return [_insert(tx, put) for put in puts]
+
+
+def _settle(tx: Transaction, done: SettledRecords) -> None:
+    """Give records their limit; those that have one were settled before, and so was all before them."""
+    query = "SELECT seq, expires FROM log WHERE subject = ? AND seq <= ? ORDER BY seq DESC"
+    rows = tx.db.execute(query, (done.subject, min(done.upto, MAX_SEQ)))
+    seqs = [seq for seq, _ in takewhile(lambda row: row[1] is None, rows)]
+    tx.db.executemany("UPDATE log SET expires = ? WHERE seq = ?", [(tx.wall + done.ttl, seq) for seq in seqs])
+    tx.expiries.update(dict.fromkeys(seqs, tx.wall + done.ttl))
 
 
 def _check_new_records(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:

@@ -40,7 +40,7 @@ class RecordCache:
         """A transaction stands."""
         for record in tx.appended:
             self._keep(record)
-        self._expiries.update(tx.expiries)
+        self._expiries.update({seq: expires for seq, expires in tx.expiries.items() if seq in self._records})
         for seq in tx.removed:
             self._drop(seq)
         while len(self._records) > MAX_RECORDS or self._size > MAX_BYTES:

@@ -11,11 +11,17 @@ Nothing here needs an SQLite newer than 3.27, which every supported system has.
 """
 
 import sqlite3
+from contextlib import suppress
 
+import msgspec
+
+from gateway.engine.journal_clock import ClockState
 from gateway.errors import EngineError, EngineTooNew
 
 APPLICATION_ID = 0x68677731
 PAGE_SIZE = 4096
+# Where the journal's clock was, among the counters: an older version leaves these alone, and has none.
+CLOCK_PREFIX = "clock_"
 
 # One entry a version, for ever; each is a tuple of statements. A journal of any older version becomes today's.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -104,3 +110,23 @@ def migrate(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("COMMIT")
+
+
+def read_clock(db: sqlite3.Connection) -> tuple[ClockState | None, float | None]:
+    """Reads where the clock was, None where nobody has kept it, and the time of the newest record, if there is any."""
+    rows = db.execute(
+        "SELECT name, value FROM counter WHERE name >= ? AND name < ?", (CLOCK_PREFIX, CLOCK_PREFIX + "~")
+    )
+    kept = {name.removeprefix(CLOCK_PREFIX): value for name, value in rows}
+    newest = db.execute("SELECT ts FROM log ORDER BY seq DESC LIMIT 1").fetchone()
+    state = None
+    with suppress(msgspec.ValidationError):
+        state = msgspec.convert(kept, ClockState)
+    return state, newest[0] if newest else None
+
+
+def write_clock(db: sqlite3.Connection, state: ClockState) -> None:
+    db.executemany(
+        "INSERT INTO counter (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [(CLOCK_PREFIX + name, value) for name, value in msgspec.structs.asdict(state).items()],
+    )

@@ -24,6 +24,7 @@ Between its jobs the thread writes down how far consumers are, gives space back,
 fails the callers, and `health` says so until there is room again.
 """
 
+import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -31,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway.engine.interface import Clock
+from gateway.engine.journal_clock import JournalClock
 from gateway.engine.sqlite import journal_file, log_table, subject_index
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.faults import (
@@ -43,10 +44,11 @@ from gateway.engine.sqlite.faults import (
 )
 from gateway.engine.sqlite.job_thread import ThreadJob
 from gateway.engine.sqlite.log_table import Transaction
-from gateway.engine.sqlite.schema import read_pragma
+from gateway.engine.sqlite.schema import read_clock, read_pragma, write_clock
 from gateway.errors import EngineError
 
 SWEEP_SECONDS = 60.0
+CLOCK_SECONDS = 1800.0  # between two notes of where the journal's clock is
 SHRINK_PAGES = 256
 SHRINK_AFTER = 5.0
 PROBE_SECONDS = 1.0
@@ -60,13 +62,15 @@ class JournalWriter:
     def __init__(
         self,
         path: Path,
-        clock: Clock,
+        clock: JournalClock,
+        steady: Callable[[], float],
         condition: FaultState,
         max_bytes: int | None,
         announce: Callable[[list[Transaction]], None],
     ) -> None:
         self._path = path
         self._clock = clock
+        self._steady = steady
         self._condition = condition
         self._max_bytes = max_bytes
         self._announce = announce
@@ -103,10 +107,12 @@ class JournalWriter:
         self.building = subject_index.read_progress(self._db)
         self._files = JournalFiles(self._path)
         self._is_shrinking = False
-        self._sweep_at = self._probe_at = self._clock.steady()
+        self._clock.resume(*read_clock(self._db))
+        self._clock_kept_at = -math.inf
+        self._sweep_at = self._probe_at = self._steady()
 
     def serve(self, jobs: list[ThreadJob[Transaction, Any]]) -> Callable[[], None]:
-        self.busy_since = self._clock.steady()
+        self.busy_since = self._steady()
         done = self._commit(jobs)
         self.busy_since = None
         return partial(self._announce, done)
@@ -116,14 +122,14 @@ class JournalWriter:
 
         The recursion is one level deep: a job that fails by itself is not divided further.
         """
-        tx = Transaction(self._db, self._clock.wall(), self._clock.steady())
+        tx = Transaction(self._db, self._clock.read(), self._steady())
         try:
             self._begin()
         except (sqlite3.Error, OSError) as error:
             self._fail(jobs, error if isinstance(error, sqlite3.Error) else make_damage_error(str(error)))
             return []
         try:
-            if tx.wall >= self._next_expiry:
+            if tx.wall >= self._next_expiry and not self._clock.is_held:
                 log_table.expire(tx)
             for job in jobs:
                 self._attempt(job, tx)
@@ -176,7 +182,7 @@ class JournalWriter:
 
     def rest(self) -> float:
         """Do a small piece of what is due, and say for how long nothing else will be."""
-        now = self._clock.steady()
+        now = self._steady()
         if self._condition.is_damaged:
             return SWEEP_SECONDS
         if self._condition.fault:
@@ -228,7 +234,11 @@ class JournalWriter:
     def _tidy(self, tx: Transaction) -> bool:
         """Beside what each transaction removes first: write down how far the consumers are; whether more is over."""
         self.backlog.write_floors(tx)
-        return tx.wall >= log_table.read_next_expiry(tx.db)
+        self._clock.look()
+        if self._clock.is_changed or tx.steady >= self._clock_kept_at + CLOCK_SECONDS:
+            write_clock(tx.db, self._clock.get_state())
+            tx.committed.append(lambda: setattr(self, "_clock_kept_at", tx.steady))
+        return tx.wall >= log_table.read_next_expiry(tx.db) and not self._clock.is_held
 
     def _build(self, tx: Transaction) -> bool:
         """What of an older journal is not in the index yet is added, for a slice."""
@@ -244,6 +254,7 @@ class JournalWriter:
         return job.value if job.error is None else None
 
     def close(self) -> None:
+        self._clock_kept_at = -math.inf
         self._alone(self._tidy)
         self._closing.close()
 

@@ -16,7 +16,6 @@ moved, a skill that is not loaded or a disk that is not mounted costs nothing th
 
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -125,12 +124,12 @@ class DurableDelivery:
         """Its folder went while the gateway runs: from now on it counts as gone."""
         token = subject_token_of(hook)
         if token in self.engine.consumers():
-            self._gone.setdefault(token, time.time())
+            self._gone.setdefault(token, self.engine.clock.stamp())
             self._write_gone()
 
     async def forget_gone_hooks(self, present: Iterable[str]) -> None:
         """Forget the durable hooks that are not among those present, and were not for `FORGET_AFTER` seconds."""
-        now, tokens = time.time(), {subject_token_of(name) for name in present}
+        now, tokens = self.engine.clock.latest(), {subject_token_of(name) for name in present}
         nothing: dict[str, float] = {}  # what cannot be read counts from now on
         known = await anyio.to_thread.run_sync(read_json, self._gone_file, dict[str, float], nothing)
         hooks = [token for token in self.engine.consumers() if token.startswith(TOKEN_PREFIX)]

@@ -1,0 +1,96 @@
+"""Somebody sets the machine's clock, while turns run and while none does: nothing is lost, everybody is answered."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway import records
+from gateway.control_socket.client import ControlClient
+from gateway.engine import open_sqlite
+from gateway.errors import NotRunning
+from tests.audit import audit
+from tests.chaos.daemon import Besieged
+from tests.chaos.machine import set_clock
+from tests.engine.conftest import JUMPS
+
+pytestmark = pytest.mark.process
+
+PEOPLE = 4
+PATIENCE = 90.0
+numbers = itertools.count()
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Besieged]:
+    with Besieged(tmp_path / "home", tmp_path / "clock") as gateway:
+        slow = {"user": "slow", "answers": [{"chunks": ["slow", " answer"], "delay": "300ms"}]}
+        gateway.script(slow, {"user": "quick", "answers": [{"text": "quick answer"}]})
+        start(gateway)
+        yield gateway
+
+
+def start(gateway: Besieged) -> None:
+    gateway.process = gateway.spawn("run")
+    gateway.until(lambda: is_ready(gateway), PATIENCE)
+
+
+def is_ready(gateway: Besieged) -> bool:
+    assert gateway.process
+    assert gateway.process.poll() is None, "it ended by itself; see its log"
+    try:
+        return bool(gateway.call("status")["state"] == "ready")
+    except (NotRunning, OSError):
+        return False
+
+
+def say(gateway: Besieged, lines: ExitStack) -> dict[str, tuple[str, str]]:
+    """Everybody says something that takes a while and something behind it; when this returns, turns are under way."""
+    said: dict[str, tuple[str, str]] = {}
+    for person in range(PEOPLE):
+        for text in ("slow", "quick"):
+            line = lines.enter_context(ControlClient(gateway.home.socket))
+            name = f"m{next(numbers)}"
+            line.start("chat.say", {"text": text, "session": f"p{person}", "id": name})
+            said[name] = (f"p{person}", text)
+    gateway.until(lambda: gateway.call("status")["turns"]["running"] > 0, PATIENCE)
+    return said
+
+
+def unanswered(gateway: Besieged, said: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """What was not answered, or wrongly, asked for by the same id again. One answer may be for both texts."""
+    found = {}
+    for name, (session, text) in said.items():
+        with ControlClient(gateway.home.socket, PATIENCE) as line:
+            found[name] = line.call("chat.say", {"text": text, "session": session, "id": name})
+    return {name: how for name, how in found.items() if how["reply"] not in ("slow answer", "quick answer")}
+
+
+@pytest.mark.timeout(400)
+def test_no_jump_of_the_clock_loses_a_message(gateway: Besieged) -> None:
+    """In the middle of turns, and between two processes of which the first was killed in the middle of them."""
+    for jump in JUMPS:
+        with ExitStack() as lines:
+            said = say(gateway, lines)
+            set_clock(gateway.clock, jump)
+            assert unanswered(gateway, said) == {}, f"a jump of {jump:.0f} s in the middle"
+        with ExitStack() as lines:
+            said = say(gateway, lines)
+            gateway.kill()
+        set_clock(gateway.clock, 0.0)
+        start(gateway)
+        assert unanswered(gateway, said) == {}, f"a jump of {-jump:.0f} s between two processes"
+    gateway.stop()
+    anyio.run(judge, gateway, len(JUMPS) * 4 * PEOPLE)
+
+
+async def judge(gateway: Besieged, count: int) -> None:
+    async with await open_sqlite(gateway.home.journal) as engine:
+        found = await audit(engine, is_sent=True)
+        assert await engine.read(records.DEAD_SUBJECTS) == []
+    assert found.faults == []
+    assert found.inbound == count, "all of them are still in the journal"
