@@ -6,10 +6,13 @@ root from the start on, so no other program of the same user can read it, and no
 
 import os
 import resource
+from contextlib import suppress
+from pathlib import Path
 
 import anyio
 
 from gateway.worker import kernel
+from gateway.worker.command import OWN_FOLDER
 from gateway.worker.process_tree import find_ended_children
 
 REAP_PAUSE = 20.0  # seconds; whoever waits for a child of theirs does it far sooner
@@ -25,6 +28,15 @@ def describe_readers(uid: int) -> str:
     if uid != 0:
         return ""
     return "the gateway runs as root: other programs of root can read its secrets, where no sandbox holds them"
+
+
+def remove_unused_folders(temporary: Path) -> None:
+    """The temporary folders of commands whose keepers were killed and could not remove them; empty ones alone."""
+    for folder in temporary.glob(f"{OWN_FOLDER}*-*"):
+        keeper = folder.name.removeprefix(OWN_FOLDER).partition("-")[0]
+        if keeper.isdigit() and not Path("/proc", keeper).exists():
+            with suppress(OSError):
+                folder.rmdir()
 
 
 async def keep_orphans() -> None:

@@ -21,11 +21,12 @@ from gateway.config.settings import Settings
 from gateway.daemon.callers import build_caller_check
 from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.gateway import Gateway, open_gateway
-from gateway.daemon.own_process import isolate_process, keep_orphans
+from gateway.daemon.own_process import isolate_process, keep_orphans, remove_unused_folders
 from gateway.daemon.shutdown import Shutdown, handle_signals
 from gateway.daemon.status import format_status_line
 from gateway.errors import ConfigError, ExitCode, HomeBusy
 from gateway.notify import Notifier
+from gateway.worker.command import DEFAULT_TEMPORARY
 
 LoadConfiguration: TypeAlias = Callable[[], Configuration]
 
@@ -149,6 +150,7 @@ async def run_daemon(
     isolate_process()
     gc.freeze()  # what was imported stays: the collector need not walk through it at the start
     configuration = load()
+    remove_unused_folders(Path(configuration.environ.get("TMPDIR", DEFAULT_TEMPORARY)))
     limit = configuration.settings.gateway.shutdown_timeout
     shutdown = Shutdown(limit)
     async with lock_home(home.lock, limit), anyio.create_task_group() as tasks:

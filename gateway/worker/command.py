@@ -12,11 +12,11 @@ server dies, the kernel sends the keeper SIGTERM; it sees that it has another pa
 """
 
 import os
-import resource
 import shutil
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -24,17 +24,16 @@ import msgspec
 
 from gateway.worker import kernel
 from gateway.worker.process_tree import find_children, find_descendants, kill_tree
-from gateway.worker.protocol import CANNOT_BEGIN, OOM_SCORE, CommandSandbox, CommandSpec
+from gateway.worker.program import MOST_DESCRIPTORS, NOT_FOUND, run_as_program
+from gateway.worker.protocol import CANNOT_BEGIN, CommandSandbox, CommandSpec
 from gateway.worker.readable_paths import find_withheld, list_pieces
 from gateway.worker.sandbox import Sandbox, restrict
 
 DEVICES_FOLDER = "/dev"  # of what lies there a sandbox grants what every program opens, and no disk
 DEFAULT_TEMPORARY = "/tmp"  # noqa: S108 - the folder in it is our own
+OWN_FOLDER = "hermes-gateway-"  # begins its name, which goes on with its keeper
 GRACE = 2.0  # seconds between the request to end and the end
 AGAIN = 0.1  # seconds between two looks at who is still there after that
-MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
-NOT_FOUND = 127  # the exit code by which a shell says so
-PROGRAM_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
 
 
 class CommandDescriptors(NamedTuple):
@@ -133,12 +132,14 @@ def _fork(child: Callable[[], NoReturn]) -> int:
 
 def _make_own_folder(spec: CommandSpec) -> str:
     """Where a command in a sandbox may leave what is temporary; it goes with the command."""
-    own = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"hermes-gateway-{os.urandom(8).hex()}"
+    own = Path(spec.env.get("TMPDIR", DEFAULT_TEMPORARY)) / f"{OWN_FOLDER}{os.getpid()}-{os.urandom(8).hex()}"
     own.mkdir(0o700)
     return str(own)
 
 
-def _enter_sandbox(wanted: CommandSandbox, own: str) -> None:
+def _enter_sandbox(wanted: CommandSandbox | None, own: str) -> None:
+    if wanted is None:
+        return
     hidden = find_withheld((*wanted.hidden, DEVICES_FOLDER))
     read = (*list_pieces("/", hidden), *wanted.read)
     write = (own, *(piece for one in wanted.write for piece in list_pieces(one, hidden)))
@@ -148,20 +149,8 @@ def _enter_sandbox(wanted: CommandSandbox, own: str) -> None:
 def _become(spec: CommandSpec, own: str) -> NoReturn:
     """Be the program, in a session of its own."""
     os.setsid()
-    kernel.die_with_parent(signal.SIGKILL)
-    kernel.write_proc_file("oom_score_adj", OOM_SCORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for number in PROGRAM_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.chdir(spec.folder)
-        if spec.sandbox:
-            _enter_sandbox(spec.sandbox, own)
-        env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), own) if own else {})
-        os.execve(spec.program[0], spec.program, env)  # noqa: S606 - the shell is among those programs
-    except (OSError, ValueError) as error:
-        os.write(2, f"{spec.program[0]} cannot be started: {error}\n".encode())
-    os._exit(NOT_FOUND)
+    env = spec.env | (dict.fromkeys(("TMPDIR", "TMP", "TEMP"), own) if own else {})
+    run_as_program(spec.program, spec.folder, env, partial(_enter_sandbox, spec.sandbox, own))
 
 
 def _end_by(number: int) -> None:

@@ -1,20 +1,25 @@
-"""How a process of the fork server becomes a program that is a hook, and is held to what that may reach.
+"""How a process of the fork server becomes a program, and is held to what that may reach: a hook's, or a command.
 
-It has no keeper: it is told of and killed as a worker is, and what it leaves behind comes to the fork server.
+A hook's has no keeper: it is told of and killed as a worker is, and what it leaves behind comes to the fork server.
 """
 
 import os
 import resource
 import signal
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 import msgspec
 
 from gateway.worker import kernel
-from gateway.worker.command import MOST_DESCRIPTORS, NOT_FOUND, PROGRAM_SIGNALS
 from gateway.worker.protocol import CANNOT_RESTRICT, OOM_SCORE, SandboxProgram
 from gateway.worker.sandbox import restrict
+
+MOST_DESCRIPTORS = 1 << 12  # more than a fork server ever has
+NOT_FOUND = 127  # the exit code by which a shell says so
+PROGRAM_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
 
 
 class ProgramDescriptors(NamedTuple):
@@ -37,19 +42,26 @@ def run_program(ends: ProgramDescriptors) -> NoReturn:
     os.closerange(3, MOST_DESCRIPTORS)
     with suppress(PermissionError):  # it leads a group already
         os.setsid()
+    run_as_program(spec.command, spec.folder, spec.env, partial(restrict, spec.sandbox))
+
+
+def run_as_program(
+    program: tuple[str, ...], folder: str, env: Mapping[str, str], enter: Callable[[], object]
+) -> NoReturn:
+    """Be this program, which ends with whoever forked it; `enter` restricts what it reaches."""
     kernel.die_with_parent(signal.SIGKILL)
     kernel.write_proc_file("oom_score_adj", OOM_SCORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in PROGRAM_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     try:
-        restrict(spec.sandbox)
+        enter()
     except OSError as error:
-        os.write(2, f"it cannot be restricted: {error}\n".encode())
+        os.write(2, f"{program[0]} cannot be restricted: {error}\n".encode())
         os._exit(CANNOT_RESTRICT)
     try:
-        os.chdir(spec.folder)
-        os.execve(spec.command[0], spec.command, spec.env)  # noqa: S606 - it is no shell that reads this
+        os.chdir(folder)
+        os.execve(program[0], program, env)  # noqa: S606 - the shell is among those programs
     except (OSError, ValueError) as error:
-        os.write(2, f"{spec.command[0]} cannot be started: {error}\n".encode())
+        os.write(2, f"{program[0]} cannot be started: {error}\n".encode())
     os._exit(NOT_FOUND)

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,6 +200,32 @@ def test_what_is_doubtful_in_the_configuration_is_said_at_the_start(gateway: Gat
     gateway.configure("access: {everybody: [telegram]}\n")
     gateway.start()
     assert "everybody on telegram may speak to the gateway; list ids" in gateway.cli("logs").stdout
+
+
+def test_names_of_tools_that_nothing_has_are_said_with_their_place_and_the_nearest(gateway: GatewayProcess) -> None:
+    given = "[web_fech, 'mcp_*', mcp_shop_price, delegate, trusted, tell_fortunes, read_file]"
+    gateway.configure(f"access:\n  tools:\n    user: {given}\n    guest: all\n")
+    gateway.start()
+    said = [line for line in gateway.cli("logs").stdout.splitlines() if "there is no tool" in line]
+    assert len(said) == 2
+    assert "config.yaml:3:11: access.tools.user: there is no tool web_fech; did you mean web_fetch?" in said[0]
+    assert "there is no tool tell_fortunes; a plugin may bring one" in said[1]
+
+
+def test_what_a_killed_command_left_in_the_temporary_folder_goes_at_the_next_start(
+    gateway: GatewayProcess, tmp_path: Path
+) -> None:
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    names = [
+        f"hermes-gateway-{ended.pid}-{'a' * 16}",
+        f"hermes-gateway-{os.getpid()}-{'b' * 16}",
+        "hermes-gateway-notes",
+    ]
+    for name in names:
+        (tmp_path / name).mkdir()
+    gateway.start(environ={"TMPDIR": str(tmp_path)})
+    assert [name for name in names if (tmp_path / name).exists()] == names[1:]
 
 
 def test_a_home_in_a_file_and_a_world_writable_configuration_are_refused(gateway: GatewayProcess) -> None:
