@@ -21,6 +21,7 @@ from gateway.transcript import Entry
 
 DELEGATE, TRANSFER = "delegate", "transfer"
 LOAD, UNLOAD = "load_skill", "unload_skill"
+TURN_TOOLS = (DELEGATE, TRANSFER, LOAD, UNLOAD)
 UNLOADED = "The skill {} is unloaded: its instructions no longer hold."
 
 # Runs an agent within this turn: with a message, or None for the whole conversation, and a note behind its

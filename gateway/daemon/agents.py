@@ -27,6 +27,7 @@ from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.agent.toolbox.web import PageParser, WebOptions, make_web_tool
 from gateway.agent.toolbox.workspace import make_workspace
 from gateway.agent.tools import ToolSource, choose_sources, find_tool
+from gateway.agent.turn_tools import TURN_TOOLS
 from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.settings import MAIN, ModelSettings, Settings
@@ -99,6 +100,11 @@ class Agents:
     def models(self) -> list[str]:
         """The models one can choose, the default first."""
         return list(self._models)
+
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """Of all tools that an agent may have here; servers and plugins bring others."""
+        return frozenset({*(tool.name for tool in (*self._tools, *self._demo.tools)), *TURN_TOOLS})
 
     @property
     def model_description(self) -> str:

@@ -43,6 +43,7 @@ from gateway.daemon.notices import (
     is_new_home,
     list_notices,
     needs_word_of_folders,
+    report_unknown_tools,
 )
 from gateway.daemon.part_settings import (
     access_rules_from,
@@ -199,10 +200,12 @@ class Gateway:
         for platform in self.platforms:
             platform.home_channel = getattr(settings.platforms, platform.name).home_channel
         self.configuration = configuration
+        report_unknown_tools(configuration, self.agents.tool_names)
         await self.folder_hooks.follow(self.list_sources(), add_agent_hooks(settings))
 
     async def load_tool_servers(self) -> None:
         """Go by what is kept of the servers of tools."""
+        report_unknown_tools(self.configuration, self.agents.tool_names)
         await self.tool_journal.load(self.settings.mcp_servers, is_new=self.is_new)
         if self.tool_journal.inherited:
             inherited = self.tool_journal.inherited

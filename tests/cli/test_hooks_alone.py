@@ -146,12 +146,15 @@ def test_check_looks_at_plugins_too_and_at_commands_that_are_not_here(gateway: G
 def test_check_takes_a_path_and_tells_what_is_missing_here(gateway: GatewayProcess, tmp_path: Path) -> None:
     folder = tmp_path / "repository" / "greet"
     folder.mkdir(parents=True, mode=0o700)
-    (folder / "HOOK.yaml").write_text("events: [agent:end]\nrequires: {bins: [no-such-program], env: [NO_SUCH_KEY]}\n")
+    requires = "requires: {bins: [no-such-program], env: [NO_SUCH_KEY]}"
+    (folder / "HOOK.yaml").write_text(f"events: [agent:end]\n{requires}\nreads: [/etc, ~/no-such-folder]\n")
     (folder / "handler.py").write_text("def handle(event_type, context):\n    pass\n")
     done = gateway.cli("hooks", "check", str(folder))
     assert done.returncode == 0
     assert "missing here: the program no-such-program" in done.stdout
     assert "missing here: the environment variable NO_SUCH_KEY" in done.stdout
+    assert "missing here: ~/no-such-folder, in `reads`: what is not there when a hook starts" in done.stdout
+    assert "/etc, in" not in done.stdout
     assert gateway.cli("hooks", "check", "nothing-of-that-name").returncode == 1
 
 

@@ -21,6 +21,7 @@ from gateway.hermes.plugin_packages import make_package_source
 from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes_sources
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest
+from gateway.hooks.folders.reach import find_missing_paths
 from gateway.hooks.folders.readiness import find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
@@ -72,6 +73,7 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     outside = read_environment(get_process_environment(), home.env)
     packages = [str(home.hook_state / "packages" / version.name), *sys.path]
     yield from find_missing_needs(manifest, outside.environ, manifest.requires.platforms, packages, version.called)
+    yield from find_missing_paths(manifest)
     if manifest.wire == "worker" and (manifest.acts or not manifest.patches):
         found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
         absent = (one for one in found if one.is_sure and one.is_fatal)

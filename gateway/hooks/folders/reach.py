@@ -62,6 +62,14 @@ def _describe_path(path: str) -> str:
     return path if os.path.exists(path) else f"{path} (not there)"  # noqa: PTH110 - as it is written
 
 
+def find_missing_paths(manifest: Manifest) -> Iterator[str]:
+    """For people: what it says that it reaches and is not there, so that it will not reach it."""
+    for key, paths in (("reads", manifest.reads), ("writes", manifest.writes)):
+        for path in paths:
+            if not os.path.exists(expand_path(path)):  # noqa: PTH110 - as it is written
+                yield f"{path}, in `{key}`: what is not there when a hook starts is not given to it; make it first"
+
+
 def describe_network(net: Net | None) -> str:
     if isinstance(net, bool) or not net:
         return "all of it" if net else "none"
