@@ -115,8 +115,14 @@ class Pairings:
                 )
             return await self._let_in(guest, role, self._kept.wrong)
 
+    def find_person(self, name: str) -> PairingUser | None:
+        """Who was let in and is called so, as `telegram:1002`."""
+        return next((one for one in self.people if f"{one.platform}:{one.user_id}" == name.strip()), None)
+
     async def approve(self, code: str, by: str, role: Role = "user") -> PairingUser:
-        """Let in whoever was given this code, with this role. `by` is who tries it: each has so many tries.
+        """Let in whoever was given this code, with this role; or give it to somebody who was let in, by their name.
+
+        `by` is who tries it: each has so many tries.
 
         Raises:
             AccessError: nobody was given it, or not within the hour; or they tried too many wrong ones.
@@ -129,7 +135,8 @@ class Pairings:
                 left = (tried[0] + CODE_LIFETIME - now) / 60
                 raise AccessError(f"too many wrong codes were tried; the next try is possible in {left:.0f} min")
             mark = mark_of(code.strip().upper())
-            guest = next((one for one in self.asking if secrets.compare_digest(one.mark, mark)), None)
+            asked = next((one for one in self.asking if secrets.compare_digest(one.mark, mark)), None)
+            guest = asked or self.find_person(code)
             if guest is None:
                 await self._write(wrong=wrong | {by: (*tried, now)})
                 raise AccessError(

@@ -15,7 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="who asks, and who was let in")
     approve = verbs.add_parser("approve", help="let in whoever has this code: as a user, for direct messages")
-    approve.add_argument("code", help="as the person was told it; or the number of who asks, as `list` shows it: '#3'")
+    code = (
+        "as the person was told it; the number of who asks, as `list` shows it: '#3'; or platform:id of who was let in"
+    )
+    approve.add_argument("code", help=code)
     says = "with this role; a higher one than user counts wherever they write"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     revoke = verbs.add_parser("revoke", help="let somebody in no more")

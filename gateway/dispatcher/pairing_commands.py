@@ -36,17 +36,22 @@ async def refuse_stranger(context: DispatcherContext, message: Message) -> str:
 
 
 async def approve_pairing(context: DispatcherContext, code: str, role: Role, by: str, giver: Role) -> PairingUser:
-    """Let in whoever has this code with this role, and tell them. `giver` is the role of whoever says so.
+    """Let in whoever has this code with this role, and tell them; or give the role to somebody who was let in.
+
+    `giver` is the role of whoever says so.
 
     Where the gateway runs, `#3` is as good as the code of the third who asks: the list there shows who that is.
 
     Raises:
-        AccessError: nobody has it, or the role is not theirs to give.
+        AccessError: nobody has the code, or the role is not theirs to give or to take.
     """
     if role == "owner" and by != HOST_OPERATOR:
         raise AccessError("an owner is made where the gateway runs: hermes-gateway pairing approve CODE --as owner")
     if rank_of(role) > rank_of(giver):
         raise AccessError(f"you are {giver} here, and nobody gives more than they have")
+    before = context.access.pairings.find_person(code)
+    if before and rank_of(before.role) > rank_of(giver):
+        raise AccessError(f"{describe_guest(before)} is {before.role} here, which is more than you are")
     if (numbered := NUMBER.fullmatch(code)) and by == HOST_OPERATOR:
         guest = await context.access.pairings.approve_number(int(numbered[1]), role)
     else:
@@ -60,7 +65,8 @@ async def approve_pairing(context: DispatcherContext, code: str, role: Role, by:
         reason=f"approved by {by}",
     )
     await context.registry.recorders.settled()
-    await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
+    if before is None:
+        await context.outbox.post(Reply(uuid.uuid4().hex, Address(guest.platform, guest.chat_id), WELCOME))
     return guest
 
 

@@ -130,6 +130,16 @@ async def test_who_is_let_in_as_more_than_a_user_is_that_wherever_they_write(
     assert ", user;" in await answer(wire, "/whoami", by="7007")
     assert [one.chat for one in wire.shown[before:]] == ["7007"]
 
+    assert "more than you are" in await answer(wire, f"/pairing approve telegram:{STRANGER} --as user", by=BEN)
+    assert "An owner is made where" in await answer(wire, "/pairing approve telegram:7007 --as owner", by=BEN)
+    before = len(wire.shown)
+    raised = await cli(gateway, "pairing", "approve", "telegram:7007", "--as", "admin", "--json")
+    assert json.loads(raised.stdout)["role"] == "admin"
+    assert ", admin;" in await answer(wire, "/whoami", by="7007", chat=GROUP)
+    assert not [one for one in wire.shown[before:] if "let in" in one.text], "the welcome comes once"
+    nobody = await cli(gateway, "pairing", "approve", "telegram:7008", "--as", "admin")
+    assert (nobody.returncode, "nobody has this code" in nobody.stderr) == (1, True)
+
 
 @pytest.mark.row("T9")
 @pytest.mark.parametrize(
