@@ -69,12 +69,14 @@ async def test_it_is_that_of_the_person_also_when_another_hook_stands_between(
     add_hook(root, "near", f"events: [message:received]\nuses: [submit]\n{NOT_INTERNAL}", submit("near"))
     add_hook(root, "teller", f"events: [message:received]\nuses: [emit]\n{NOT_INTERNAL}", TELL)
     add_hook(root, "far", "events: [mine:told]\nuses: [submit]\n", submit("far"))
+    durable = f"events: [message:received]\ndelivery: durable\nuses: [submit]\n{NOT_INTERNAL}"
+    add_hook(root, "durable", durable, submit("durable"))
     add_hook(root, "after", f"events: [message:sent]\nuses: [submit]\n{NOT_INTERNAL}", submit("after"))
     add_hook(root, "later", "intercepts: [message:received]\nuses: [submit]\n", LATER)
     async with housed(wire, root, *SCRIPT, settings=SETTINGS) as house:
         await house.gateway.folder_hooks.settled()
         await wire.write("go", by=by)
-        for session in ("near", "far", "after", "later"):
+        for session in ("near", "far", "durable", "after", "later"):
             assert await role_of_work(house, session) == role, session
 
 
@@ -87,6 +89,36 @@ async def test_a_start_is_the_owners_and_who_is_turned_away_has_the_least(wire: 
         assert await role_of_work(house, "begin") == "owner"
         await wire.write("hello", by=STRANGER)
         assert await role_of_work(house, "door") == "guest"
+
+
+@pytest.mark.parametrize("delivery", ["memory", "durable"])
+async def test_a_schedule_is_the_owners_and_what_somebody_else_sends_on_is_not(
+    wire: TelegramWire, tmp_path: Path, delivery: str
+) -> None:
+    root = tmp_path / "home"
+    timetable = f"schedule: every 1s\ndelivery: {delivery}\nuses: [submit]\n"
+    add_hook(root, "clock", timetable, submit("clock"))
+    add_hook(root, "teller", f"events: [message:received]\nuses: [emit]\n{NOT_INTERNAL}", TELL)
+    add_hook(root, "far", f"events: [mine:told]\ndelivery: {delivery}\nuses: [submit]\n", submit("far"))
+    async with housed(wire, root, *SCRIPT, *({"text": "Done."},) * 40, settings=SETTINGS) as house:
+        await house.gateway.folder_hooks.settled()
+        assert await role_of_work(house, "clock") == "owner"
+        await wire.write("go", by=STRANGER)
+        assert await role_of_work(house, "far") == "guest"
+
+
+async def test_what_a_durable_hook_was_owed_before_a_restart_has_the_rights_that_it_had(
+    wire: TelegramWire, tmp_path: Path
+) -> None:
+    root, gate = tmp_path / "home", tmp_path / "open"
+    submits = submit("durable").replace("):\n", f"):\n    open({str(gate)!r})\n")
+    add_hook(root, "durable", f"events: [message:received]\ndelivery: durable\nuses: [submit]\n{NOT_INTERNAL}", submits)
+    async with housed(wire, root, *SCRIPT, settings=SETTINGS):
+        await wire.write("go", by=BEN)
+        await until(lambda: bool(wire.shown), "the answer")
+    gate.touch()
+    async with housed(wire, root, *SCRIPT, settings=SETTINGS) as house:
+        assert await role_of_work(house, "durable") == "user"
 
 
 async def test_a_reminder_that_such_work_sets_comes_with_the_same_rights(wire: TelegramWire, tmp_path: Path) -> None:
