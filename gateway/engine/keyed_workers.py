@@ -10,10 +10,16 @@ twice, late or out of order does no harm.
 No wake-up is lost at the end of a worker either: it looks, finds nothing and no news since it began to look, and
 returns without awaiting anything; `_live` takes it out of the dictionary before it awaits anything. A delivery comes
 either before that, and is news, or after it, and makes a new worker.
+
+What waits already when the serving begins (after a crash, a night) is the `WorkerBacklog`. Were a worker begun for each
+at once, whoever comes now would wait for all of their looks. So they stand there without a task, a few begin at a time,
+each group's by turns, and a key that has news begins at once.
 """
 
 import logging
+from collections import OrderedDict, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -28,12 +34,16 @@ FETCH_COUNT = 256
 FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
+BACKLOG_WORKERS = 32  # of what waited before, that are begun at a time
 
 
 class Wakeup:
     """The one delivery that a worker holds, and whether one came since it began to look."""
 
     def __init__(self) -> None:
+        self.is_backlog = False  # it woke up for what waited before
+        self.rest: Callable[[], None] = _do_nothing
+        """To be called by a worker that has nothing to do for a while, so that others begin."""
         self._delivery: Delivery | None = None
         self._news = anyio.Event()
 
@@ -54,6 +64,7 @@ class Wakeup:
 
     async def wait(self, seconds: float) -> None:
         """Wait for a delivery, or until the time is over."""
+        self.rest()
         with anyio.move_on_after(seconds):
             await self._news.wait()
 
@@ -65,6 +76,10 @@ class Wakeup:
         """Acknowledge when all is done, else let the delivery come again."""
         if self._delivery:
             await (self._delivery.ack() if is_over else self._delivery.nak())
+
+
+def _do_nothing() -> None:
+    """Nobody waits for it to rest."""
 
 
 class KeyedWorker(Protocol):
@@ -83,15 +98,73 @@ class KeyedWorker(Protocol):
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
 
 
+class WorkerBacklog:
+    """The keys of workers that have not begun, by groups that take turns. `left`: deliveries that still belong here."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self._groups: OrderedDict[str, deque[str]] = OrderedDict()
+        self._group_of: dict[str, str] = {}
+        self._begun: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def add(self, key: str, group: str) -> None:
+        self._groups.setdefault(group, deque()).append(key)
+        self._group_of[key] = group
+
+    def take(self, key: str) -> bool:
+        """Take out one that is to begin now; whether it was here."""
+        group = self._group_of.pop(key, None)
+        if group is None:
+            return False
+        self._groups[group].remove(key)
+        if not self._groups[group]:
+            del self._groups[group]
+        return True
+
+    def take_next(self) -> str | None:
+        """The key whose worker may begin; None where there is none, or enough have begun."""
+        if len(self._begun) >= BACKLOG_WORKERS or not self._groups:
+            return None
+        group, keys = next(iter(self._groups.items()))
+        key = keys[0]
+        self.take(key)
+        if group in self._groups:
+            self._groups.move_to_end(group)
+        self._begun.add(key)
+        return key
+
+    def take_any(self) -> str | None:
+        """One of those that have not begun."""
+        key = next(iter(self._group_of), None)
+        if key is not None:
+            self.take(key)
+        return key
+
+    def leave(self, key: str) -> bool:
+        """One that had begun is over, or rests; whether it was of these."""
+        was_begun = key in self._begun
+        self._begun.discard(key)
+        return was_begun
+
+
 class KeyedWorkers(Generic[WorkerT]):
-    """The workers that live now. `key_of` says whose record it is (None: nobody's), `make` makes a worker."""
+    """The workers that live now. `key_of` says whose record it is (None: nobody's), `make` makes a worker.
+
+    With `group_of` what waits at the beginning begins bit by bit, each group's by turns.
+    """
 
     def __init__(
         self,
         key_of: Callable[[Record], str | None],
         make: Callable[[str], WorkerT],
         on_delivery: Callable[[WorkerT, Record], None] = lambda _worker, _record: None,
+        group_of: Callable[[Record], str] | None = None,
     ) -> None:
+        self._group_of = group_of
+        self._backlog = WorkerBacklog()
         self._key_of = key_of
         self._make = make
         self._on_delivery = on_delivery
@@ -102,8 +175,17 @@ class KeyedWorkers(Generic[WorkerT]):
     def worker(self, key: str) -> WorkerT | None:
         return self._workers.get(key)
 
-    async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup) -> None:
-        """Take deliveries until `close`; the workers run in the task group given."""
+    @property
+    def waiting(self) -> int:
+        """How many have not begun."""
+        return len(self._backlog)
+
+    async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup, backlog: int = 0) -> None:
+        """Take deliveries until `close`; the workers run in the task group given.
+
+        The first `backlog` deliveries are of what waited before.
+        """
+        self._backlog.left = backlog if self._group_of else 0
         with self._scope:
             while True:
                 try:
@@ -113,13 +195,17 @@ class KeyedWorkers(Generic[WorkerT]):
                     await anyio.sleep(RETRY_SECONDS)
                     continue
                 superfluous = [older for one in deliveries if (older := self._dispatch(one, tasks))]
+                if len(deliveries) < FETCH_COUNT:
+                    self._backlog.left = 0  # all that there was has been handed out
                 async with anyio.create_task_group() as acks:
                     for delivery in superfluous:
                         acks.start_soon(delivery.ack)
 
     async def close(self) -> None:
-        """Take no more deliveries, and wait until all workers have finished."""
+        """Take no more deliveries, and wait until all workers have finished; those that have not begun never do."""
         self._scope.cancel()
+        while (key := self._backlog.take_any()) is not None:
+            await self._workers.pop(key).wakeup.leave(is_over=False)
         while self._workers:
             self._ended = anyio.Event()
             for worker in list(self._workers.values()):
@@ -141,19 +227,41 @@ class KeyedWorkers(Generic[WorkerT]):
             return None
         if key is None:
             return delivery
+        is_backlog = self._backlog.left > 0
+        self._backlog.left -= is_backlog
         if (worker := self._workers.get(key)) is None:
             worker = self._workers[key] = self._make(key)
-            tasks.start_soon(self._live, key, worker)
+            worker.wakeup.is_backlog = is_backlog
+            if is_backlog and self._group_of:
+                self._backlog.add(key, self._group_of(delivery.record))
+                worker.wakeup.rest = partial(self._leave_backlog, key, tasks)
+                self._begin_next(tasks)
+            else:
+                tasks.start_soon(self._live, key, worker, tasks)
+        elif not is_backlog:
+            worker.wakeup.is_backlog = False
+            if self._backlog.take(key):
+                tasks.start_soon(self._live, key, worker, tasks)
         superfluous = worker.wakeup.notify(delivery)
         self._on_delivery(worker, delivery.record)
         return superfluous
 
-    async def _live(self, key: str, worker: WorkerT) -> None:
+    def _begin_next(self, tasks: anyio.abc.TaskGroup) -> None:
+        while (key := self._backlog.take_next()) is not None:
+            tasks.start_soon(self._live, key, self._workers[key], tasks)
+
+    def _leave_backlog(self, key: str, tasks: anyio.abc.TaskGroup) -> None:
+        if self._backlog.leave(key):
+            self._begin_next(tasks)
+
+    async def _live(self, key: str, worker: WorkerT, tasks: anyio.abc.TaskGroup) -> None:
         try:
             await worker.run()
         finally:
             # Before anything is awaited: a delivery that comes from here on finds no worker and makes a new one.
             del self._workers[key]
+            if not self._scope.cancel_called:
+                self._leave_backlog(key, tasks)
             self._ended.set()
             with anyio.move_on_after(RELEASE_SECONDS, shield=True):
                 await worker.wakeup.leave(is_over=worker.is_over)

@@ -170,6 +170,7 @@ class Lane:
                 except Exception:  # whatever it is, the messages are in the journal and must not be given up
                     pause = attempts.pause()
                     log.exception("the lane of %s failed; it goes on in %.0f s", self.key, pause)
+                    self.wakeup.rest()
                     await anyio.sleep(pause)
 
     async def _pass(self) -> None:
@@ -199,7 +200,12 @@ class Lane:
                 yield True
 
     def _slot(self, job: TurnJob) -> AbstractAsyncContextManager[bool]:
-        return self._context.slots.slot(job.person, self._context.settings.patience, partial(self._say_busy, job))
+        return self._context.slots.slot(
+            job.person,
+            self._context.settings.patience,
+            partial(self._say_busy, job),
+            is_backlog=self.wakeup.is_backlog,
+        )
 
     async def _say_busy(self, job: TurnJob, position: int) -> None:
         """Whose answer takes long to begin is told why. Work of our own making has nobody to tell."""

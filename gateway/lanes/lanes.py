@@ -71,7 +71,7 @@ class Lanes:
     @property
     def waiting(self) -> int:
         """How many lanes wait for a slot."""
-        return self._context.slots.waiting
+        return self._context.slots.waiting + self._workers.waiting
 
     async def accept(self, message: Message, key: str, *extra: NewRecord, bot: str = "") -> int | None:
         """Journal a message; its sequence, or None for a duplicate. Only then may the network be told that we have it.
@@ -158,7 +158,7 @@ class Lanes:
         session = await self._context.sessions.open(key)
         waiting = await self._context.engine.read(records.session_subject_of("in", key), session.upto, PAGE)
         is_running = bool(session.turn and session.turn.by)
-        return QueuePosition(is_running, session.is_waiting, len(waiting), self._context.slots.waiting)
+        return QueuePosition(is_running, session.is_waiting, len(waiting), self.waiting)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled or drained. Turns that run then are given back to the journal, and go on elsewhere."""
@@ -174,7 +174,8 @@ class Lanes:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._stay_alive, lease)
                 self._tasks.start_soon(self._obey_control, self._context.engine.tail(records.CONTROL_SUBJECTS))
-                self._tasks.start_soon(self._workers.serve, consumer, self._tasks)
+                backlog = await self._context.engine.depth(CONSUMER)
+                self._tasks.start_soon(self._workers.serve, consumer, self._tasks, backlog)
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
@@ -195,7 +196,7 @@ class Lanes:
         return not timer.cancelled_caught
 
     def _make_workers(self) -> KeyedWorkers[Lane]:
-        return KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at)
+        return KeyedWorkers(_session_key, lambda key: Lane(key, self._context), self._look_at, _find_person)
 
     def _look_at(self, lane: Lane, record: Record) -> None:
         """A message may want the running turn to end."""
@@ -240,6 +241,14 @@ class Lanes:
 def _session_key(record: Record) -> str | None:
     kept = records.decode(record.data)
     return kept.session_key if isinstance(kept, records.InboundMessage | records.LaneWakeup) else None
+
+
+def _find_person(record: Record) -> str:
+    """Whose it is; what somebody answered is their session's."""
+    kept = records.decode(record.data)
+    if isinstance(kept, records.InboundMessage):
+        return f"{kept.message.address.platform}:{kept.message.user_id}"
+    return record.subject
 
 
 async def take_lease(context: LaneContext) -> Lease | None:

@@ -1,0 +1,85 @@
+"""What waited before a start, and whoever comes then: those who come now wait for nobody's backlog."""
+
+import gc
+import tracemalloc
+
+import anyio
+
+from gateway.config.settings import SessionSettings
+from gateway.engine import Engine
+from gateway.lanes import LaneResult, LaneTurn
+from gateway.lanes.lanes import make_inbound_put
+from tests.lanes.desk import Watched, echo, served
+from tests.spine import key, lane_settings, message
+
+WAITING = 2000
+FEW = lane_settings(sessions=SessionSettings(turns=4, turns_per_person=2), patience=3600.0)
+
+
+async def leave_waiting(engine: Engine, count: int, person: str = "") -> None:
+    """Messages of so many sessions, of one person or each of another, that nobody has answered."""
+    for start in range(0, count, 500):
+        some = range(start, min(start + 500, count))
+        said = [(message("old", f"c{n}{person}", person or f"p{n}"), key(f"c{n}{person}")) for n in some]
+        await engine.append(*(make_inbound_put(one, where, "", 0.0) for one, where in said))
+
+
+class Slow(Watched):
+    """Each turn takes a while."""
+
+    async def __call__(self, turn: LaneTurn) -> LaneResult:
+        self.runs.append(turn)
+        await anyio.sleep(0.02)
+        return echo(turn)
+
+
+async def test_who_comes_now_is_answered_before_what_waited(engine: Engine) -> None:
+    await leave_waiting(engine, WAITING)
+    async with served(engine, Slow(), FEW) as desk:
+        await desk.running(1)
+        for name in ("one", "two", "three"):
+            seq = await desk.say(name, f"new-{name}", user=f"new-{name}")
+            with anyio.fail_after(60):
+                await desk.answered(seq, f"new-{name}")
+        assert len(desk.work.runs) < WAITING / 4
+        await desk.running(50)  # and what waited gets on
+
+
+async def test_a_session_with_a_backlog_is_begun_at_once_when_its_person_writes(engine: Engine) -> None:
+    await leave_waiting(engine, WAITING)
+    async with served(engine, Slow(), FEW) as desk:
+        await desk.running(1)
+        last = f"c{WAITING - 1}"
+        seq = await desk.say("are you there?", last, user=f"p{WAITING - 1}")
+        with anyio.fail_after(60):
+            await desk.answered(seq, last)
+        assert len(desk.work.runs) < WAITING / 4
+
+
+async def test_the_backlog_of_one_person_does_not_hold_up_that_of_others(engine: Engine) -> None:
+    await leave_waiting(engine, 200, "ann")
+    await leave_waiting(engine, 3)
+    async with served(engine, Slow(), FEW) as desk:
+        await desk.running(40)
+        people = [turn.messages[0].user_id for turn in desk.work.runs[:40]]
+        assert {"p0", "p1", "p2"} < set(people)
+
+
+async def test_a_session_that_waits_costs_less_than_five_kilobytes(engine: Engine) -> None:
+    await leave_waiting(engine, WAITING)
+    work = Watched()
+    work.acts["old"] = work.hold
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        async with served(engine, work, FEW) as desk:
+            await desk.running(2)
+            while desk.lanes.waiting < WAITING - 40:  # noqa: ASYNC110 - it is shown, and told nobody
+                await anyio.sleep(0.01)
+            gc.collect()
+            each = (tracemalloc.get_traced_memory()[0] - before) / WAITING
+            work.gate.set()
+    finally:
+        tracemalloc.stop()
+    assert each < 5000, each
