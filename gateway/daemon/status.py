@@ -50,6 +50,7 @@ async def build_status(gateway: Gateway) -> dict[str, Any]:
         "turns": {"running": gateway.lanes.running, "waiting": gateway.lanes.waiting},
         "intake": await describe_intake(gateway, health),
         "backlog": {"sessions": await gateway.lanes.depth(), "replies": await gateway.outbox.depths()},
+        "search": {"progress": gateway.search.progress.describe()},
         "journal": msgspec.to_builtins(health),
         "configuration": str(gateway.home.config),
         "owners": list_owners(gateway.access),

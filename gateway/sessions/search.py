@@ -2,7 +2,8 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 PAGE = 500
 READ_INTERVAL = 0.5
 ERROR_PAUSE = 5.0
+BEHIND = 5000  # records: less is read in a moment
+REST_SECONDS = 0.06  # between two slices of what takes long
+REST_SHARE, LONGEST_REST = 1.3, 1.0
 SEARCH_CURSOR = "search"
 
 T = TypeVar("T")
@@ -76,6 +80,42 @@ class SessionStatistics:
     days: tuple[UsageTotals, ...]  # newest first
 
 
+@dataclass(slots=True)
+class IndexProgress:
+    """How far the index has come: a record up to `reached` is in it. `end` was the journal's at the start."""
+
+    reached: int = 0
+    end: int = 0
+
+    def describe(self) -> str:
+        """In words, where it is built from much; "" where it keeps up."""
+        return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
+
+
+class ForgottenWords:
+    """They leave the file of the index too: at once where that is small, else bit by bit."""
+
+    def __init__(self, query: Callable[[Callable[[SearchIndex], bool]], Awaitable[bool]]) -> None:
+        self._query = query
+        self._news = anyio.Event()
+
+    def notify(self) -> None:
+        """Something was forgotten."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._news = anyio.Event()
+            try:
+                while await self._query(SearchIndex.tidy):  # noqa: ASYNC110 - a slice of work, and no look
+                    await anyio.sleep(REST_SECONDS)
+            except (sqlite3.Error, OSError) as error:
+                log.warning("what was forgotten is still in the search index: %s", error)
+                await anyio.sleep(ERROR_PAUSE)
+            await self._news.wait()
+
+
 class SessionSearch:
     """Follows the journal while it runs; every query reads on first, so what it finds is as new as the journal."""
 
@@ -83,7 +123,8 @@ class SessionSearch:
         self._engine = engine
         self._path = path
         self._index: SearchIndex | None = None
-        self._reached = 0  # a record up to here is in the index, whenever we hear of it
+        self.progress = IndexProgress()
+        self._forgotten = ForgottenWords(self._query)
         self._one_at_a_time = anyio.Lock(fast_acquire=True)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -92,10 +133,13 @@ class SessionSearch:
         task_status.started()
         try:
             await self._check_journal()
-            await self._keep_up()
-            async for record in changes:
-                if record.seq == 0 or record.seq > self._reached:
-                    await self._keep_up()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._forgotten.run)
+                await self._keep_up()
+                async for record in changes:
+                    if record.seq == 0 or record.seq > self.progress.reached:
+                        await self._keep_up()
+                tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self.close()
@@ -107,6 +151,7 @@ class SessionSearch:
             subject = records.cursor_subject_of(SEARCH_CURSOR)
             (seq,) = await self._engine.append(NewRecord(subject, records.encode(mark)))
             await self._engine.purge(subject, seq - 1)
+            self.progress.end = seq
             if seq <= await self._query(lambda index: index.upto):
                 log.warning("the journal is older than the search index, which is made anew")
                 await self._query(SearchIndex.clear)
@@ -155,25 +200,32 @@ class SessionSearch:
 
     async def _keep_up(self) -> None:
         try:
-            await self._read_on()
+            await self._read_on(is_hurried=False)
             await anyio.sleep(READ_INTERVAL)  # what comes meanwhile is read in one go
         except (EngineError, sqlite3.Error, OSError) as error:
             log.warning("the search index does not keep up now: %s", error)
             await anyio.sleep(ERROR_PAUSE)
 
-    async def _read_on(self) -> int:
+    async def _read_on(self, *, is_hurried: bool = True) -> int:
+        """Read all that is new. Where nobody waits for it, a page's pause is as long as its work was."""
         count = 0
         while True:
+            began = time.monotonic()
             after = await self._query(lambda index: index.upto)
             page = await records.read_readable(self._engine, records.TURN_SUBJECTS, after, PAGE)
             if not page:
-                self._reached = after
+                self.progress.reached = after
                 return count
             await self._fold(after, page)
             count += len(page)
+            self.progress.reached = max(self.progress.reached, page[-1].seq)
+            if not is_hurried and len(page) == PAGE:
+                await anyio.sleep(min(time.monotonic() - began, LONGEST_REST) * REST_SHARE)
 
     async def _fold(self, after: int, page: Sequence[Record]) -> None:
         forgotten = await self._query(lambda index: index.fold(page) if index.upto == after else [])
+        if forgotten:
+            self._forgotten.notify()
         for record in forgotten:
             # A crash may have come between the end of a chain and its removal; this finishes it.
             kept = records.decode(record.data)

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,9 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entry BEGIN
     INSERT INTO grams(grams, rowid, content) SELECT 'delete', old.id, old.content WHERE old.grams;
 END;
 """
+UNTIDY_TABLE = "CREATE TABLE IF NOT EXISTS untidy(since INTEGER)"
+TIDY_SECONDS, TIDY_PAGES = 0.05, 64
+MERGED_CHANGES = 4  # for two tables; where a merge finds nothing to do, it makes less than two changes in each
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON")
 
 
@@ -94,19 +98,40 @@ class SearchIndex:
                 if isinstance(kept, records.TurnEnded) and kept.status == "forgotten":
                     forgotten.append(record)
             self.db.execute("UPDATE progress SET upto = ?", (page[-1].seq,))
+            if forgotten:
+                self.db.execute("INSERT INTO untidy VALUES (1)")
         if forgotten:
-            # Off the file as well: from the old words of the index, and from SQLite's log.
-            with self.db:
-                for table in ("words", "grams"):
-                    self.db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608 - our own names
-            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.tidy()
         return forgotten
+
+    def tidy(self) -> bool:
+        """Take what was forgotten off the file as well, for a slice; whether something is left to do.
+
+        The old words are in the index till its pieces are merged, and then in SQLite's log. To merge all at once takes
+        as long as the index is large.
+        """
+        until = time.monotonic() + TIDY_SECONDS
+        while (is_untidy := _is_untidy(self.db)) and time.monotonic() < until:
+            with self.db:
+                before = self.db.total_changes
+                for table in ("words", "grams"):
+                    self.db.execute(f"INSERT INTO {table}({table}, rank) VALUES ('merge', ?)", (-TIDY_PAGES,))  # noqa: S608 - our own names
+                if self.db.total_changes - before < MERGED_CHANGES:
+                    self.db.execute("DELETE FROM untidy")
+            if not _is_untidy(self.db):
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return is_untidy
 
     def clear(self) -> None:
         """Begin again with nothing."""
         self.db.close()
         _remove_files(self.path)
         self.db = _open_or_rebuild(self.path)
+
+
+def _is_untidy(db: sqlite3.Connection) -> bool:
+    """Whether words that were forgotten may still be in the file."""
+    return db.execute("SELECT 1 FROM untidy LIMIT 1").fetchone() is not None
 
 
 def _open_or_rebuild(path: Path) -> sqlite3.Connection:
@@ -128,6 +153,8 @@ def _open_database(path: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA {pragma}")
         if not shape:
             db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+        db.execute(UNTIDY_TABLE)
+        db.commit()
     except BaseException:
         db.close()
         raise

@@ -3,19 +3,20 @@
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import anyio
 import pytest
 
 from gateway import records
-from gateway.engine import Engine, NewRecord
+from gateway.engine import Engine, NewRecord, Record
 from gateway.messages import Address, Message
 from gateway.sessions import Session, SessionRepository, transitions
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.search import SessionSearch
 from gateway.sessions.search_index import CHANGES as INDEXED
-from gateway.sessions.search_index import make_snippet, parse_query
+from gateway.sessions.search_index import SearchIndex, make_snippet, parse_query
 from gateway.sessions.session import CHANGES as FOLDED
 from gateway.transcript import Entry, Role, Usage
 from tests.spine import until
@@ -116,6 +117,29 @@ async def test_what_is_forgotten_leaves_no_trace_in_the_file(
     await forget_sessions(engine, talk.sessions, session.key)
     assert await search.list_sessions() == []
     assert traces(tmp_path, "swordfish", "秘密") == []
+
+
+def test_what_is_forgotten_in_a_large_index_goes_bit_by_bit(tmp_path: Path) -> None:
+    index = SearchIndex(tmp_path / "search.db")
+    opened = records.SessionOpened(session_id="s", session_key="k", at=1.0)
+    dice = Random(1)
+    seq = 0
+    for number in range(40):
+        texts = [" ".join(str(dice.randrange(10**9)) for _ in range(300)) for _ in range(50)]
+        entries = (Entry("user", f"sword{number}fish"), *(Entry("user", text) for text in texts))
+        page = [opened, records.TurnEnded(upto=1, entries=entries, at=1.0)]
+        conv = f"gw.turn.c{number}"
+        index.fold([Record(seq + n, conv, records.encode(one), 1.0) for n, one in enumerate(page, 1)])
+        seq += 2
+    end = records.encode(records.TurnEnded(upto=99, status="forgotten", at=1.0))
+    index.fold([Record(seq + 1, "gw.turn.c7", end, 1.0)])
+    slices = 1
+    while index.tidy():
+        slices += 1
+    assert slices > 1  # each of some hundredths of a second
+    assert traces(tmp_path, "sword7fish") == []
+    assert traces(tmp_path, "sword8fish") != []
+    index.db.close()
 
 
 async def test_a_branch_is_found_beside_its_origin_and_a_resumed_session_once(
