@@ -205,7 +205,7 @@ class KeyedWorkers(Generic[WorkerT]):
         """Take no more deliveries, and wait until all workers have finished; those that have not begun never do."""
         self._scope.cancel()
         while (key := self._backlog.take_any()) is not None:
-            await self._workers.pop(key).wakeup.leave(is_over=False)
+            del self._workers[key]  # its delivery comes again, at the next start at once
         while self._workers:
             self._ended = anyio.Event()
             for worker in list(self._workers.values()):
