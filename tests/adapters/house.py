@@ -70,7 +70,7 @@ async def housed(
 ) -> AsyncIterator[House]:
     """A gateway that serves the wire, up and connected; `settings` is YAML, with a model or for the script's."""
     started = GatewayProcess(root)
-    if "model:" in settings:
+    if any(line.startswith("model:") for line in settings.splitlines()):
         started.configure(settings)
     else:
         started.script(*(script or SCRIPT), settings=settings)
