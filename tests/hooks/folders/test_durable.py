@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import records
-from gateway.engine import Engine, NewRecord, matches
+from gateway.engine import Clock, ConsumerSpec, Engine, NewRecord, matches
 from gateway.engine.sqlite.engine import SqliteEngine, open_sqlite
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
@@ -306,6 +307,19 @@ async def test_what_a_hook_does_not_take_for_seven_days_is_a_dead_letter_and_nev
         await until(lambda: home.seen("keeps") == [["2", "my:young", 1]])
         await service.dead_letters.retry(letter.number)
         await until(lambda: home.seen("keeps")[1:] == [["2", "my:old", 1]])
+
+
+async def test_a_clock_that_is_set_ahead_makes_no_dead_letter() -> None:
+    ahead = [0.0]
+    engine = MemoryEngine(Clock(wall=lambda: time.time() + ahead[0]))
+    consumer = await engine.consumer(ConsumerSpec("hook-keeps", ("gw.ev.>",)))
+    event = records.EmittedEvent(name="my:event", fields={"id": "1"})
+    (seq,) = await engine.append(records.make_event_put(event))
+    ahead[0] = 400 * records.DAY
+    await EventExpiry(engine, lambda token: token).expire()
+    assert await engine.read(records.DEAD_SUBJECTS) == []
+    (delivery,) = await consumer.fetch(1, 1)
+    assert delivery.record.seq == seq
 
 
 KILLED = """
