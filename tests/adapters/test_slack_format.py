@@ -22,6 +22,10 @@ IN_DOUBT = (
     "`a``@here``b` @here",
     "`a\\` @here `",
     "    ```\n@here",
+    "- x\n\n  ```\n  code\n\n@here",
+    "- ```\n  code\n  ```\n\n  @here",
+    "1. a\n\n   ```\n   x\n\nb `@here`",
+    "> ~~~\n> a\n\n@here",
 )
 CODE = (
     "`@here`",
@@ -32,6 +36,8 @@ CODE = (
     "~~~ a`b\n@here\n~~~",
     "````python\n```\n@here\n````",
     "`a\n\n`@here`",
+    "  ```\n  @here\n  ```\n`@here`",
+    "- a\n\n  ```\n  @here\n  ```",
 )
 
 

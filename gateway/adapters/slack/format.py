@@ -16,6 +16,7 @@ LONGEST_QUESTION = 3000  # Slack says no number for such blocks; this much of a 
 LONGEST_VALUE = 2000
 LONGEST_LABEL = 75
 WRITTEN_MENTION = re.compile(r"<(?=!(?:channel|here|everyone|subteam))", re.IGNORECASE)  # what Slack itself writes
+CONTAINED_FENCE = re.compile(r"[ \t]*(?:[-+*>]|\d{1,9}[.)])[^`~]*(?:`{3}|~{3})")
 SPOKEN_MENTION = re.compile(r"@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
 BACKTICKS = re.compile(r"`+")
 ESCAPED_OR_BACKTICKS = re.compile(r"\\`+|\\.|`+")
@@ -56,20 +57,25 @@ def disarm_mentions(markdown: str) -> str:
     """The same text, with nothing in it that calls a whole channel.
 
     Code calls nobody, and a program may well say `@here`: that is left in what is code beyond doubt. `<!here>` means
-    nothing in a program, and is disarmed wherever it stands.
+    nothing in a program, and is disarmed wherever it stands. A fence within a list or a quote ends with that, wherever
+    its other end is: behind one there is doubt about all that follows.
     """
     found = list[str]()
     fence: Fence | None = None
-    is_open = False
+    is_open = is_in_doubt = False
+    indent = 0
     for line in WRITTEN_MENTION.sub(disarm, markdown).split("\n"):
         before, fence = fence, find_open_fence(line, fence)
-        if before or fence or not line.strip():
+        here = len(line) - len(line.lstrip(" "))
+        indent = here if fence and not before else indent
+        is_in_doubt |= CONTAINED_FENCE.match(line) is not None if not before else bool(line.strip()) and here < indent
+        if not is_in_doubt and (before or fence or not line.strip()):
             found.append(line)
             is_open = False
             continue
         parts, is_left_open = split_code(line)
         # Behind backticks that an earlier line left open, what looks like code may be what stands between two spans.
-        parts = ["".join(parts)] if is_open else parts
+        parts = ["".join(parts)] if is_open or is_in_doubt else parts
         parts[::2] = [SPOKEN_MENTION.sub(disarm, part) for part in parts[::2]]
         found.append("".join(parts))
         is_open |= is_left_open
