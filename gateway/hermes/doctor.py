@@ -33,7 +33,7 @@ from gateway.hermes.sources import (
 from gateway.hermes.state_file import LEFT_TO_THEM, find_owner, read_content
 from gateway.hermes.unsupported_imports import find_unsupported_imports
 from gateway.hooks.folders.inspection import read_code
-from gateway.hooks.folders.readiness import find_missing_needs, why_not_enabled
+from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs, why_not_enabled
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.yaml_source import Finding, YamlMapping, read_yaml
@@ -103,7 +103,8 @@ def check_folders(
             folder = replace(version, has_namesake=(others / version.bare_name).is_dir(), written_for=written_for)
             what = "plugin" if source.prefix else "hook"
             load = loads.get(folder.name)
-            row = _check_folder(what, folder, home, environ, is_loaded=load is not None and not load.error)
+            given = settings.find_overrides(version.name, version.short).env
+            row = _check_folder(what, folder, home, environ, given, is_loaded=load is not None and not load.error)
             if load is not None:
                 row = _apply_load(row, load)
             elif off := _why_off(folder, settings, switches):
@@ -143,11 +144,12 @@ def _apply_load(row: CompatibilityRow, load: LoadResult) -> CompatibilityRow:
 
 
 def _check_folder(
-    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], is_loaded: bool
+    what: str, folder: HookVersion, home: Home, environ: Mapping[str, str], given: Sequence[str], is_loaded: bool
 ) -> CompatibilityRow:
     """Errors make it fail; what is another thing here than in Hermes degrades it, and all else is only told.
 
-    `is_loaded`: it was tried, and so what it imports at once is there.
+    `given`: the variables that our configuration names for it. `is_loaded`: it was tried, and so what it imports at
+    once is there.
     """
     try:
         studied = folder.source.inspect(folder)
@@ -161,7 +163,8 @@ def _check_folder(
     needs = find_missing_needs(manifest, outside.environ, manifest.requires.platforms, places, folder.called)
     found = find_missing_imports(folder.path, manifest.entry, files, places)
     absent = [one for one in found if not is_loaded or (one.is_sure and not one.is_fatal)]
-    lacking = [*describe_missing_imports(folder, absent, places), *needs]
+    unknown = map(_format_finding, check_unknown_variables(studied, outside.environ, given))
+    lacking = [*describe_missing_imports(folder, absent, places), *needs, *unknown]
     reached = list(find_unsupported_imports(folder.path, manifest.entry, files, manifest.patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached

@@ -30,7 +30,9 @@ class _Binding(NamedTuple):
 
 
 class NameValues:
-    def __init__(self, source: HandlerSource) -> None:
+    """`follows_calls`: a parameter stands for what the calls that are seen give it, as if nobody else called."""
+
+    def __init__(self, source: HandlerSource, follows_calls: bool = False) -> None:
         self._source = source
         self._parents: dict[int, ast.AST] = {}
         self._owners: dict[int, ast.AST | None] = {}  # the function or class in which a node stands
@@ -45,6 +47,9 @@ class NameValues:
         }
         for node in source.nodes:
             self._read(node)
+        for node in source.nodes if follows_calls else ():
+            if isinstance(node, ast.Call):
+                self._read_call(node)
 
     @property
     def has_own_bases(self) -> bool:
@@ -86,6 +91,9 @@ class NameValues:
                 return self.texts_of(inner, steps - 1)
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return _join(self.texts_of(part, steps - 1) for part in (left, right))
+            case ast.Call(func=ast.Attribute(value=inner, attr="upper" | "lower" | "strip" as name), args=[]):
+                texts = self.texts_of(inner, steps - 1)
+                return None if texts is None else frozenset(getattr(text, name)() for text in texts)
             case ast.IfExp(body=body, orelse=other):
                 return _unite(self.texts_of(part, steps - 1) for part in (body, other))
             case ast.Name() | ast.Attribute():
@@ -200,6 +208,16 @@ class NameValues:
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 for alias in aliases:
                     self._import(node, alias)
+
+    def _read_call(self, call: ast.Call) -> None:
+        for function in self._source.functions.get(call_name_of(call), ()):
+            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+            names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+            given = [*zip(names, call.args, strict=False), *((one.arg, one.value) for one in call.keywords)]
+            for name, value in given:
+                if name and (id(function), name) in self._bindings:
+                    bindings = self._bindings[id(function), name]
+                    bindings[:] = [*(one for one in bindings if one.value is not None), _Binding(value)]
 
     def _import(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> None:
         name = (alias.asname or alias.name).partition(".")[0]

@@ -22,7 +22,7 @@ from gateway.hermes.sources import HermesFolderSource, PluginSource, list_hermes
 from gateway.hooks.folders.inspection import read_code
 from gateway.hooks.folders.manifest import Manifest
 from gateway.hooks.folders.reach import find_missing_paths
-from gateway.hooks.folders.readiness import find_missing_needs
+from gateway.hooks.folders.readiness import check_unknown_variables, find_missing_needs
 from gateway.hooks.folders.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
 
@@ -63,8 +63,10 @@ def read_hook_settings(home: Home) -> HooksSettings:
 
 def check_folder(version: HookVersion, home: Home, settings: HooksSettings) -> tuple[HookVersion, list[str]]:
     """What was found in a folder; and what it lacks, which is no fault of it: it may be meant for another machine."""
-    written_for = settings.find_overrides(version.name, version.short).written_for
-    version = version.source.inspect(replace(version, written_for=written_for))
+    own = settings.find_overrides(version.name, version.short)
+    version = version.source.inspect(replace(version, written_for=own.written_for))
+    environ, configured = read_environment(get_process_environment(), home.env).environ, own.env
+    version = replace(version, findings=(*version.findings, *check_unknown_variables(version, environ, configured)))
     return version, list(list_missing(version, version.manifest, home)) if version.manifest else []
 
 

@@ -18,6 +18,7 @@ from gateway.hooks.folders.durable import DurableDelivery, DurableQueue
 from gateway.hooks.folders.hook_process import HookProcess
 from gateway.hooks.folders.manifest import Guard, Manifest, describe_patches
 from gateway.hooks.folders.reach import ReachFacts, describe_reach
+from gateway.hooks.folders.readiness import READS_UNKNOWN
 from gateway.hooks.folders.services import HookRights, HookServices
 from gateway.hooks.folders.sources import HookVersion
 from gateway.hooks.folders.stats import HookState
@@ -161,6 +162,7 @@ class FolderHook:
         self._keep = keep
         self._lock = anyio.Lock(fast_acquire=True)  # a thousand are taken at the start
         self._is_over = False
+        self._told = ""  # the version of which was logged what it is not given
 
     @property
     def is_up(self) -> bool:
@@ -294,11 +296,21 @@ class FolderHook:
             return
         manifest = version.source.complete(version.manifest, wire)
         self._use(replace(version, manifest=manifest))
+        self._tell_missing_variables(version)
         if version.manifest.unread:
             await self._keep(version, manifest)
         if before is None or before.digest != version.digest:
             self.calls.breaker.reset()
         self.calls.tell("hook:loaded", "reloaded" if was_up else "loaded")
+
+    def _tell_missing_variables(self, version: HookVersion) -> None:
+        """Once of each version: it may not have been given what it was to heed."""
+        if version.digest == self._told:
+            return
+        self._told = version.digest
+        for finding in version.findings:
+            if finding.what.startswith(READS_UNKNOWN):
+                log.warning("%s: %s; %s", self.name, finding.what, finding.remedy, extra={"hook": self.name})
 
     def _use(self, version: HookVersion) -> None:
         assert version.manifest

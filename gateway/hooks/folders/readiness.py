@@ -14,12 +14,14 @@ from gateway.errors import HookError
 from gateway.hooks.folders.installed import list_missing_grants
 from gateway.hooks.folders.manifest import Guard, Manifest, parse_requirement
 from gateway.hooks.folders.reach import find_reach
-from gateway.hooks.folders.services import HookServices
+from gateway.hooks.folders.services import HookServices, is_always_visible
 from gateway.hooks.folders.sources import HookVersion, describe_first_error
 from gateway.hooks.folders.stats import HookState
 from gateway.hooks.folders.switches import HookSwitches
 from gateway.hooks.folders.trusted_copy import read_whole_folder
 from gateway.yaml_source import Finding, SourceLocation
+
+READS_UNKNOWN = "it reads the environment by a name that its source only puts together"
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
 
@@ -35,7 +37,12 @@ def check_readiness(version: HookVersion, services: HookServices, switches: Hook
     if version.manifest is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
     manifest = version.manifest
-    version = replace(version, findings=(*version.findings, *_check_isolation(version, manifest, services)))
+    own_env = services.settings_of(version.name, version.short).env
+    findings = (
+        *_check_isolation(version, manifest, services),
+        *check_unknown_variables(version, services.environment.environ, own_env),
+    )
+    version = replace(version, findings=(*version.findings, *findings))
     try:
         installed = services.lock.find(version.path, version.bare_name)
     except HookError as error:
@@ -124,6 +131,22 @@ def _check_isolation(version: HookVersion, manifest: Manifest, services: HookSer
     what = "`isolation: none` counts only where the configuration says so too; it gets its own process"
     remedy = f"write `hooks: {{{version.name}: {{isolation: none}}}}` into config.yaml, or remove it here"
     return (Finding(SourceLocation(f"{version.name}/HOOK.yaml"), what, remedy, "warning"),)
+
+
+def check_unknown_variables(
+    version: HookVersion, environ: Mapping[str, str], configured: Sequence[str]
+) -> Iterator[Finding]:
+    """What it reads of the environment and is not given, since nothing names it; `configured`: what we name for it."""
+    manifest = version.manifest
+    if manifest is None or (unknown := manifest.unknown_env) is None:
+        return
+    given = {*manifest.env, *configured}
+    wanted = [name for name in environ if name in unknown.names or name.startswith(unknown.beginnings)]
+    lacking = [name for name in wanted if name not in given and not is_always_visible(name)]
+    if not lacking and (unknown.is_seen or configured):
+        return
+    line = f"hooks: {{{version.called}: {{env: [{', '.join([*configured, *(lacking or ['VARIABLES'])])}]}}}}"
+    yield Finding(unknown.place, f"{READS_UNKNOWN}, and is not given it", f"write `{line}` into config.yaml", "warning")
 
 
 def _check_needs(
