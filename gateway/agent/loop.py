@@ -38,8 +38,7 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
     """Ask the model, run its tools, ask again, until `state.finish` says how the turn ends."""
     if paths := state.agent.context_files:
         state.context_text = await anyio.to_thread.run_sync(join_context_files, paths, state.agent.kept_files)
-    further, state.missing = await gather_tools(state.agent.sources)
-    tools = _grant_tools(state, (*state.agent.tools, *further, *turn_tools))
+    tools = await collect_tools(state, turn_tools)
     first = state.hop
     while state.finish is None:
         last = _last_answer_reason(state, state.hop - first + 1)
@@ -54,6 +53,12 @@ async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:
         if state.finish is None:
             state.finish = _check_limits(state, last)
         state.hop += 1
+
+
+async def collect_tools(state: TurnState, turn_tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
+    """Those of the agent and of its sources that the person has."""
+    further, state.missing = await gather_tools(state.agent.sources)
+    return _grant_tools(state, (*state.agent.tools, *further, *turn_tools))
 
 
 def _grant_tools(state: TurnState, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

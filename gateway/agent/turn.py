@@ -35,10 +35,12 @@ from typing import Any
 from gateway.agent.agent import Agent
 from gateway.agent.batch_gate import BatchGate
 from gateway.agent.invocation import Invocation
+from gateway.agent.loop import collect_tools
 from gateway.agent.model_call import apply_summary
 from gateway.agent.operation import Operation, OperationResult, run_operation
 from gateway.agent.ports import Ports, TurnResult
 from gateway.agent.tool_call import call_tool
+from gateway.agent.tools import choose_sources, find_tool
 from gateway.agent.turn_state import Fields, Replay, StepNotRecorded, TurnState, build_replay
 from gateway.events import Deny, Pause, Question
 from gateway.steps import Step
@@ -178,14 +180,17 @@ class AnswerVisit(Operation[Any]):
 
 
 async def run_tool(agent: Agent, call: ToolCall, ports: Ports) -> Entry:
-    """Use one of the agent's tools without its model: with the same events, checks and questions.
+    """Use one of the agent's tools, as far as they are granted, without its model: with the same events and questions.
 
     Raises:
         Pause: a person has to be asked first.
     """
+    is_own = find_tool(agent.tools, call.name) is not None
+    sources = () if is_own else choose_sources(agent.sources, (call.name,))
+    state = TurnState(replace(agent, sources=sources), ports, (), Replay())
     try:
         gate = BatchGate((call.id,), ports.open_questions)
-        entry, _ = await call_tool(TurnState(agent, ports, (), Replay()), call, agent.tools, gate)
+        entry, _ = await call_tool(state, call, await collect_tools(state), gate)
     except StepNotRecorded as refusal:
         raise refusal.error from None
     return entry

@@ -218,7 +218,11 @@ class Gateway:
         """The hooks of folders run while inside."""
         await self.skill_hooks.load()
         grants = PluginGrants(
-            self.hook_requests, lambda: self.plugins.extend_agent(self.agents.main), self.registry, self.sessions
+            self.hook_requests,
+            lambda: self.plugins.extend_agent(self.agents.main),
+            self.registry,
+            self.sessions,
+            self.access.fit_tool,
         )
         async with self.folder_hooks.running(self.list_sources(), grants):
             self.skill_hooks.attend(self.registry)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from uuid import uuid4
 
 import anyio
@@ -30,6 +30,7 @@ from gateway.hooks.folders.folder_hooks import PluginTools
 from gateway.hooks.folders.hook import FolderHook
 from gateway.hooks.folders.services import RequestServer
 from gateway.hooks.folders.sources import HookVersion
+from gateway.roles import Role, scope_of
 from gateway.sessions import SessionRepository
 from gateway.sessions.transitions import begin_session
 from gateway.transcript import Entry, ToolCall, Usage, as_message
@@ -41,6 +42,9 @@ START_PATIENCE = 10.0  # seconds that somebody waits who typed a command of a pl
 OVERRIDE_OPTION = (
     "allow_tool_override"  # in `plugins.entries.<name>` of Hermes's configuration, or in the hook's options
 )
+
+
+FitTool: TypeAlias = Callable[[Tool, Role], Tool | None]
 
 
 class Plugins:
@@ -196,7 +200,10 @@ class PluginSessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class PluginGrants:
-    """The grants of all hooks, and those that plugins have besides. `agent`: the main one, now."""
+    """The grants of all hooks, and those that plugins have besides. `agent`: the main one, now.
+
+    `fit`: a tool as somebody of this role has it.
+    """
 
     def __init__(
         self,
@@ -204,11 +211,13 @@ class PluginGrants:
         agent: Callable[[], Agent],
         registry: HookRegistry,
         sessions: SessionRepository,
+        fit: FitTool,
     ) -> None:
         self._grants = grants
         self._agent = agent
         self._registry = registry
         self._sessions = sessions
+        self._fit = fit
 
     async def __call__(self, hook: str, verb: str, params: dict[str, Any], during: str) -> Any:
         """Raises HookError."""
@@ -261,11 +270,20 @@ class PluginGrants:
     async def _tool(self, hook: str, asked: PluginToolRequest) -> str:
         """As the model would use it: with the same events, checks and refusals; nobody can be asked here.
 
+        It reaches what the person has for whom the plugin acts: because of their message a plugin gets no more.
         What comes of it is told as Hermes's tools tell it.
         """
+        role = RIGHTS.get()
         facts = {"platform": INTERNAL, "user_id": f"hook:{hook}", "session_id": "", "turn_id": ""}
+        facts |= {"role": role, "scope": scope_of(role)}
         view = self._registry.scope(facts)
-        ports = Ports(run=view.run, emit=view.emit, wants=view.wants, facts={**facts, "role": RIGHTS.get()})
+        ports = Ports(
+            run=view.run,
+            emit=view.emit,
+            wants=view.wants,
+            grant=lambda tool: self._fit(tool, role),
+            facts=facts,
+        )
         agent, name, args = self._agent(), asked.name, asked.args
         if find_tool(agent.tools, name) is None:
             name, args = HERMES_TOOLS.resolve_call(name, args)

@@ -1,5 +1,6 @@
 """What an agent has for whom, on each network: the model is shown no more tools than are given to who writes."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +16,13 @@ ASKS = {"tool_calls": [{"name": "shell", "args": {"command": "echo kingfisher"}}
 SCRIPT = ({"user": "do it", "answers": [ASKS, {"text": "I did not."}]}, *({"text": "I heard you."},) * 20)
 MODEL_TOOLS = {"time", "calculate", "list_hooks", "count_slowly", "fail_on_purpose", "delegate", "transfer"}
 OWN_FOLDER = {"read_file", "write_file", "edit_file", "list_files"}
+DISPATCHES = """
+def register(ctx):
+    def use(raw_args):
+        return ctx.dispatch_tool("terminal", {"command": "echo king" + "fisher"})
+
+    ctx.register_command("errand", use)
+"""
 ALONE = {"web_fetch", "remember", "recall", "schedule", "scheduled", "unschedule", "send_message"}
 
 
@@ -87,3 +95,19 @@ async def test_a_home_that_was_there_before_is_told_the_line_that_gives_all_back
     async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
         assert not house.gateway.notices()
         assert (await shown_tools(house, wire, STRANGER))[0] == (await shown_tools(house, wire, ANN))[0]
+
+
+@pytest.mark.row("T18")
+@pytest.mark.parametrize("by", [BEN, STRANGER])
+async def test_a_plugin_uses_no_tool_for_somebody_to_whom_it_is_not_given(wire: Wire, tmp_path: Path, by: str) -> None:
+    folder = tmp_path / "home" / "plugins" / "errands"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(DISPATCHES)
+    (folder / "plugin.yaml").write_text("name: errands\n")
+    settings = f"{access_of(wire)}hooks: {{enabled: [errands]}}\n"
+    async with housed(wire, tmp_path / "home", *SCRIPT, settings=settings) as house:
+        await wire.write("/errand", by=by)
+        await house.shows("not given to the person")
+        assert not [one for one in house.told("tool:after") if "kingfisher" in json.dumps(one["result"])]
+        await wire.write("/errand", by=ANN)
+        await house.shows("kingfisher")

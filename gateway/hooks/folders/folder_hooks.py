@@ -311,7 +311,7 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         events=manifest.events,
         intercepts=manifest.intercepts,
         order=manifest.order,
-        on_error=manifest.on_error,
+        on_error=_describe_on_error(manifest),
         delivery=manifest.delivery,
         schedule=manifest.schedule,
         hermes=manifest.hermes,
@@ -342,6 +342,14 @@ def build_status(hook: FolderHook, owed: int = 0, dead: int = 0, namesakes: Sequ
         hangs=hangs,
         **hook.reach_facts._asdict(),
     )
+
+
+def _describe_on_error(manifest: Manifest) -> str:
+    """What its failures come to: a guard's deny, whatever its manifest says."""
+    if not manifest.guards or manifest.on_error == "deny":
+        return manifest.on_error
+    is_all = set(manifest.intercepts) <= set(manifest.guards)
+    return "deny" if is_all else f"deny at {', '.join(manifest.guards)}, {manifest.on_error} elsewhere"
 
 
 def describe_written_for(manifest: Manifest) -> str:
